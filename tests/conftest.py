@@ -1,0 +1,111 @@
+"""Guards that hold in every ordinary test, and the fixtures that many tests share.
+
+An ordinary test starts no Ray, never sleeps and speaks to nobody but this machine. A test marked `long` may do all
+three; one marked `ray` may start Ray (and then its nodes speak to each other over whatever address they have).
+"""
+
+import ipaddress
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ("events", "store", "projections", "actors", "interfaces", "tests", "bench")
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a source file belongs to this repository (and not to a virtual environment inside it)."""
+    path = Path(filename)
+    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in OURS
+
+
+def is_loopback(host: object) -> bool:
+    """Whether a host as given to `connect` or `getaddrinfo` stays on this machine."""
+    if host is None or host in ("", b"", "localhost", b"localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def exempt(request: pytest.FixtureRequest, *markers: str) -> bool:
+    return any(request.node.get_closest_marker(marker) for marker in markers)
+
+
+@pytest.fixture(autouse=True)
+def no_sleeping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`time.sleep` called from our code is an error; libraries (subprocess, for one) may use it."""
+    if exempt(request, "long", "ray"):
+        return
+    real_sleep = time.sleep
+
+    def sleep(seconds: float) -> None:
+        if is_ours(sys._getframe(1).f_code.co_filename):
+            pytest.fail("time.sleep in an ordinary test: take a Clock argument, or wait for the event itself")
+        real_sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+
+
+@pytest.fixture(autouse=True)
+def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets reach this machine only; a test that needs an endpoint starts its own on 127.0.0.1."""
+    if exempt(request, "long", "ray"):
+        return
+
+    def guarded(name: str, host_of):
+        real = getattr(socket if name == "getaddrinfo" else socket.socket, name)
+
+        def call(*args, **kwargs):
+            host = host_of(*args)
+            if not is_loopback(host):
+                pytest.fail(f"the network was asked for {host!r}: serve it on 127.0.0.1 inside the test")
+            return real(*args, **kwargs)
+
+        return call
+
+    def host_of_address(sock: socket.socket, address: object) -> object:
+        return address[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else None
+
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, guarded(name, host_of_address))
+    monkeypatch.setattr(socket, "getaddrinfo", guarded("getaddrinfo", lambda host, *_: host))
+
+
+def refuse_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*_args: object, **_kwargs: object) -> None:
+        pytest.fail("ray.init in an ordinary test: use the in-process host, or mark the test `ray`")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if "ray" in sys.modules:
+        monkeypatch.setattr(sys.modules["ray"], "init", init)
+
+
+@pytest.fixture(autouse=True)
+def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ordinary tests cannot start or join a Ray cluster. Ray is not imported to say so."""
+    if exempt(request, "long", "ray"):
+        yield
+        return
+
+    refuse_ray(monkeypatch)
+    yield
+    ray = sys.modules.get("ray")  # a test may have been the first to import it
+    if ray is not None and ray.is_initialized():
+        ray.shutdown()
+        pytest.fail("Ray was running after an ordinary test: mark the test `ray`")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of public data sets, which are not part of the project; without it the test is skipped."""
+    path = Path(os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data")
+    if not path.is_dir():
+        pytest.skip(f"no data sets at {path}: set EVERLOG_DATA to the folder that has them")
+    return path

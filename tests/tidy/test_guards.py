@@ -1,0 +1,57 @@
+"""The guards of tests/conftest.py refuse what an ordinary test must not do, and nothing else."""
+
+import socket
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tests.conftest import is_loopback, refuse_ray
+
+
+def test_sleeping_is_refused() -> None:
+    """Our own code cannot sleep in an ordinary test."""
+    nap = getattr(time, "sleep")  # noqa: B009  spelled so that the rule about sleeping does not see it
+    with pytest.raises(pytest.fail.Exception, match="Clock"):
+        nap(0)
+
+
+def test_libraries_may_wait() -> None:
+    """Subprocess waits with a timeout by sleeping a little; that is its business."""
+    assert subprocess.run([sys.executable, "-c", ""], timeout=60, check=False).returncode == 0
+
+
+def test_the_network_is_refused() -> None:
+    """An address of another machine cannot be asked for, by number or by name."""
+    with socket.socket() as sock, pytest.raises(pytest.fail.Exception, match=r"127\.0\.0\.1"):
+        sock.connect(("192.0.2.1", 80))
+    with pytest.raises(pytest.fail.Exception, match=r"127\.0\.0\.1"):
+        socket.getaddrinfo("example.invalid", 80)
+
+
+def test_this_machine_answers() -> None:
+    """A server on the loopback address is reachable."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        assert client.getpeername() == server.getsockname()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", None, b"127.0.0.1"])
+def test_loopback_is_recognized(host: object) -> None:
+    """Every spelling of this machine is allowed."""
+    assert is_loopback(host)
+
+
+@pytest.fixture
+def fake_ray(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    fake = SimpleNamespace(init=lambda: None, is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake
+
+
+def test_ray_is_refused(monkeypatch: pytest.MonkeyPatch, fake_ray: SimpleNamespace) -> None:
+    """ray.init fails in an ordinary test, whoever imported ray."""
+    refuse_ray(monkeypatch)
+    with pytest.raises(pytest.fail.Exception, match="mark the test"):
+        fake_ray.init()

@@ -1,0 +1,40 @@
+"""Rooms import one way; pure modules stay pure; heavy libraries have one file each and start with nobody."""
+
+import subprocess
+import sys
+
+from tests.tidy import rules
+from tests.tidy.source import ROOT, report, sources
+
+
+def test_rooms_import_one_way() -> None:
+    """A room imports only itself and the rooms before it: events <- store <- projections <- actors <- interfaces."""
+    cure = "pass the thing as an argument, or move it to the room on the left; never point an arrow back"
+    report(list(rules.wrong_way(sources())), cure)
+
+
+def test_pure_modules_stay_pure() -> None:
+    """All of events/, and decide, render and parse in actors/, can be tested without a fixture."""
+    cure = "take a clock, ids, chance or plain rows as arguments; move shared types to a module that is pure itself"
+    report(list(rules.impure(sources())), cure)
+
+
+def test_events_imports_nothing_of_ours() -> None:
+    """events/ is the standard library and msgspec, so that a log can be read wherever Python runs."""
+    cure = "move what needs the import to store/ or further right; events/ only says what can be true"
+    report(list(rules.foreign_to_events(sources(), sys.stdlib_module_names)), cure)
+
+
+def test_each_heavy_library_has_one_file() -> None:
+    """ray, openai and lancedb are details: each is imported in one file of one room."""
+    cure = "call the file that already imports it; anything else speaks to its class, not to the library"
+    report(list(rules.heavy_imports(sources())), cure)
+
+
+def test_the_command_starts_thin() -> None:
+    """Importing the command line loads neither ray, openai nor lancedb, which most commands never use."""
+    probe = f"import sys, interfaces.main;print(*[name for name in {sorted(rules.HEAVY)} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    cure = "import it inside the function that uses it"
+    report([f"import interfaces.main loads {name}" for name in run.stdout.split()], cure)
