@@ -1,8 +1,136 @@
-"""WHAT CAN BE TRUE: the typed events, their codec and their upcasters.
+"""WHAT CAN BE TRUE: the typed events, their envelope, their codec and their upcasters.
 
-An event is an immutable fact in the past tense, one `msgspec.Struct` type per kind, with a short wire tag that is
-written by hand and never changes. A shape is never edited: a new version is added and the old one is upcast.
-
-This room is pure. It imports the standard library and msgspec, and nothing of ours. It reads no clock, no disk, no
-randomness: whatever varies arrives as an argument. Held by `tests/tidy`.
+Everything here is pure and imports msgspec and nothing of ours: no disk, no clock, no ids, no chance.
 """
+
+from .base import Draft, Event, Record, Unknown, place
+from .codec import CATALOGUE, AnyEvent, current, decode, draft, event_of, is_erased, json_schema
+from .digest import GENESIS, canonical_bytes, digest, extend
+from .errors import (
+    BadInput,
+    BadReply,
+    ContextOverflow,
+    CorruptLog,
+    DuplicateId,
+    EverlogError,
+    Fenced,
+    FunctionError,
+    ModelError,
+    NewerFormat,
+    PartitionBusy,
+    Poisoned,
+    StaleId,
+    StoreError,
+    UnknownAgent,
+    UsageError,
+    WrongSequence,
+)
+from .functions import FunctionResult, FunctionStarted, MessageSent
+from .ids import RANDOM_BITS, time_of, uuid7
+from .inputs import (
+    BudgetExceeded,
+    Heartbeat,
+    SystemAlert,
+    TimerCancelled,
+    TimerSet,
+    TurnAbandoned,
+    TurnCancelled,
+    UserLogin,
+    UserMessage,
+)
+from .lifecycle import (
+    AgentConfigured,
+    AgentCreated,
+    AgentDeleted,
+    AgentForked,
+    AgentMoved,
+    FunctionRef,
+    RecordsErased,
+)
+from .memory import (
+    ArchivalDeleted,
+    ArchivalInserted,
+    ArchivalUpdated,
+    ContextTrimmed,
+    DocumentLoaded,
+    HeartbeatsPaused,
+    MemoryEdited,
+    SourceAttached,
+    Summary,
+    SummaryExpanded,
+)
+from .model import Call, ModelFailed, ModelReply, ReplyRejected, Usage
+
+__all__ = [
+    "CATALOGUE",
+    "GENESIS",
+    "RANDOM_BITS",
+    "AgentConfigured",
+    "AgentCreated",
+    "AgentDeleted",
+    "AgentForked",
+    "AgentMoved",
+    "AnyEvent",
+    "ArchivalDeleted",
+    "ArchivalInserted",
+    "ArchivalUpdated",
+    "BadInput",
+    "BadReply",
+    "BudgetExceeded",
+    "Call",
+    "ContextOverflow",
+    "ContextTrimmed",
+    "CorruptLog",
+    "DocumentLoaded",
+    "Draft",
+    "DuplicateId",
+    "Event",
+    "EverlogError",
+    "Fenced",
+    "FunctionError",
+    "FunctionRef",
+    "FunctionResult",
+    "FunctionStarted",
+    "Heartbeat",
+    "HeartbeatsPaused",
+    "MemoryEdited",
+    "MessageSent",
+    "ModelError",
+    "ModelFailed",
+    "ModelReply",
+    "NewerFormat",
+    "PartitionBusy",
+    "Poisoned",
+    "Record",
+    "RecordsErased",
+    "ReplyRejected",
+    "SourceAttached",
+    "StaleId",
+    "StoreError",
+    "Summary",
+    "SummaryExpanded",
+    "SystemAlert",
+    "TimerCancelled",
+    "TimerSet",
+    "TurnAbandoned",
+    "TurnCancelled",
+    "Unknown",
+    "UnknownAgent",
+    "Usage",
+    "UsageError",
+    "UserLogin",
+    "UserMessage",
+    "WrongSequence",
+    "canonical_bytes",
+    "current",
+    "decode",
+    "digest",
+    "draft",
+    "event_of",
+    "extend",
+    "is_erased",
+    "json_schema",
+    "place",
+    "time_of",
+    "uuid7",
+]

@@ -1,0 +1,95 @@
+"""The root of every event, and the envelope that turns an event into a record.
+
+An event is an immutable fact in the past tense. It holds what happened; the envelope holds to whom, when, in which
+turn and why. An event's human words, if it has any, are always in its field `text`, so that search and analytics read
+one column. Times are integers: microseconds since 1970-01-01 UTC.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A fact that has happened. Never edited, never deleted.
+
+    `kind` is the wire tag, written by hand and kept for ever. `version` counts the shapes that the kind has had: a
+    shape that has been released is never edited; a new one comes with an upcaster in `events.upcast`. A new field must
+    have a default, and a default never changes, because fields at their default are not written.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    text: str = ""
+    """The human words of the event; empty if it has none. Stored in the envelope, not in the payload."""
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a kind or version that this everlog does not know: carried through untouched and shown as unknown."""
+
+    kind: str
+    version: int
+    text: str | None
+    payload: str
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A record before the log gave it a place: everything but agent, seq and commit."""
+
+    event_id: str
+    """UUIDv7 in its 36-character form. Appending the same id twice keeps it once."""
+    recorded_at: int
+    """When the fact was written down, microseconds UTC."""
+    said_at: int | None = None
+    """When the words were said, microseconds UTC, where that is known (an import's own time)."""
+    type: str
+    turn: int
+    """The turn that the record belongs to, from 1; 0 before the first turn."""
+    step: int
+    """The model call inside the turn, from 1; 0 for the input that opened the turn."""
+    cause: str | None = None
+    """The id of the event that made this one happen."""
+    version: int
+    text: str | None
+    payload: str
+    """JSON object of the event's remaining fields."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """An event in its place in the log: the envelope's columns, in the order of the log's Arrow schema."""
+
+    agent_id: str
+    seq: int
+    """Position in the agent's stream, from 1, gap-free."""
+    commit: int
+    """Number of the partition's commit that holds the record, from 1."""
+    event_id: str
+    recorded_at: int
+    said_at: int | None
+    type: str
+    turn: int
+    step: int
+    cause: str | None
+    version: int
+    text: str | None
+    payload: str
+
+
+def place(draft: Draft, agent_id: str, seq: int, commit: int) -> Record:
+    """Give `draft` its place: the only way from a draft to a record."""
+    return Record(
+        agent_id=agent_id,
+        seq=seq,
+        commit=commit,
+        event_id=draft.event_id,
+        recorded_at=draft.recorded_at,
+        said_at=draft.said_at,
+        type=draft.type,
+        turn=draft.turn,
+        step=draft.step,
+        cause=draft.cause,
+        version=draft.version,
+        text=draft.text,
+        payload=draft.payload,
+    )

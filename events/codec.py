@@ -1,0 +1,133 @@
+"""The one crossing between typed events and what the log stores: kind, version, text and a JSON payload."""
+
+from typing import Any
+
+import msgspec
+
+from . import functions, inputs, lifecycle, memory, model, upcast
+from .base import Draft, Event, Record, Unknown
+
+AnyEvent = Event | Unknown
+
+CATALOGUE: dict[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (
+        lifecycle.AgentCreated,
+        lifecycle.AgentConfigured,
+        lifecycle.AgentForked,
+        lifecycle.AgentMoved,
+        lifecycle.AgentDeleted,
+        lifecycle.RecordsErased,
+        inputs.UserMessage,
+        inputs.UserLogin,
+        inputs.Heartbeat,
+        inputs.SystemAlert,
+        inputs.TimerSet,
+        inputs.TimerCancelled,
+        inputs.TurnCancelled,
+        inputs.TurnAbandoned,
+        inputs.BudgetExceeded,
+        model.ModelReply,
+        model.ModelFailed,
+        model.ReplyRejected,
+        functions.FunctionStarted,
+        functions.FunctionResult,
+        functions.MessageSent,
+        memory.MemoryEdited,
+        memory.ArchivalInserted,
+        memory.ArchivalUpdated,
+        memory.ArchivalDeleted,
+        memory.SourceAttached,
+        memory.DocumentLoaded,
+        memory.Summary,
+        memory.SummaryExpanded,
+        memory.ContextTrimmed,
+        memory.HeartbeatsPaused,
+    )
+}
+"""Every kind of event by its wire tag, for ever."""
+
+_encoder = msgspec.json.Encoder()
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in CATALOGUE.items()}
+
+
+def draft(
+    event: AnyEvent,
+    *,
+    event_id: str,
+    recorded_at: int,
+    turn: int,
+    step: int,
+    cause: str | None = None,
+    said_at: int | None = None,
+) -> Draft:
+    """Put `event` into an envelope, ready for the log to give it a place."""
+    if isinstance(event, Unknown):
+        text, payload = event.text, event.payload
+    else:
+        bare = msgspec.structs.replace(event, text="") if event.text else event
+        text, payload = event.text or None, _encoder.encode(bare).decode()
+    return Draft(
+        event_id=event_id,
+        recorded_at=recorded_at,
+        said_at=said_at,
+        type=event.kind,
+        turn=turn,
+        step=step,
+        cause=cause,
+        version=event.version,
+        text=text,
+        payload=payload,
+    )
+
+
+def decode(kind: str, version: int, text: str | None, payload: str, recorded_at: int = 0) -> AnyEvent:
+    """The typed event of a stored one: an older shape is upcast, an unknown kind or newer version becomes Unknown.
+
+    Raises msgspec.ValidationError when the payload of a known shape does not fit it: the log never wrote that.
+    """
+    cls = CATALOGUE.get(kind)
+    if cls is None or version > cls.version or is_erased(payload):
+        return Unknown(kind=kind, version=version, text=text, payload=payload)
+    if version < cls.version:
+        old = msgspec.json.decode(payload)
+        event = msgspec.convert(upcast.upcast(kind, version, cls.version, old, recorded_at), cls)
+    else:
+        event = _decoders[kind].decode(payload)
+    if text:
+        msgspec.structs.force_setattr(event, "text", text)
+    return event
+
+
+def event_of(record: Record) -> AnyEvent:
+    """The typed event inside `record`."""
+    return decode(record.type, record.version, record.text, record.payload, record.recorded_at)
+
+
+def current(record: Record) -> Record:
+    """`record` with its payload in today's shape; the same object if it has that already, or is unknown."""
+    cls = CATALOGUE.get(record.type)
+    if cls is None or record.version >= cls.version or is_erased(record.payload):
+        return record
+    shape = upcast.upcast(
+        record.type, record.version, cls.version, msgspec.json.decode(record.payload), record.recorded_at
+    )
+    return msgspec.structs.replace(record, version=cls.version, payload=_encoder.encode(shape).decode())
+
+
+def is_erased(payload: str) -> bool:
+    """Whether `payload` is a tombstone's: the content is gone, the place in the stream and the digest stay."""
+    return payload.startswith(ERASED_PREFIX)
+
+
+ERASED_PREFIX = '{"erased":true'
+"""How the payload of a tombstone begins; `digest` follows, in hexadecimal."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of every event, for the committed copy in `events/schema.json`."""
+    shapes, components = msgspec.json.schema_components(CATALOGUE.values(), ref_template="#/$defs/{name}")
+    kinds = {
+        kind: {"version": cls.version, **shape} for (kind, cls), shape in zip(CATALOGUE.items(), shapes, strict=True)
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "kinds": kinds, "$defs": components}

@@ -1,0 +1,111 @@
+"""Every error that everlog raises on purpose, as one tree; any other exception is our bug and propagates.
+
+    EverlogError
+    ├── UsageError          the caller asked for something that cannot be (fix the request)
+    │   ├── UnknownAgent    no such agent; names that are near are in the message
+    │   └── BadInput        a file, argument or value does not have the shape that was promised
+    ├── StoreError          the log could not do it (nothing of the request is kept)
+    │   ├── WrongSequence   another commit came first: expected_seq is not the head
+    │   ├── DuplicateId     an event id came back with other content, or only part of its commit
+    │   ├── StaleId         an event id too old to be told from a new one
+    │   ├── Fenced          a newer owner has the partition; this writer must stop
+    │   ├── PartitionBusy   a live process owns the partition
+    │   ├── Poisoned        an earlier write failed; open the log again
+    │   ├── CorruptLog      bytes inside the log are damaged; nothing was changed
+    │   └── NewerFormat     the store was written by a newer everlog
+    ├── ModelError          the model endpoint failed (the message that was sent is kept)
+    │   ├── ContextOverflow the endpoint says that the request is too long
+    │   └── BadReply        the endpoint answered what cannot be read
+    └── FunctionError       a function of the agent failed: the model is told, the turn goes on
+
+The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what
+was expected, what was found, and what to do.
+"""
+
+
+class EverlogError(Exception):
+    """The root: catch this to catch everything that everlog raises on purpose."""
+
+
+class UsageError(EverlogError):
+    """The caller's request cannot be; nothing was changed."""
+
+
+class UnknownAgent(UsageError):
+    """No agent of that name has a log in this store."""
+
+
+class BadInput(UsageError):
+    """A value, line or file is not what was promised; nothing of it is kept."""
+
+
+class StoreError(EverlogError):
+    """The log could not do what was asked; nothing of the request is kept."""
+
+
+class WrongSequence(StoreError):
+    """`expected_seq` is not the head of the stream: somebody else appended first."""
+
+    def __init__(self, agent_id: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"{agent_id!r} is at seq {actual}, but the append expected seq {expected}: another commit came first. "
+            "Read the new records and decide again."
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class DuplicateId(StoreError):
+    """An event id was used before with other content, or only a part of its commit came again."""
+
+
+class StaleId(StoreError):
+    """The event id is older than the log still remembers ids for, so a repeat could not be told from a new event."""
+
+
+class Fenced(StoreError):
+    """A newer epoch owns the partition: this writer was never acknowledged for the append and must stop."""
+
+
+class PartitionBusy(StoreError):
+    """A live process owns the partition."""
+
+
+class Poisoned(StoreError):
+    """An earlier write or sync of this writer failed: what reached the disk is unknown until it is opened again."""
+
+
+class CorruptLog(StoreError):
+    """Damage before the end of the log: the message names file, offset and seq, and no byte was changed."""
+
+
+class NewerFormat(StoreError):
+    """The store has a format version that this everlog does not know."""
+
+
+class ModelError(EverlogError):
+    """The model endpoint failed. `kind` is a short word for the log, `attempts` how often it was tried."""
+
+    def __init__(self, message: str, *, kind: str, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.attempts = attempts
+
+
+class ContextOverflow(ModelError):
+    """The endpoint says that the request is longer than its context window."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="overflow")
+
+
+class BadReply(ModelError):
+    """The endpoint answered, but not with a chat completion that can be read."""
+
+    def __init__(self, message: str, raw: str = "") -> None:
+        super().__init__(message, kind="garbage")
+        self.raw = raw
+
+
+class FunctionError(EverlogError):
+    """A function of the agent refused or failed; the text goes back to the model as a failed result."""

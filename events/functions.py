@@ -1,0 +1,42 @@
+"""What the agent did: functions that started and ended, messages that reached the user."""
+
+from typing import ClassVar, Literal
+
+from .base import Event
+
+
+class FunctionStarted(Event, frozen=True, kw_only=True):
+    """A call with an effect outside the log is about to leave: durable before the effect does."""
+
+    kind: ClassVar[str] = "function_started"
+
+    call_id: str
+    name: str
+    arguments: str = ""
+    effect: Literal["read_only", "idempotent", "at_most_once"]
+    key: str = ""
+    """Idempotency key for the receiver, for the effect class `idempotent`."""
+
+
+class FunctionResult(Event, frozen=True, kw_only=True):
+    """A call ended; `text` is what the model is told."""
+
+    kind: ClassVar[str] = "function_result"
+
+    call_id: str
+    name: str
+    ok: bool = True
+    unknown: bool = False
+    """The call was interrupted: its effect may or may not have happened."""
+
+
+class MessageSent(Event, frozen=True, kw_only=True):
+    """The agent said `text` to the user: the only thing that the user sees."""
+
+    kind: ClassVar[str] = "message_sent"
+
+    call_id: str = ""
+    name: str = ""
+    """Who said it, for an imported conversation."""
+    imported: bool = False
+    ref: str = ""

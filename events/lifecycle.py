@@ -1,0 +1,90 @@
+"""Facts about the agent itself: that it began, how it is set up, where it went, that it ended."""
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from .base import Event
+
+
+class FunctionRef(msgspec.Struct, frozen=True):
+    """A function that the model may call, by the digest of its JSON schema."""
+
+    name: str
+    sha256: str
+
+
+class AgentCreated(Event, frozen=True, kw_only=True):
+    """The agent began. A deleted name may be created again: projections begin at the last of these."""
+
+    kind: ClassVar[str] = "agent_created"
+
+    persona: str = ""
+    """Name of the shipped persona, or empty when the text was the user's own."""
+    human: str = ""
+
+
+class AgentConfigured(Event, frozen=True, kw_only=True):
+    """How every later request is made; `text` is the system prompt. A request depends on nothing outside the log."""
+
+    kind: ClassVar[str] = "agent_configured"
+
+    model: str
+    window: int
+    """Context window of the model, in tokens."""
+    renderer: int
+    """Version of the code that turns a context into a request."""
+    zone: str = "UTC"
+    """IANA name of the zone in which the agent is told the time."""
+    preset: str = ""
+    """Name of the shipped system prompt that `text` is; empty when it is the user's own."""
+    functions: list[FunctionRef] = []
+    schemas: dict[str, str] = {}
+    """JSON schema text by sha256: each is written once in a stream, in the first record that needs it."""
+    verify_first: bool = False
+    """First-message verification: the first reply must call `send_message` with a plain monologue."""
+    steps_max: int = 20
+    """Model calls in one turn, at most."""
+    pressure_fraction: float = 0.75
+    """Part of the window at which the agent is warned, once between two summaries."""
+    summary_fraction: float = 0.75
+    """Part of the messages' tokens that a summary replaces."""
+    keep_last: int = 3
+    """Messages that a summary leaves alone, as long as the rest can be made to fit."""
+
+
+class AgentForked(Event, frozen=True, kw_only=True):
+    """The stream begins as another agent's first `parent_seq` records, read through; this record is the next one."""
+
+    kind: ClassVar[str] = "agent_forked"
+
+    parent: str
+    parent_seq: int
+    chain: str
+    """Chain value of the parent at `parent_seq`, in hexadecimal."""
+
+
+class AgentMoved(Event, frozen=True, kw_only=True):
+    """The stream goes on in another partition (`to`), or comes from one (`from`)."""
+
+    kind: ClassVar[str] = "agent_moved"
+
+    direction: Literal["to", "from"]
+    partition: str
+    seq: int
+    chain: str
+
+
+class AgentDeleted(Event, frozen=True, kw_only=True):
+    """The agent ended. Its records stay until they are erased."""
+
+    kind: ClassVar[str] = "agent_deleted"
+
+
+class RecordsErased(Event, frozen=True, kw_only=True):
+    """The content of records `from_seq` to `to_seq`, both inclusive, was erased; tombstones are left."""
+
+    kind: ClassVar[str] = "records_erased"
+
+    from_seq: int
+    to_seq: int

@@ -1,0 +1,128 @@
+"""What the agent knows: core memory, archival memory, summaries, and how much of each the context shows."""
+
+from typing import ClassVar, Literal
+
+from .base import Event
+from .model import Usage
+
+
+class MemoryEdited(Event, frozen=True, kw_only=True):
+    """A memory block has a new value: `text`, the whole of it."""
+
+    kind: ClassVar[str] = "memory_edited"
+
+    label: str
+    operation: Literal["created", "appended", "replaced", "removed", "set"]
+    limit: int
+    """Characters that the block may hold, at most (inclusive)."""
+    origin: str = ""
+    """The shared block that the value was copied from, if it was."""
+    origin_version: int = 0
+
+
+class ArchivalInserted(Event, frozen=True, kw_only=True):
+    """The agent chose to keep `text`. The record's event id is the memory's id."""
+
+    kind: ClassVar[str] = "archival_inserted"
+
+    tags: list[str] = []
+    source: str = ""
+
+
+class ArchivalUpdated(Event, frozen=True, kw_only=True):
+    """The archival memory `memory_id` now reads `text`."""
+
+    kind: ClassVar[str] = "archival_updated"
+
+    memory_id: str
+    tags: list[str] = []
+
+
+class ArchivalDeleted(Event, frozen=True, kw_only=True):
+    """The archival memory `memory_id` is no longer found."""
+
+    kind: ClassVar[str] = "archival_deleted"
+
+    memory_id: str
+
+
+class SourceAttached(Event, frozen=True, kw_only=True):
+    """The documents of `source` can be searched by the agent."""
+
+    kind: ClassVar[str] = "source_attached"
+
+    source: str
+
+
+class DocumentLoaded(Event, frozen=True, kw_only=True):
+    """A document was loaded into `source`; `text` is its whole text."""
+
+    kind: ClassVar[str] = "document_loaded"
+
+    source: str
+    document: str
+
+
+class Summary(Event, frozen=True, kw_only=True):
+    """`text` stands in the context for the records `covers_from` to `covers_to` (inclusive): hidden, not deleted."""
+
+    kind: ClassVar[str] = "summary"
+
+    covers_from: int
+    covers_to: int
+    kept_from: int
+    """First seq that the context still shows."""
+    hidden: int
+    """Messages that the context no longer shows, of all that there are."""
+    total: int
+    """All messages of the agent at this moment."""
+    summarized: int
+    """Messages that this summary replaces."""
+    method: Literal["model", "mechanical"] = "model"
+    """`mechanical`: the last resort when a model's summary is no shorter, or cannot be had."""
+    words: int = 0
+    """The words that the model was asked to keep to."""
+    model: str = ""
+    usage: Usage = Usage()
+    latency_us: int = 0
+    context_sha256: str = ""
+    context_bytes: int = 0
+    raw: str = ""
+
+
+class SummaryExpanded(Event, frozen=True, kw_only=True):
+    """The summary at `summary_seq` was taken back: the context shows again what it hid, from `kept_from` on.
+
+    `text` and the counts are those of the summary before it, which stands again; empty and 0 where there was none.
+    """
+
+    kind: ClassVar[str] = "summary_expanded"
+
+    summary_seq: int
+    kept_from: int
+    hidden: int = 0
+    total: int = 0
+    summarized: int = 0
+
+
+class ContextTrimmed(Event, frozen=True, kw_only=True):
+    """The context shows only the first `shown_chars` characters of a record or block, and a handle to the whole."""
+
+    kind: ClassVar[str] = "context_trimmed"
+
+    target_seq: int = 0
+    """The record, or 0 for a block."""
+    label: str = ""
+    """The block, or empty for a record."""
+    shown_chars: int
+
+
+class HeartbeatsPaused(Event, frozen=True, kw_only=True):
+    """No timed heartbeat before `until`."""
+
+    kind: ClassVar[str] = "heartbeats_paused"
+    version: ClassVar[int] = 2
+
+    minutes: int
+    until: int
+    """Microseconds UTC, exclusive."""

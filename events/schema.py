@@ -1,0 +1,17 @@
+"""Write the JSON schema of every event to `events/schema.json`: run `python -m events.schema` after a change."""
+
+import json
+from pathlib import Path
+
+from .codec import json_schema
+
+PATH = Path(__file__).with_name("schema.json")
+
+
+def write() -> None:
+    """Write the file that a test compares with the code."""
+    PATH.write_text(json.dumps(json_schema(), indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
