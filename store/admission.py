@@ -1,0 +1,262 @@
+"""What may be appended: the rules of P5, P6, P8 and P9, once, for every implementation. Pure.
+
+A `Ledger` is what a writer knows: the end of every stream and the ids that it remembers. A `Group` tries appends
+against it, one after the other, without changing it; when the group is durable, `settle` makes it so.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from events import (
+    GENESIS,
+    BadInput,
+    CorruptLog,
+    Draft,
+    DuplicateId,
+    Record,
+    StaleId,
+    StoreError,
+    WrongSequence,
+    extend,
+    place,
+    time_of,
+)
+
+from .arrow import id_bytes
+from .constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
+from .contract import Append, Commit, Head
+from .names import name_of
+
+UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
+INT64_END = 2**63
+INT32_END = 2**31
+ID_MEMORY_US = ID_MEMORY_S * 1_000_000
+RECORD_OVERHEAD_BYTES = 128
+"""What a record weighs beside its words: its numbers, ids and offsets in Arrow, at most."""
+WEIGHT_MAX = FRAME_BYTES_MAX // 2
+
+
+class Weighed:
+    """An append whose shape is right, and what it will take in a frame."""
+
+    __slots__ = ("agent_id", "drafts", "expected_seq", "weight")
+
+    def __init__(self, append: Append) -> None:
+        """Raises BadInput if no log could ever take the append."""
+        self.agent_id = name_of(append.agent_id)
+        self.expected_seq = append.expected_seq
+        self.drafts = append.drafts
+        _whole(append.expected_seq, 0, INT64_END, "expected_seq")
+        if not self.drafts:
+            raise BadInput(f"an append to {self.agent_id!r} has no events; a commit has at least one")
+        words = sum(_draft_bytes(draft) for draft in self.drafts)
+        if words > APPEND_BYTES_MAX:
+            raise BadInput(
+                f"a commit to {self.agent_id!r} has {words} bytes of text and payload, above {APPEND_BYTES_MAX}; "
+                "split it"
+            )
+        if len({draft.event_id for draft in self.drafts}) != len(self.drafts):
+            raise BadInput(f"an append to {self.agent_id!r} has the same event id twice")
+        names = 4 * len(self.agent_id) + RECORD_OVERHEAD_BYTES
+        self.weight = words + sum(names + 4 * len(draft.type) for draft in self.drafts)
+        if self.weight > WEIGHT_MAX:
+            raise BadInput(f"a commit to {self.agent_id!r} has {len(self.drafts)} events, too many for one; split it")
+
+
+def _draft_bytes(draft: Draft) -> int:
+    """Bytes of the text and payload of `draft`; raises BadInput for a field that no record can have."""
+    if UUID7(draft.event_id) is None:
+        raise BadInput(f"event id {draft.event_id!r} is not a UUIDv7 in its 36-character lower-case form")
+    if draft.cause is not None and UUID(draft.cause) is None:
+        raise BadInput(f"cause {draft.cause!r} of event {draft.event_id} is not a UUID in its 36-character form")
+    _whole(draft.recorded_at, -INT64_END, INT64_END, "recorded_at")
+    if draft.said_at is not None:
+        _whole(draft.said_at, -INT64_END, INT64_END, "said_at")
+    _whole(draft.turn, 0, INT64_END, "turn")
+    _whole(draft.step, 0, INT32_END, "step")
+    _whole(draft.version, 1, INT32_END, "version")
+    _utf8_bytes(draft.type, "type")
+    return _utf8_bytes(draft.payload, "payload") + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
+
+
+def _whole(value: int, start: int, end: int, field: str) -> None:
+    if type(value) is not int or not start <= value < end:
+        raise BadInput(f"{field} is a whole number from {start} to {end - 1}, not {value!r}")
+
+
+def _utf8_bytes(value: str, field: str) -> int:
+    if type(value) is not str:
+        raise BadInput(f"{field} is text, not {value!r}")
+    if value.isascii():
+        return len(value)
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{field} holds half of a character (a lone surrogate): {error}") from error
+
+
+class IdMemory:
+    """Event ids and the commits that hold them, one generation for each file that is remembered."""
+
+    def __init__(self) -> None:
+        self._generations: list[tuple[dict[bytes, int], int]] = [({}, 0)]
+        self.forgotten_to = -1
+        """No id with a later time (microseconds UTC) was ever forgotten."""
+
+    def find(self, key: bytes) -> int | None:
+        """The commit that holds the event `key` (16 bytes)."""
+        for ids, _ in reversed(self._generations):
+            number = ids.get(key)
+            if number is not None:
+                return number
+        return None
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Remember the ids of `records`, in the newest generation."""
+        ids, newest = self._generations[-1]
+        for record in records:
+            ids[id_bytes(record.event_id)] = record.commit
+            newest = max(newest, time_of(record.event_id) or 0)
+        self._generations[-1] = (ids, newest)
+
+    @property
+    def newest(self) -> int:
+        """Time of the newest id in the newest generation, microseconds UTC."""
+        return self._generations[-1][1]
+
+    def begin_generation(self, now: int) -> None:
+        """A file was closed: forget the generations whose newest id is older than `ID_MEMORY_S` at `now`."""
+        kept = [generation for generation in self._generations if not self.forget(generation[1], now)]
+        self._generations = [*kept, ({}, 0)]
+
+    def forget(self, newest: int, now: int) -> bool:
+        """Whether a closed file whose newest id has time `newest` may be forgotten at `now`; notes that it was."""
+        if newest >= now - ID_MEMORY_US:
+            return False
+        self.forgotten_to = max(self.forgotten_to, newest)
+        return True
+
+
+class Ledger:
+    """What a writer knows of its partition."""
+
+    def __init__(self, heads: dict[str, Head] | None = None, commits: int = 0) -> None:
+        self.heads: dict[str, Head] = heads or {}
+        self.commits = commits
+        """Number of the last commit, 0 for none."""
+        self.ids = IdMemory()
+
+    def head(self, agent_id: str) -> Head:
+        """The end of a stream; Head(0, GENESIS) if it has no records."""
+        return self.heads.get(agent_id) or Head(0, GENESIS)
+
+    def replay(self, records: Sequence[Record], where: str) -> None:
+        """Take in records that were read back. Raises CorruptLog, naming `where`, for a gap in a stream."""
+        follow(self.heads, records, where)
+        self.ids.add(records)
+
+
+def follow(heads: dict[str, Head], records: Sequence[Record], where: str) -> None:
+    """Move `heads` past `records`. Raises CorruptLog, naming `where`, for a gap in a stream."""
+    for record in records:
+        head = heads.get(record.agent_id) or Head(0, GENESIS)
+        if record.seq != head.seq + 1:
+            raise CorruptLog(
+                f"{where}: {record.agent_id!r} goes on with seq {record.seq} after {head.seq}, but a stream has no "
+                "gaps. Nothing was changed."
+            )
+        heads[record.agent_id] = Head(record.seq, extend(head.chain, record))
+
+
+class Group:
+    """Appends tried together against a ledger that does not change before `settle`."""
+
+    def __init__(self, ledger: Ledger, recall: Callable[[int], Sequence[Record]]) -> None:
+        """`recall` gives the records of a durable commit by its number."""
+        self._ledger = ledger
+        self._recall = recall
+        self._heads: dict[str, Head] = {}
+        self._ids: dict[bytes, int] = {}
+        self._commits: dict[int, list[Record]] = {}
+        self.records: list[Record] = []
+        """All new records, in the order of their commits."""
+
+    @property
+    def commits(self) -> int:
+        """How many new commits the group has."""
+        return len(self._commits)
+
+    def admit(self, append: Weighed) -> Commit | StoreError:
+        """Give the append its place, or say why not. A refusal leaves the group as it was."""
+        keys = [id_bytes(draft.event_id) for draft in append.drafts]
+        known = [self._number_of(key) for key in keys]
+        if any(known):
+            return self._repeated(append, known)
+        stale = self._stale(append.drafts)
+        if stale is not None:
+            return stale
+        head = self._heads.get(append.agent_id) or self._ledger.head(append.agent_id)
+        if head.seq != append.expected_seq:
+            return WrongSequence(append.agent_id, append.expected_seq, head.seq)
+        number = self._ledger.commits + len(self._commits) + 1
+        records = [
+            place(draft, append.agent_id, head.seq + position, number)
+            for position, draft in enumerate(append.drafts, 1)
+        ]
+        chain = head.chain
+        for record in records:
+            chain = extend(chain, record)
+        self._heads[append.agent_id] = Head(head.seq + len(records), chain)
+        self._commits[number] = records
+        self._ids.update((key, number) for key in keys)
+        self.records += records
+        return Commit(append.agent_id, number, records)
+
+    def settle(self) -> None:
+        """The group is durable: the ledger takes it in."""
+        self._ledger.heads.update(self._heads)
+        self._ledger.commits += len(self._commits)
+        self._ledger.ids.add(self.records)
+
+    def _number_of(self, key: bytes) -> int | None:
+        return self._ids.get(key) or self._ledger.ids.find(key)
+
+    def _stale(self, drafts: Sequence[Draft]) -> StaleId | None:
+        for draft in drafts:
+            at = time_of(draft.event_id) or 0
+            if at < draft.recorded_at - ID_MEMORY_US or at <= self._ledger.ids.forgotten_to:
+                return StaleId(
+                    f"event {draft.event_id} has a time more than {ID_MEMORY_S // 3600} hours before it was recorded. "
+                    "Ids are remembered no longer, so a repeat could not be told from a new event. Use a new id."
+                )
+        return None
+
+    def _repeated(self, append: Weighed, known: Sequence[int | None]) -> Commit | StoreError:
+        number = next(number for number in known if number)
+        records = self._commits.get(number) or self._recall(number)
+        agent_id = records[0].agent_id
+        if agent_id != append.agent_id or len(records) != len(append.drafts) or set(known) != {number}:
+            return DuplicateId(
+                f"only a part of the events of this append to {append.agent_id!r} is in the log, or a part of a commit "
+                f"came again: commit {number} of {agent_id!r} has {len(records)} events. Send the same events "
+                "again, or new ids."
+            )
+        for record, draft in zip(records, append.drafts, strict=True):
+            if not _same(record, draft):
+                return DuplicateId(
+                    f"event {draft.event_id} is in the log with other content (seq {record.seq} of {agent_id!r}). "
+                    "Use a new id for a new event."
+                )
+        return Commit(agent_id, number, list(records), repeated=True)
+
+
+def _same(record: Record, draft: Draft) -> bool:
+    return (
+        record.event_id == draft.event_id
+        and record.type == draft.type
+        and record.version == draft.version
+        and record.text == draft.text
+        and record.payload == draft.payload
+        and record.said_at == draft.said_at
+    )

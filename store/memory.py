@@ -1,0 +1,161 @@
+"""The log and the store in memory: the reference implementation, and the double for tests of everything above.
+
+The same rules as in files (`admission`), no disk. What was opened here lives as long as the MemoryStore.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from events import Draft, Fenced, PartitionBusy, Record, StoreError
+
+from .admission import Group, Ledger, Weighed
+from .arrow import SCHEMA, batch_of
+from .contract import Append, Commit, Head
+from .names import name_of, partition_of, unknown_agent
+
+
+class _Shared:
+    """What all logs and readers of one partition see."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mutex = threading.Lock()
+        self.ledger = Ledger()
+        self.records: list[Record] = []
+        self.commits: dict[int, Sequence[Record]] = {}
+        self.epoch = 0
+        self.owner = ""
+        """Command of the live owner; empty when nobody has it open."""
+
+
+class MemoryReader:
+    """A partition in memory, for reading."""
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition."""
+        return self._shared.name
+
+    def agents(self) -> list[str]:
+        """Ids of all agents with records here, sorted."""
+        return sorted(self._shared.ledger.heads)
+
+    def head(self, agent_id: str) -> Head:
+        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        return self._shared.ledger.head(name_of(agent_id))
+
+    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
+        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        name = name_of(agent_id)
+        for record in list(self._shared.records):
+            if record.agent_id == name and record.seq >= from_seq and (to_seq is None or record.seq <= to_seq):
+                yield record
+
+    def table(self, agent_id: str | None = None) -> pa.Table:
+        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id))
+        return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
+
+
+class MemoryLog(MemoryReader):
+    """One partition in memory, with its writer. Thread-safe."""
+
+    def __init__(self, partition: str = "memory", command: str = "memory", shared: _Shared | None = None,
+                 *, take_over: bool = False) -> None:  # fmt: skip
+        """A new, empty partition, or with `shared` the next owner of one. Raises PartitionBusy."""
+        super().__init__(shared or _Shared(partition))
+        with self._shared.mutex:
+            if self._shared.owner and not take_over:
+                raise PartitionBusy(
+                    f"{self._shared.name} is open ({self._shared.owner}); close it there, or use --take-over to "
+                    "fence it."
+                )
+            self._shared.epoch += 1
+            self._shared.owner = command
+            self._epoch = self._shared.epoch
+        self._closed = False
+
+    @property
+    def epoch(self) -> int:
+        """The ownership generation that this writer holds, from 1."""
+        return self._epoch
+
+    def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append one commit. Raises BadInput and StoreError."""
+        (result,) = self.append_group([Append(agent_id, expected_seq, drafts)])
+        if isinstance(result, StoreError):
+            raise result
+        return result
+
+    def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
+        """Append many commits as one group. Raises BadInput, before anything is kept, if any has a wrong shape."""
+        weighed = [Weighed(append) for append in appends]
+        shared = self._shared
+        with shared.mutex:
+            self._refuse_if_unfit()
+            group = Group(shared.ledger, lambda number: shared.commits[number])
+            results = [group.admit(append) for append in weighed]
+            group.settle()
+            shared.records += group.records
+            shared.commits.update(
+                (result.number, result.records)
+                for result in results
+                if isinstance(result, Commit) and not result.repeated
+            )
+            return results
+
+    def close(self) -> None:
+        """Give the partition up. Idempotent."""
+        with self._shared.mutex:
+            if self._shared.epoch == self._epoch:
+                self._shared.owner = ""
+            self._closed = True
+
+    def _refuse_if_unfit(self) -> None:
+        if self._shared.epoch != self._epoch:
+            raise Fenced(
+                f"epoch {self._epoch} of {self._shared.name} is over: a newer owner has the partition. This append was "
+                "not acknowledged and this writer must stop."
+            )
+        if self._closed:
+            raise StoreError(f"the log {self._shared.name} was closed; open it again.")
+
+
+class MemoryStore:
+    """All agents of one place, in memory."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._partitions: dict[str, _Shared] = {}
+
+    def agents(self) -> list[str]:
+        """Ids of all agents that were ever registered, sorted."""
+        return sorted(self._partitions)
+
+    def register(self, agent_id: str) -> bool:
+        """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
+        name = name_of(agent_id)
+        with self._mutex:
+            if name in self._partitions:
+                return False
+            self._partitions[name] = _Shared(partition_of(name))
+            return True
+
+    def reader(self, agent_id: str) -> MemoryReader:
+        """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered."""
+        return MemoryReader(self._shared(agent_id))
+
+    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
+        """Own the partition of `agent_id`. Raises PartitionBusy while another log has it open, unless `take_over`."""
+        return MemoryLog(command=command, shared=self._shared(agent_id), take_over=take_over)
+
+    def _shared(self, agent_id: str) -> _Shared:
+        name = name_of(agent_id)
+        if name not in self._partitions:
+            raise unknown_agent(name, self.agents())
+        return self._partitions[name]

@@ -1,0 +1,45 @@
+"""Names: which are possible, and the path that each becomes. Pure.
+
+A name may hold any character, so it is never a path: files are called by the sha256 of the name.
+"""
+
+import difflib
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+
+from events import BadInput, UnknownAgent
+
+from .constants import NAME_BYTES_MAX
+
+NEAR_NAMES_MAX = 3
+"""Names that the error for an unknown one suggests."""
+
+
+def name_of(agent_id: str) -> str:
+    """`agent_id` in its NFC form; raises BadInput unless that has 1 to `NAME_BYTES_MAX` bytes in UTF-8."""
+    name = unicodedata.normalize("NFC", agent_id)
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise BadInput(f"the agent name {agent_id!r} holds half of a character (a lone surrogate): {error}") from error
+    if not 1 <= size <= NAME_BYTES_MAX:
+        raise BadInput(f"an agent name has 1 to {NAME_BYTES_MAX} bytes in UTF-8, but {name[:40]!r}... has {size}")
+    return name
+
+
+def hash_of(name: str) -> str:
+    """The sha256 of `name` (already NFC), in hexadecimal."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def partition_of(name: str) -> str:
+    """The dedicated partition of the agent `name`."""
+    return f"agent-{hash_of(name)}"
+
+
+def unknown_agent(name: str, names: Sequence[str]) -> UnknownAgent:
+    """The error for a name that nobody has, with those of `names` that are near."""
+    near = difflib.get_close_matches(name, names, NEAR_NAMES_MAX)
+    hint = f" Did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
+    return UnknownAgent(f"there is no agent {name!r} in this store.{hint}")

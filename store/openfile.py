@@ -1,0 +1,156 @@
+"""The open file of a writer: where its frames end, and what a manifest will say of it when it is closed."""
+
+import hashlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from events import Record
+
+from .admission import Ledger
+from .arrow import batch_in, body_of, records_of
+from .disk import DiskFile
+from .frame import HEADER_BYTES, body_is_right, pack, unpack
+from .manifest import OPEN, FileEntry, closed_entry
+from .partition import Partition, open_name
+from .segment import Frame
+
+
+class FrameIndex:
+    """Where the frames of one file begin: 16 bytes of memory for each."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ids_to = 0
+        """Time of the newest event id in the file once it is closed, microseconds UTC."""
+        self._commits = array("q")
+        self._offsets = array("q")
+
+    def add(self, first_commit: int, offset: int) -> None:
+        """Note a frame; frames come in order."""
+        self._commits.append(first_commit)
+        self._offsets.append(offset)
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last frame; there must be one."""
+        return self._offsets[-1]
+
+    def offset_of(self, commit: int) -> int | None:
+        """Offset of the frame that would hold `commit`; None if all frames begin after it."""
+        position = bisect_right(self._commits, commit) - 1
+        return self._offsets[position] if position >= 0 else None
+
+
+class OpenFile:
+    """Frames, appended. `write` then `sync`; what is written counts after `sync` only."""
+
+    def __init__(self, partition: Partition, entry: FileEntry, file: DiskFile) -> None:
+        """An empty file; `take_in` adds the frames that it has already."""
+        self.entry = entry
+        self.path = partition.path / entry.name
+        self.index = FrameIndex(entry.name)
+        self.length = 0
+        """Bytes in whole frames."""
+        self._salt = partition.salt(entry.name)
+        self._file = file
+        self._previous = 0
+        self._agents: set[str] = set()
+        self._sha256 = hashlib.sha256()
+
+    @classmethod
+    def begin(cls, partition: Partition, first_commit: int, epoch: int) -> "OpenFile":
+        """A new file, durable in its folder, that no manifest names yet. May raise OSError."""
+        entry = FileEntry(open_name(first_commit, epoch), OPEN, first_commit)
+        path = partition.path / entry.name
+        try:
+            file = partition.disk.create(path)
+        except FileExistsError:  # left, empty, by an earlier attempt of this same epoch
+            file = partition.disk.open(path)
+        partition.disk.sync_dir(partition.path)
+        return cls(partition, entry, file)
+
+    def take_in(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
+        """Go past a frame that is in the file; `data` is the file from its start."""
+        self.index.add(frame.header.first_commit, frame.offset)
+        self._agents.update(record.agent_id for record in records)
+        self._sha256.update(memoryview(data)[frame.offset : frame.end])
+        self._previous = frame.header.crc
+        self.length = frame.end
+
+    def write(self, records: Sequence[Record], commits: int, epoch: int) -> None:
+        """Append `records`, which are `commits` whole commits, as one frame. Not durable yet. May raise OSError."""
+        body = body_of(records)
+        view = memoryview(body)
+        first_commit = records[0].commit
+        header, crc = pack(
+            self._salt,
+            self.length,
+            body,
+            epoch=epoch,
+            first_commit=first_commit,
+            commits=commits,
+            records=len(records),
+            previous=self._previous,
+        )
+        self._file.write([header, view], self.length)
+        self.index.add(first_commit, self.length)
+        self._agents.update(record.agent_id for record in records)
+        self._sha256.update(header)
+        self._sha256.update(view)
+        self._previous = crc
+        self.length += HEADER_BYTES + body.size
+
+    def sync(self) -> None:
+        """Make what was written durable. May raise OSError."""
+        self._file.sync()
+
+    def settle(self, data: bytes) -> None:
+        """Make the last frame taken in durable; `data` is the file from its start. May raise OSError.
+
+        It is written again first: after a failed sync the system may hold it for clean, and would not write it.
+        """
+        if self.length:
+            start = self.index.last_offset
+            self._file.write([memoryview(data)[start : self.length]], start)
+        self._file.sync()
+
+    def closed(self, ledger: Ledger) -> FileEntry:
+        """What a manifest says of the file when it is closed as it is now."""
+        self.index.ids_to = ledger.ids.newest
+        heads = {agent_id: ledger.heads[agent_id] for agent_id in self._agents}
+        return closed_entry(
+            self.entry,
+            last_commit=ledger.commits,
+            length=self.length,
+            sha256=self._sha256.hexdigest(),
+            ids_to=self.index.ids_to,
+            heads=heads,
+        )
+
+    def cut(self) -> None:
+        """Drop the bytes after the last whole frame, durably. May raise OSError."""
+        self._file.truncate(self.length)
+        self._file.sync()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def commit_in(partition: Partition, index: FrameIndex, commit: int) -> list[Record]:
+    """The records of one commit, read back from the file of `index`; empty if they are not there. May raise OSError."""
+    offset = index.offset_of(commit)
+    if offset is None:
+        return []
+    path = partition.path / index.name
+    head = partition.disk.read(path, offset, HEADER_BYTES)
+    header = unpack(partition.salt(index.name), offset, head, at=0)
+    if header is None:
+        return []
+    body = pa.py_buffer(partition.disk.read(path, offset + HEADER_BYTES, header.body_bytes))
+    if not body_is_right(header, body):
+        return []
+    return [record for record in records_of(batch_in(body)) if record.commit == commit]

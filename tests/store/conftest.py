@@ -1,0 +1,48 @@
+"""What the tests of the file log share."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from events import Record
+from store import FileStore, Partition
+from tests.contract.log_contract import NOW, Drafts
+
+
+def now() -> int:
+    return NOW
+
+
+@pytest.fixture
+def drafts() -> Drafts:
+    return Drafts()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    store = FileStore.create(tmp_path / "store", now, "tests")
+    store.register("sam")
+    return store
+
+
+@pytest.fixture
+def where(store: FileStore) -> Partition:
+    return store.partition(store.reader("sam").partition)
+
+
+@pytest.fixture
+def filled(store: FileStore, drafts: Drafts) -> list[list[Record]]:
+    """Six commits of two agents in the partition of sam, closed: their records."""
+    log = store.open("sam", "fill")
+    commits = []
+    for agent_id in ["sam", "sam", "ann", "sam", "ann", "sam"]:
+        commits.append(list(log.append(agent_id, log.head(agent_id).seq, drafts.some(2)).records))
+    log.close()
+    return commits
+
+
+@pytest.fixture
+def open_path(where: Partition) -> Callable[[], Path]:
+    """Path of the one open file."""
+    return lambda: max(where.path.glob("*.open"))

@@ -1,0 +1,170 @@
+"""A disk in memory that fails on command and forgets what was not synced when the power goes.
+
+What is durable: a file's content as of its last `sync`, a folder's names as of its last `sync_dir`. `power_loss` gives
+the disk as it is found afterwards; un-synced bytes are gone, or there in part as `keep` says.
+"""
+
+import errno
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+class Inode:
+    """A file's content, now and on the platter."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self.durable = b""
+        self.locked_by: FaultyFile | None = None
+
+
+class FaultyDisk:
+    """A `store.Disk`. `log` lists every operation; `fail` and `crash_at` make one of them go wrong."""
+
+    def __init__(self) -> None:
+        self.files: dict[Path, Inode] = {}
+        self.durable_names: dict[Path, Inode] = {}
+        self.folders: set[Path] = set()
+        self.log: list[tuple[str, str]] = []
+        self.faults: list[tuple[str, str, int, int]] = []
+        self.crash_at: int | None = None
+
+    def fail(self, operation: str, code: int, *, name: str = "", partial: int = 0) -> None:
+        """The next `operation` on a file whose name contains `name` fails with errno `code`.
+
+        A write leaves its first `partial` bytes.
+        """
+        self.faults.append((operation, name, code, partial))
+
+    def step(self, operation: str, path: Path) -> int | None:
+        """Note an operation; raises what was asked for. The number of bytes that a failing write leaves, or None."""
+        if self.crash_at is not None and len(self.log) >= self.crash_at:
+            raise Crash
+        self.log.append((operation, path.name))
+        for fault in self.faults:
+            wanted, name, code, partial = fault
+            if wanted == operation and name in path.name:
+                self.faults.remove(fault)
+                if partial:
+                    return partial
+                raise OSError(code, os.strerror(code), str(path))
+        return None
+
+    def power_loss(self, chance: random.Random | None = None) -> "FaultyDisk":
+        """The disk after the power went: with `chance`, some prefix of the un-synced bytes of each file survived."""
+        after = FaultyDisk()
+        after.folders = set(self.folders)
+        names = dict(self.durable_names)
+        if chance is not None:
+            names.update((path, inode) for path, inode in self.files.items() if chance.random() < 0.5)
+        for path, inode in names.items():
+            content = inode.durable
+            if chance is not None and len(inode.content) > len(content):
+                content += bytes(inode.content[len(content) : chance.randint(len(content), len(inode.content))])
+            copy = Inode()
+            copy.content, copy.durable = bytearray(content), content
+            after.files[path] = after.durable_names[path] = copy
+        return after
+
+    def create(self, path: Path) -> "FaultyFile":
+        self.step("create", path)
+        if path in self.files:
+            raise FileExistsError(errno.EEXIST, "exists", str(path))
+        self._need_folder(path)
+        self.files[path] = Inode()
+        return FaultyFile(self, path)
+
+    def open(self, path: Path) -> "FaultyFile":
+        self.step("open", path)
+        self._need(path)
+        return FaultyFile(self, path)
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        self.step("read", path)
+        end = None if length is None else offset + length
+        return bytes(self._need(path).content[offset:end])
+
+    def names(self, path: Path) -> list[str]:
+        self.step("names", path)
+        if path not in self.folders:
+            raise FileNotFoundError(errno.ENOENT, "no folder", str(path))
+        return [other.name for other in (*self.files, *self.folders) if other.parent == path]
+
+    def exists(self, path: Path) -> bool:
+        return path in self.files or path in self.folders
+
+    def make_dirs(self, path: Path) -> None:
+        self.folders.update([path, *path.parents])
+
+    def link(self, source: Path, target: Path) -> None:
+        self.step("link", target)
+        inode = self._need(source)
+        if target in self.files:
+            raise FileExistsError(errno.EEXIST, "exists", str(target))
+        self.files[target] = inode
+
+    def remove(self, path: Path) -> None:
+        self.step("remove", path)
+        self._need(path)
+        del self.files[path]
+
+    def sync_dir(self, path: Path) -> None:
+        self.step("sync_dir", path)
+        for other in [other for other in self.durable_names if other.parent == path]:
+            del self.durable_names[other]
+        self.durable_names.update((other, inode) for other, inode in self.files.items() if other.parent == path)
+
+    def is_locked(self, path: Path) -> bool | None:
+        return self._need(path).locked_by is not None
+
+    def _need(self, path: Path) -> Inode:
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, "no file", str(path))
+        return self.files[path]
+
+    def _need_folder(self, path: Path) -> None:
+        if path.parent not in self.folders:
+            raise FileNotFoundError(errno.ENOENT, "no folder", str(path))
+
+
+class FaultyFile:
+    """A `store.DiskFile`."""
+
+    def __init__(self, disk: FaultyDisk, path: Path) -> None:
+        self._disk = disk
+        self._path = path
+        self._inode = disk.files[path]
+
+    def write(self, parts: Sequence[bytes | memoryview], offset: int) -> None:
+        content = b"".join(parts)
+        left = self._disk.step("write", self._path)
+        kept = content if left is None else content[:left]
+        held = self._inode.content
+        held.extend(bytes(max(0, offset - len(held))))
+        held[offset : offset + len(kept)] = kept
+        if left is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+
+    def sync(self) -> None:
+        self._disk.step("sync", self._path)
+        self._inode.durable = bytes(self._inode.content)
+
+    def truncate(self, length: int) -> None:
+        self._disk.step("truncate", self._path)
+        del self._inode.content[length:]
+
+    def lock(self) -> bool:
+        if self._inode.locked_by is not None:
+            return False
+        self._inode.locked_by = self
+        return True
+
+    def close(self) -> None:
+        if self._inode.locked_by is self:
+            self._inode.locked_by = None
