@@ -1,8 +1,11 @@
-"""WHAT IT MEANS: SQL over records.
+"""WHAT IT MEANS: SQL over records. Context window, core memory, recall, pressure, turns, analytics.
 
-A projection is a pure function of the records with `seq <= as_of`, written once in a SQL file and used for everything:
-the agent's own next call, time travel, and questions about the whole fleet. Python here only loads the files, feeds
-DuckDB and reads rows back; a rule about meaning belongs in the SQL.
-
-May import `store` and `events`. Never actors or interfaces. Held by `tests/tidy`.
+Everything here is derived from the log and can be dropped and built again; one definition in `sql/` serves the agent's
+own step, time travel and analytics over all agents.
 """
+
+from .catalogue import PROJECTIONS
+from .engine import HEAD, Projections, Row
+from .search import Found, Search
+
+__all__ = ["HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Search"]

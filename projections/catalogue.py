@@ -1,0 +1,70 @@
+"""The SQL files, and how they fit together. Each file is one SELECT over `wanted(agent_id, as_of)`.
+
+A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. One definition
+serves two forms, made here and nowhere else:
+
+- the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batched(name)`;
+- the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+PROJECTIONS = (
+    "agents",
+    "archival_memory",
+    "configurations",
+    "context_window",
+    "core_memory",
+    "function_calls",
+    "memory_history",
+    "memory_pressure",
+    "model_calls",
+    "recall_memory",
+    "steps",
+    "summaries",
+    "timers",
+    "turn_records",
+    "turns",
+)
+"""The public projections, each a macro of the same name."""
+
+
+@cache
+def sql(name: str) -> str:
+    """The text of `sql/NAME.sql`."""
+    return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+def _needs(name: str) -> list[str]:
+    first = sql(name).split("\n", 1)[0]
+    return first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
+
+
+def _assembled(name: str, wanted: str) -> str:
+    parts = [
+        f"wanted AS ({wanted})",
+        *(f"{need} AS ({sql(need)})" for need in _needs(name)),
+        f"answer AS ({sql(name)})",
+    ]
+    return "WITH " + ",\n".join(parts) + "\nSELECT * FROM answer"
+
+
+@cache
+def batched(name: str) -> str:
+    """The query for many agents at once. Parameters: a list of agent ids and a list of as_of, equally long."""
+    return _assembled(name, "SELECT unnest(?::VARCHAR[]) AS agent_id, unnest(?::BIGINT[]) AS as_of")
+
+
+@cache
+def positional(name: str) -> str:
+    """The batched query of a search: its further parameters are $3 and up."""
+    return _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
+
+
+@cache
+def macro(name: str) -> str:
+    """The statement that creates the table macro `name(agent, as_of)`."""
+    return f"CREATE MACRO {name}(agent, upto) AS TABLE " + _assembled(
+        name, "SELECT agent::VARCHAR AS agent_id, upto::BIGINT AS as_of"
+    )

@@ -1,0 +1,23 @@
+-- Arrow batch `incoming` (the log's schema) to hot rows. A tombstone keeps its place and means nothing. The payload is
+-- what our encoder wrote, in which a quote inside a string is escaped, so that a flag can be looked for as text.
+INSERT INTO hot SELECT
+    agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
+    CASE WHEN starts_with(payload, '{"erased":true') THEN NULL ELSE CASE type
+        WHEN 'memory_edited' THEN 'block:' || (payload->>'label')
+        WHEN 'agent_configured' THEN 'config'
+        WHEN 'summary' THEN 'summary'
+        WHEN 'summary_expanded' THEN 'summary'
+        WHEN 'model_reply' THEN CASE WHEN turn > 0 THEN 'reply' END
+        WHEN 'heartbeats_paused' THEN 'pause'
+        WHEN 'system_alert' THEN CASE WHEN contains(payload, '"source":"memory_pressure"') THEN 'warning' END
+    END END,
+    CASE WHEN type IN ('summary', 'summary_expanded') THEN (payload->>'kept_from')::BIGINT END,
+    -- A CASE, not an IN: DuckDB makes a join of a long IN, which costs more than all the rest.
+    CASE type WHEN 'user_message' THEN true WHEN 'model_reply' THEN true WHEN 'function_result' THEN true
+        WHEN 'user_login' THEN true WHEN 'heartbeat' THEN true WHEN 'system_alert' THEN true
+        WHEN 'context_trimmed' THEN true WHEN 'message_sent' THEN contains(payload, '"imported":true')
+        ELSE false END,
+    type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),
+    NULL, NULL,
+    9223372036854775807
+FROM incoming

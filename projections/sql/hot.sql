@@ -1,0 +1,14 @@
+-- The hot table: the envelope's columns, and what the macros would otherwise have to read out of JSON again and again.
+-- It is filled from Arrow record batches by `add.sql`; `records` is the one name that every macro reads.
+CREATE TABLE hot (
+    agent_id VARCHAR, seq BIGINT, "commit" BIGINT, event_id UUID, recorded_at TIMESTAMPTZ, said_at TIMESTAMPTZ,
+    type VARCHAR, turn BIGINT, step INTEGER, cause UUID, version INTEGER, text VARCHAR, payload VARCHAR,
+    slot VARCHAR,       -- what the record is the newest value of: block:LABEL, config, summary, warning, reply, pause
+    kept_from BIGINT,   -- of a summary: the first seq that the context still shows
+    shown BOOLEAN,      -- the context shows it while seq >= kept_from
+    said BOOLEAN,       -- words that really passed between user and agent: recall memory
+    recall BIGINT,      -- of a change of memory, summary or configuration: how many things had been said by then
+    archival BIGINT,    -- and how many memories were in the archive
+    ended BIGINT        -- seq of the agent_created that ended the life which the record belongs to
+);
+CREATE VIEW records AS FROM hot;

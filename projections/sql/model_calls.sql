@@ -1,0 +1,13 @@
+-- Every request that was sent to a model, whatever came of it; summaries too. `context_sha256` names its exact bytes.
+SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
+    CASE r.type WHEN 'summary' THEN 'summary' ELSE 'reply' END AS purpose,
+    CASE r.type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
+    coalesce(r.payload->>'model', '') AS model, r.payload->>'context_sha256' AS context_sha256,
+    (r.payload->>'context_bytes')::BIGINT AS context_bytes,
+    coalesce((r.payload->'usage'->>'prompt')::BIGINT, 0) AS prompt_tokens,
+    coalesce((r.payload->'usage'->>'completion')::BIGINT, 0) AS completion_tokens,
+    coalesce((r.payload->'usage'->>'total')::BIGINT, 0) AS tokens,
+    coalesce((r.payload->>'latency_us')::BIGINT, 0) AS latency_us
+FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
+WHERE r.type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary')
+    AND (r.payload->>'context_sha256') IS NOT NULL

@@ -1,0 +1,150 @@
+"""Laws of the projections: added bit by bit or at once, now or as of then, the tables are the same."""
+
+import msgspec
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors import setup
+from actors.builtin import BUILTIN
+from actors.context import context_of
+from events import Call, FunctionResult, MessageSent, ModelReply, Record, Usage, UserMessage, draft, place, uuid7
+from projections import HEAD, PROJECTIONS, Projections
+from store import batch_of
+from tests import strategies
+
+TOOLS = {tool.name: tool for tool in BUILTIN}
+ASKED = setup.Settings(model="scripted", window=8192)
+BIRTH = tuple(setup.birth(ASKED, setup.configuration(ASKED, None, TOOLS, {})))
+STREAMS = strategies.streams(birth=BIRTH)
+
+
+def loaded(records: list[Record]) -> Projections:
+    engine = Projections()
+    engine.load(pa.Table.from_batches([batch_of(records)]))
+    return engine
+
+
+def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
+    """Every projection as plain rows in one order (checksums compare engines, rows explain a difference)."""
+    return {
+        name: sorted(
+            ({k: str(v) for k, v in row.items() if k != "as_of"} for row in engine.rows(name, "sam", as_of)), key=repr
+        )
+        for name in PROJECTIONS
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(STREAMS, st.data())
+def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Record], data: st.DataObject) -> None:
+    """Commit by commit, all at once, or at once up to a cut and commit by commit from there: the same tables."""
+    cut = data.draw(st.integers(0, len(records)))
+    whole = loaded(records)
+    with Projections() as step_by_step, Projections() as from_cut:
+        for record in records:
+            step_by_step.add([record])
+        if cut:
+            from_cut.load(pa.Table.from_batches([batch_of(records[:cut])]))
+        from_cut.add(records[cut:])
+        expected = tables(whole)
+        assert tables(step_by_step) == expected
+        assert tables(from_cut) == expected
+        assert all(
+            len({engine.checksum(name, "sam") for engine in (whole, step_by_step, from_cut)}) == 1
+            for name in PROJECTIONS
+        )
+    whole.close()
+
+
+@settings(max_examples=25, deadline=None)
+@given(STREAMS, st.data())
+def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Record], data: st.DataObject) -> None:
+    """No later record changes what a projection says of an earlier moment."""
+    seq = data.draw(st.integers(1, len(records)))
+    now, then = loaded(records), loaded(records[:seq])
+    assert tables(now, as_of=seq) == tables(then)
+    now.close()
+    then.close()
+
+
+@settings(max_examples=10, deadline=None)
+@given(STREAMS)
+def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[Record]) -> None:
+    """`memory_pressure` and the context that decides on the warning say the same of tokens and warning."""
+    engine = loaded(records)
+    pressure = engine.rows("memory_pressure", "sam")[0]
+    context = context_of("sam", HEAD, engine.rows("context_window", "sam"))
+    assert (context.tokens, context.warned) == (pressure["tokens"], pressure["warned"])
+    assert (context.config.window, context.config.pressure_fraction) == (pressure["window"], pressure["fraction"])
+    engine.close()
+
+
+def many(count: int) -> tuple[Projections, list[tuple[str, int]]]:
+    """An engine with `count` agents of the same small life, and what to ask of each."""
+    stream = small_life()
+    records, wanted = [], []
+    for number in range(count):
+        name = f"agent-{number}"
+        records.extend(place_again(record, name) for record in stream)
+        wanted.append((name, len(stream) - number % 3))
+    engine = Projections()
+    engine.load(pa.Table.from_batches([batch_of(records)]))
+    return engine, wanted
+
+
+def place_again(record: Record, name: str) -> Record:
+    return msgspec.structs.replace(record, agent_id=name)
+
+
+def small_life() -> list[Record]:
+    life = [(event, 0, 0) for event in BIRTH]
+    for turn in (1, 2):
+        life += [
+            (UserMessage(text=f"hello {turn}"), turn, 0),
+            (
+                ModelReply(
+                    calls=[Call("c", "send_message", "{}")],
+                    usage=Usage(90, 10, 100),
+                    context_sha256="0",
+                    context_bytes=9,
+                ),
+                turn,
+                1,
+            ),
+            (MessageSent(text="hi", call_id="c"), turn, 1),
+            (FunctionResult(call_id="c", name="send_message"), turn, 1),
+        ]
+    return [
+        place(draft(e, event_id=uuid7(n * 1000, n), recorded_at=n * 1000, turn=t, step=s), "sam", n, n)
+        for n, (e, t, s) in enumerate(life, start=1)
+    ]
+
+
+def test_the_batched_form_answers_for_one_and_for_a_thousand_agents() -> None:
+    """One query over 1,000 (agent, as_of) pairs gives each agent what a query of its own gives."""
+    engine, wanted = many(1000)
+    for name in PROJECTIONS:
+        rows = engine.batch(name, wanted)
+        for agent_id, as_of in (wanted[0], wanted[500], wanted[999]):
+            alone = engine.batch(name, [(agent_id, as_of)])
+            among = [row for row in rows if row["agent_id"] == agent_id]
+            assert sorted(map(repr, among)) == sorted(map(repr, alone)), name
+    assert len(engine.batch("agents", wanted)) == 1000
+    engine.close()
+
+
+def test_people_can_use_every_projection_as_a_macro_alone_and_lateral() -> None:
+    """`FROM wanted, LATERAL name(agent_id, as_of)` gives the rows of the batched form."""
+    engine, wanted = many(3)
+    values = ", ".join(f"('{agent}', {as_of})" for agent, as_of in wanted)
+    for name in PROJECTIONS:
+        batched = engine.batch(name, wanted)
+        lateral = engine.sql(
+            f"SELECT m.* FROM (VALUES {values}) AS wanted(agent_id, as_of), "
+            f"LATERAL {name}(wanted.agent_id, wanted.as_of) AS m"
+        )
+        alone = engine.sql(f"SELECT * FROM {name}('{wanted[0][0]}', {wanted[0][1]})")
+        assert sorted(map(repr, lateral)) == sorted(map(repr, batched)), name
+        assert sorted(map(repr, alone)) == sorted(repr(r) for r in batched if r["agent_id"] == wanted[0][0]), name
+    engine.close()
