@@ -30,7 +30,11 @@ class Found(list[Row]):
 class Search:
     """Search in one agent's memory as of one seq."""
 
-    def __init__(self, projections: Projections, agent_id: str, as_of: int, zone: str = "UTC") -> None:
+    def __init__(
+        self, projections: Projections, agent_id: str, as_of: int, zone: str = "UTC", *, said_by: int | None = None
+    ) -> None:
+        """`said_by`: search what had been said by that seq instead (a turn need not find its own question)."""
+        self._said_by = as_of if said_by is None else said_by
         self._projections = projections
         self._agent_id = agent_id
         self._as_of = as_of
@@ -76,7 +80,7 @@ class Search:
 
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
         statement = positional(name)
-        fixed = [[self._agent_id], [self._as_of], *parameters]
+        fixed = [[self._agent_id], [self._said_by], *parameters]
         rows = self._projections.query(statement, [*fixed, first, count])
         if rows:
             total = rows[0]["total"]
@@ -102,17 +106,18 @@ class Search:
         known = self._projections.query("SELECT max(seq) AS seq FROM documents WHERE agent_id = ?", [self._agent_id])
         newest = known[0]["seq"] or 0
         before: list[str] = []
-        postings: list[tuple[int, str, int]] = []
+        postings: list[tuple[int, str, int, bool]] = []
         documents: list[tuple[int, int]] = []
         for row in said:
             words = stems(row["text"])
             if row["seq"] > newest:
+                own = {*stems(row["name"]), *words}
                 counts = Counter([*stems(row["name"]), *words, *before])
-                postings.extend((row["seq"], stem, n) for stem, n in counts.items())
+                postings.extend((row["seq"], stem, n, stem in own) for stem, n in counts.items())
                 documents.append((row["seq"], counts.total()))
             before = words
         if documents:
-            self._projections.fill("postings", self._agent_id, _columns(postings, ["seq", "stem", "n"]))
+            self._projections.fill("postings", self._agent_id, _columns(postings, ["seq", "stem", "n", "own"]))
             self._projections.fill("documents", self._agent_id, _columns(documents, ["seq", "words"]))
 
 

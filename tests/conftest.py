@@ -109,3 +109,25 @@ def data_dir() -> Path:
     if not path.is_dir():
         pytest.skip(f"no data sets at {path}: set EVERLOG_DATA to the folder that has them")
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked `last` looks at what all the others left."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_system() -> Iterator[list]:
+    """Every System that a test makes in this process, so that the suite can end by verifying all their agents."""
+    from actors import system
+
+    made: list[system.System] = []
+    begin = system.System.__init__
+
+    def remembered(self: system.System, *args, **kwargs) -> None:
+        begin(self, *args, **kwargs)
+        made.append(self)
+
+    system.System.__init__ = remembered
+    yield made
+    system.System.__init__ = begin

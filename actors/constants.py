@@ -1,0 +1,58 @@
+"""Limits of the agents, with their unit last in the name, and where each comes from."""
+
+RENDERER = 1
+"""Version of `render.py`: raised when the same context gives other bytes."""
+
+BLOCK_CHARS = 2000
+"""Limit of a memory block where none is given (MemGPT)."""
+
+WINDOW_TOKENS = 8192
+"""Context window where none is given and the model is not known."""
+
+WINDOW_TOKENS_MIN = 2048
+"""Smallest window that holds the prompt, the functions and a few messages."""
+
+WINDOWS_TOKENS = {"gpt-4o": 128_000, "gpt-4.1": 1_000_000, "gpt-5": 400_000, "gpt-4-turbo": 128_000}
+"""Context windows of models known by the beginning of their name."""
+
+REPLY_FRACTION = 1 / 16
+"""Part of the window left free for the reply."""
+
+TOKENS_PER_BYTE = 0.3
+"""Estimate before the first usage figure: a little more than English text costs."""
+
+PAGE_RESULTS = 5
+"""Results on one page of a search (MemGPT)."""
+
+RESULT_CHARS_MAX = 3000
+"""Longest function result that the model is shown, searches excepted (MemGPT)."""
+
+PAUSE_MINUTES_MAX = 360
+"""Longest pause of timed heartbeats, inclusive (MemGPT)."""
+
+FIRST_ATTEMPTS_MAX = 10
+"""Replies asked for when the first message is verified (MemGPT)."""
+
+SUMMARY_WORDS = 100
+"""Words asked of a summary (MemGPT)."""
+
+SUMMARY_WORDS_SHORTER = 40
+"""Words asked for when the first summary was too long."""
+
+SUMMARY_FRACTION_MAX = 0.15
+"""Part of the window that a summary may take; a longer one is refused."""
+
+SHOWN_CHARS_MIN = 200
+"""A record or block is never shown shorter than this."""
+
+GATEWAY_ATTEMPTS_MAX = 4
+"""Tries of one request, for failures where trying again can help."""
+
+GATEWAY_TIMEOUT_S = 120
+"""Longest wait for one answer."""
+
+INBOX_MAX = 1000
+"""Inputs of one agent that may wait for their turn; a further one is refused."""
+
+MICROSECONDS = 1_000_000
+"""In a second."""

@@ -1,0 +1,136 @@
+"""The agent's state before a call, typed: what the rows of `context_window` say, and nothing more. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from events import (
+    AgentConfigured,
+    AnyEvent,
+    ContextTrimmed,
+    MemoryEdited,
+    ModelReply,
+    Summary,
+    SummaryExpanded,
+    decode,
+)
+
+from .constants import TOKENS_PER_BYTE
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One record that the context shows."""
+
+    seq: int
+    turn: int
+    step: int
+    at: int
+    """When it was said, as far as known, else recorded: microseconds UTC."""
+    event: AnyEvent
+
+
+class Block(msgspec.Struct, frozen=True):
+    """One block of core memory."""
+
+    label: str
+    value: str
+    limit: int
+    """Characters, inclusive."""
+    seq: int
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Everything that a request is made of. Two equal contexts give the same bytes."""
+
+    agent_id: str
+    as_of: int
+    config: AgentConfigured
+    blocks: Sequence[Block]
+    """persona, human, then the others by label."""
+    summary: Message | None
+    """The newest Summary or SummaryExpanded."""
+    messages: Sequence[Message]
+    """In order of turn, then seq."""
+    trims: Mapping[int | str, ContextTrimmed]
+    """Records (by seq) and blocks (by label) that are shown cut."""
+    recall: int
+    archival: int
+    modified_at: int
+    """When core memory, summary or configuration last changed, microseconds UTC."""
+    last_reply: ModelReply | None
+    warned: bool
+    """The agent was warned of memory pressure since the last summary."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the last call, as the provider counted them; 0 before the first."""
+        return self.last_reply.usage.total if self.last_reply else 0
+
+    @property
+    def tokens_per_byte(self) -> float:
+        """What a byte of request cost in the last call; a guess before the first."""
+        reply = self.last_reply
+        if reply is None or not reply.usage.prompt or not reply.context_bytes:
+            return TOKENS_PER_BYTE
+        return reply.usage.prompt / reply.context_bytes
+
+
+def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:
+    """The context from the rows of `context_window`, in any order. The agent must have been configured."""
+    shown: list[Message] = []
+    trims: dict[int | str, ContextTrimmed] = {}
+    slots: dict[str, Message] = {}
+    header: Mapping[str, Any] = {}
+    for row in rows:
+        event = decode(row["type"], row["version"], row["text"], row["payload"])
+        at = row["said_at"] if row["said_at"] is not None else row["recorded_at"]
+        message = Message(row["seq"], row["turn"], row["step"], at, event)
+        slot = row["slot"]
+        if row["recall"] is not None and row["seq"] > header.get("seq", 0):
+            header = row
+        if slot is not None and message.seq >= (slots[slot].seq if slot in slots else 0):
+            slots[slot] = message
+        if isinstance(event, ContextTrimmed):
+            trims[event.target_seq or event.label] = event
+        elif row["shown"]:
+            shown.append(message)
+    shown.sort(key=lambda message: (message.turn, message.seq))
+    reply, summary = slots.get("reply"), slots.get("summary")
+    warning = slots["warning"].seq if "warning" in slots else 0
+    return Context(
+        agent_id=agent_id,
+        as_of=as_of,
+        config=cast("AgentConfigured", slots["config"].event),
+        blocks=_blocks(slots),
+        summary=summary,
+        messages=shown,
+        trims=trims,
+        recall=header["recall"],
+        archival=header["archival"],
+        modified_at=header["recorded_at"],
+        last_reply=cast("ModelReply", reply.event) if reply else None,
+        warned=warning > (summary.seq if summary else 0),
+    )
+
+
+def of_turn(context: Context, turn: int) -> Context:
+    """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+    return msgspec.structs.replace(context, messages=[m for m in context.messages if m.turn <= turn])
+
+
+def _blocks(slots: Mapping[str, Message]) -> list[Block]:
+    """Blocks in a stable order: persona, human, then the others by label."""
+    first = {"persona": 0, "human": 1}
+    blocks = [
+        Block(message.event.label, message.event.text, message.event.limit, message.seq)
+        for message in slots.values()
+        if isinstance(message.event, MemoryEdited)
+    ]
+    return sorted(blocks, key=lambda block: (first.get(block.label, 2), block.label))
+
+
+def summary_of(context: Context) -> Summary | SummaryExpanded | None:
+    """The summary that the context shows; None before the first, or when it was taken back to the beginning."""
+    event = context.summary.event if context.summary else None
+    return event if isinstance(event, Summary | SummaryExpanded) and event.text else None

@@ -1,0 +1,277 @@
+"""What follows a reply of the model: which functions run, which events that leaves, and whether the turn goes on. Pure.
+
+What may follow what is this table; `docs/ARCHITECTURE.md` draws it. A turn is in one of these states, and each record
+of the turn moves it. Everything not in the table is our bug.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from events import (
+    Call,
+    Event,
+    FunctionError,
+    FunctionResult,
+    FunctionStarted,
+    Heartbeat,
+    ModelReply,
+    SystemAlert,
+)
+
+from . import parse
+from .builtin import ALIASES
+from .constants import RESULT_CHARS_MAX
+from .context import Context
+from .memory import Desk
+from .tools import HEARTBEAT, Effect, Tool
+
+IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed an answer", "functions run", "effect outside", "ended"
+
+TRANSITIONS: Mapping[str, Mapping[str, str]] = {
+    IDLE: {"input": OWED},
+    OWED: {
+        "model_reply": CALLING,
+        "reply_rejected": OWED,
+        "summary": OWED,
+        "context_trimmed": OWED,
+        "input": OWED,
+        "model_failed": ENDED,
+        "turn_abandoned": ENDED,
+        "turn_cancelled": ENDED,
+        "budget_exceeded": ENDED,
+    },
+    CALLING: {
+        "memory_edited": CALLING,
+        "message_sent": CALLING,
+        "archival_inserted": CALLING,
+        "heartbeats_paused": CALLING,
+        "function_result": CALLING,
+        "function_started": OUTSIDE,
+        "input": OWED,
+        "end of commit": IDLE,
+        "turn_cancelled": ENDED,
+    },
+    OUTSIDE: {"function_result": CALLING, "turn_cancelled": ENDED},
+    ENDED: {"input": OWED},
+}
+"""State of a turn -> kind of record -> next state; `input` stands for every heartbeat, alert, login and message."""
+
+PRESSURE_WARNING = (
+    "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
+    "end of your context window; the oldest part of it will soon be replaced by a summary. If there is anything that "
+    "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
+)
+
+NO_MARKS = frozenset('(){}[]"')
+NO_WORDS = ("functions", "send_message", "inner thought")
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """A call that must be run by the caller, because it reaches outside the log."""
+
+    call: Call
+    tool: Tool
+    arguments: Mapping[str, Any]
+    key: str
+    """Idempotency key: the same whenever the same call of the same turn is run."""
+
+
+class Step:
+    """One reply being worked off: `outside()` runs what is pure and stops at each call that is not; `events` collects.
+
+    `finish()` comes last and says what follows. The same reply, context and results always give the same events.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        reply: ModelReply,
+        tools: Mapping[str, Tool],
+        desk: Desk,
+        place: str,
+        results: Mapping[str, FunctionResult] | None = None,
+    ) -> None:
+        self._context = context
+        self._reply = reply
+        self._tools = tools
+        self._desk = desk
+        self._place = place
+        self._waiting = list(reply.calls)
+        self._failed: list[str] = []
+        self._requested: list[str] = []
+        self._events: list[Event] = [reply]
+        if results is not None:
+            self._resume(results)
+
+    def outside(self) -> Outside | None:
+        """Run calls in order until one reaches outside; None when all are done."""
+        while self._waiting:
+            outside = self._run(self._waiting[0])
+            if outside is not None:
+                return outside
+            self._waiting.pop(0)
+        return None
+
+    def started(self, outside: Outside) -> None:
+        """Leave the intent of an outside call: the caller commits it before the effect leaves."""
+        effect: Effect = outside.tool.effect
+        if effect == "pure":
+            raise AssertionError("a pure function has no intent")
+        self._events.append(
+            FunctionStarted(
+                call_id=outside.call.id,
+                name=outside.call.name,
+                arguments=outside.call.arguments,
+                effect=effect,
+                key=outside.key,
+            )
+        )
+
+    def ended(self, outside: Outside, result: Any = None, *, error: str | None = None, unknown: bool = False) -> None:
+        """Give the result of the outside call, or why it failed, or that nobody knows."""
+        self._waiting.pop(0)
+        if error is None:
+            self._succeeded(outside.call, outside.tool, result)
+        else:
+            self._refused(outside.call, error, unknown=unknown)
+
+    def given(self, result: FunctionResult) -> None:
+        """Take the result of the next call as it is: it was recorded, or is known without running anything."""
+        self._waiting.pop(0)
+        if not result.ok:
+            self._forget(result.call_id)
+        self._events.append(result)
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a function of that name."""
+        return ALIASES.get(name, name) in self._tools
+
+    def taken(self) -> list[Event]:
+        """The events since this was last asked, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def finish(self) -> bool:
+        """Leave what follows all calls, token warning, failure, heartbeat in this order; True if the turn goes on."""
+        follow: list[Event] = []
+        config = self._context.config
+        if not self._context.warned and self._reply.usage.total > config.pressure_fraction * config.window:
+            follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+        if self._failed:
+            follow.append(Heartbeat(reason="function_failed"))
+        if self._requested:
+            follow.append(Heartbeat(reason="requested"))
+        self._events.extend(follow)
+        return bool(follow)
+
+    def _resume(self, results: Mapping[str, FunctionResult]) -> None:
+        """Go on after a crash: the reply and these results are in the log already."""
+        self._events = []
+        self._waiting = [call for call in self._reply.calls if call.id not in results]
+        for call in self._reply.calls:
+            if call.id in results and not results[call.id].ok:
+                self._failed.append(call.id)
+            elif call.id in results and self._asks(call):
+                self._requested.append(call.id)
+
+    def _run(self, call: Call) -> Outside | None:
+        """Run a pure call; give any other back."""
+        name = ALIASES.get(call.name, call.name)
+        tool = self._tools.get(name)
+        if tool is None:
+            self._refused(call, f"No function named {call.name}")
+            return None
+        try:
+            arguments = parse.arguments(call.arguments)
+        except (ValueError, TypeError) as error:
+            self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
+            return None
+        if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
+            self._requested.append(call.id)
+        try:
+            bound = tool.bind(arguments)
+        except FunctionError as error:
+            self._refused(call, f"Error calling function {call.name}: {error}")
+            return None
+        if tool.effect != "pure":
+            key = f"{self._context.agent_id}/{self._place}/{call.id}"
+            return Outside(call, tool, bound, key)
+        self._run_pure(call, tool, bound)
+        return None
+
+    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> None:
+        before = self._desk.blocks()
+        self._desk.call_id = call.id
+        try:
+            result = tool.function(self._desk, **bound)
+        except tool.faults as error:
+            self._desk.restore(before)
+            self._refused(call, f"Error calling function {call.name}: {error}")
+            return
+        self._events.extend(self._desk.taken())
+        self._succeeded(call, tool, result)
+
+    def _succeeded(self, call: Call, tool: Tool, result: Any) -> None:
+        text = returned(result, whole=tool.whole)
+        if call.name == "send_message":
+            text = ""
+        self._events.append(FunctionResult(text=text, call_id=call.id, name=call.name))
+
+    def _refused(self, call: Call, error: str, *, unknown: bool = False) -> None:
+        self._forget(call.id)
+        self._events.append(FunctionResult(text=error, call_id=call.id, name=call.name, ok=False, unknown=unknown))
+
+    def _forget(self, call_id: str) -> None:
+        """The call failed: what it asked for does not count."""
+        self._failed.append(call_id)
+        self._requested = [other for other in self._requested if other != call_id]
+
+    def _asks(self, call: Call) -> bool:
+        """Whether a call that went well had asked for a heartbeat."""
+        tool = self._tools.get(ALIASES.get(call.name, call.name))
+        return (tool is None or tool.heartbeat) and parse.arguments(call.arguments).get(HEARTBEAT) is True
+
+
+def returned(result: Any, *, whole: bool) -> str:
+    """What the model is told of a return value: None is "None", structures are JSON, long text is cut.
+
+    What JSON does not know is told as Python prints it, and half a character (a lone surrogate) as "?".
+    """
+    text = result if isinstance(result, str) else "None" if result is None else _json(result)
+    text = text.encode(errors="replace").decode()
+    if whole or len(text) <= RESULT_CHARS_MAX:
+        return text
+    return (
+        f"{text[:RESULT_CHARS_MAX]}... [NOTE: function output was truncated since it exceeded the character limit "
+        f"({len(text)} > {RESULT_CHARS_MAX})]"
+    )
+
+
+def _json(result: Any) -> str:
+    try:
+        return msgspec.json.encode(result, enc_hook=str).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(result)
+
+
+def first_message_fault(reply: ModelReply) -> str | None:
+    """Why `reply` may not be the agent's first message; None if it may."""
+    if not reply.calls:
+        return "the first reply must call a function"
+    name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
+    if name not in ("send_message", "archival_memory_search"):
+        return f"the first reply must call send_message, not {name}"
+    if not reply.text:
+        return "the first reply must have an inner monologue"
+    marks = sorted(set(reply.text) & NO_MARKS)
+    words = [word for word in NO_WORDS if word in reply.text.lower()]
+    if marks or words:
+        return f"the inner monologue must not hold {', '.join([*marks, *words])}"
+    return None
+
+
+def is_first(context: Context) -> bool:
+    """Whether the agent has never replied to anything."""
+    return context.last_reply is None

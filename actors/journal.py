@@ -1,0 +1,41 @@
+"""Where an agent writes and reads: the log and the projections, always in step. One Protocol, so that a host of many
+agents can commit, project and query them together; a lone agent is a batch of one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from events import Draft
+from projections import Projections
+from store import Commit, Log
+
+
+class Journal(Protocol):
+    """The log of one agent and the projections over it."""
+
+    async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append durably, then project: when this returns, `rows` sees the records."""
+        ...
+
+    async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
+        """Rows of a projection as of a seq, inclusive."""
+        ...
+
+
+class LocalJournal:
+    """The journal of a host with one agent at work at a time: no thread, no queue."""
+
+    def __init__(self, log: Log, projections: Projections) -> None:
+        self._log = log
+        self._projections = projections
+
+    async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append durably, then project."""
+        commit = self._log.append(agent_id, expected_seq, drafts)
+        if not commit.repeated:
+            self._projections.add(commit.records)
+        return commit
+
+    async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
+        """Rows of a projection as of a seq, inclusive."""
+        return self._projections.rows(name, agent_id, as_of)

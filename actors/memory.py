@@ -1,0 +1,107 @@
+"""Core memory while functions run: the blocks as they were before the call, and the events of every edit since. Pure.
+
+Limits are checked before an edit exists: a value that is too long is refused and nothing changes.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from events import Event, FunctionError, MemoryEdited
+
+from .context import Block
+from .effects import Searcher
+
+
+class Memory:
+    """The blocks of one agent. Every edit is one event, holding the whole new value."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = {block.label: block for block in blocks}
+        self._events: list[Event] = []
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of all blocks."""
+        return list(self._blocks)
+
+    def value(self, label: str) -> str:
+        """What the block holds. Raises FunctionError where there is no such block."""
+        return self._block(label).value
+
+    def append(self, label: str, content: str) -> None:
+        """Add `content` on a line of its own."""
+        value = self.value(label)
+        self._edit(label, f"{value}\n{content}" if value else content, "appended")
+
+    def replace(self, label: str, old: str, new: str) -> None:
+        """Put `new` in place of every occurrence of `old`; an empty `new` deletes. `old` must occur exactly so."""
+        value = self._must_hold(label, old)
+        self._edit(label, value.replace(old, new), "replaced" if new else "removed")
+
+    def remove(self, label: str, old: str) -> None:
+        """Delete every occurrence of `old`, and the line that it leaves empty."""
+        value = self._must_hold(label, old)
+        kept = [line.replace(old, "") for line in value.split("\n") if line != old]
+        if old in "\n".join(kept):
+            kept = "\n".join(kept).replace(old, "").split("\n")
+        self._edit(label, "\n".join(kept), "removed")
+
+    def set(self, label: str, value: str) -> None:
+        """Rewrite the whole block."""
+        self._edit(label, value, "set")
+
+    def emit(self, event: Event) -> None:
+        """Leave an event beside the edits, in order."""
+        self._events.append(event)
+
+    def taken(self) -> list[Event]:
+        """The events since the last time this was asked, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def restore(self, blocks: Sequence[Block]) -> None:
+        """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
+        self._blocks = {block.label: block for block in blocks}
+        self._events = []
+
+    def blocks(self) -> list[Block]:
+        """The blocks as they are now."""
+        return list(self._blocks.values())
+
+    def _block(self, label: str) -> Block:
+        try:
+            return self._blocks[label]
+        except KeyError:
+            raise FunctionError(
+                f"There is no memory block {label!r}; there are {', '.join(map(repr, self._blocks))}."
+            ) from None
+
+    def _must_hold(self, label: str, old: str) -> str:
+        value = self.value(label)
+        if not old:
+            raise FunctionError("The old content must not be empty: say exactly what to replace.")
+        if old not in value:
+            raise FunctionError(f"Content not found in {label!r} (make sure to use the exact string).")
+        return value
+
+    def _edit(self, label: str, value: str, operation: Literal["appended", "replaced", "removed", "set"]) -> None:
+        block = self._block(label)
+        if len(value) > block.limit:
+            raise FunctionError(
+                f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "
+                "existing core memory and/or moving some of it to archival memory."
+            )
+        self._blocks[label] = Block(label, value, block.limit, block.seq)
+        self._events.append(MemoryEdited(text=value, label=label, operation=operation, limit=block.limit))
+
+
+class Desk(Memory):
+    """What MemGPT's own functions may reach besides core memory: time, zone, search, and the call they answer."""
+
+    def __init__(self, blocks: Sequence[Block], *, now: int, zone: str, searcher: Searcher) -> None:
+        super().__init__(blocks)
+        self.now = now
+        """When the reply arrived, microseconds UTC."""
+        self.zone = zone
+        self.searcher = searcher
+        self.call_id = ""

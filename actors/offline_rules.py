@@ -1,0 +1,345 @@
+"""The rules that tell what a user's words are: facts about the user, questions, commands, small talk. Pure, no state.
+
+A fact is one line of the block `human`: "Name: Chad", or "The user said: I sail" where no better key is known.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from .offline_words import plain, sentences, short, stems, to_you, words
+
+SAID = "The user said"
+INTRODUCTION = "I am everlog's offline stand-in: rule-based, not a language model."
+FACT_CHARS_MAX = 200
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """Something that the user told of themselves."""
+
+    key: str
+    value: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.key}: {self.value}"
+
+    @property
+    def single(self) -> bool:
+        """Whether a new value takes the place of the old one."""
+        return self.key in ("Name", "Lives in", "Works as", "Works at", "Age", "From") or self.key.endswith("'s name")
+
+    @property
+    def told(self) -> str:
+        """The fact as the user is told it."""
+        if self.key in _TOLD:
+            return _TOLD[self.key].format(self.value)
+        if self.key == SAID:
+            return to_you(self.value)
+        return f"your {self.key[:1].lower()}{self.key[1:]} is {self.value}"
+
+
+_TOLD = {
+    "Name": "your name is {}",
+    "First name": "your name is {}",
+    "Lives in": "you live in {}",
+    "Works as": "you work as {}",
+    "Works at": "you work at {}",
+    "From": "you are from {}",
+    "Age": "you are {} years old",
+    "Likes": "you like {}",
+    "Dislikes": "you dislike {}",
+}
+
+_FILLER = re.compile(
+    r"^(?:(?:hi|hello|hey)(?: there| sam)?|well|so|oh|yes|no|ok|okay|actually|also|by the way|btw|please|thanks"
+    r"|thank you|nice to meet you|good (?:morning|evening|afternoon))(?:[,!.: ]+|$)",
+    re.IGNORECASE,
+)
+_CLAUSES = re.compile(r",?\s+(?:and|but)\s+(?=(?:i|i'm|i've|my|call|we)\b)|,\s+(?=(?:i|i'm|i've|my)\s)", re.IGNORECASE)
+_REMEMBER = re.compile(
+    r"^(?:(?:can|could|would) you )?(?:please )?(?:(?:remember|note|don't forget|do not forget|keep in mind)"
+    r"(?: that\b|\s*:|(?= (?:i|i'm|my|we|our)\b))|(?:remember|note) (?=this\b))\s*(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PERSON = r"((?-i:[^\W\d_][\w'-]*(?:\s+[A-Z][\w'-]*){0,2}))"
+_CAPITAL = r"((?-i:[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*){0,2}))"
+_NAMED = (
+    re.compile(rf"^my (?:first )?name(?:'s| is) {_PERSON}", re.IGNORECASE),
+    re.compile(rf"^(?:you can |just )?call me {_PERSON}", re.IGNORECASE),
+    re.compile(rf"^(?:people|friends|my friends|everyone|they) calls? me {_PERSON}", re.IGNORECASE),
+    re.compile(rf"^(?:i'm|i am|this is) {_CAPITAL}(?:,? from .+)?[.!]*$", re.IGNORECASE),
+)
+_NO_NAMES = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "not",
+        "unknown",
+        "ok",
+        "okay",
+        "fine",
+        "good",
+        "sorry",
+        "sure",
+        "back",
+        "here",
+        "happy",
+        "sad",
+        "tired",
+        "great",
+        "well",
+        "too",
+        "so",
+        "very",
+        "in",
+        "on",
+        "at",
+        "from",
+        "just",
+        "really",
+        "american",
+        "british",
+        "english",
+        "german",
+        "french",
+        "italian",
+        "spanish",
+        "norwegian",
+        "swedish",
+        "danish",
+        "dutch",
+        "polish",
+        "russian",
+        "chinese",
+        "japanese",
+        "korean",
+        "indian",
+        "canadian",
+        "australian",
+        "irish",
+        "scottish",
+        "brazilian",
+        "mexican",
+        "christian",
+        "muslim",
+        "jewish",
+        "hindu",
+        "later",
+        "tomorrow",
+        "today",
+        "when",
+        "if",
+        "maybe",
+        "what",
+    ]
+)
+_PATTERNS = (
+    ("Lives in", re.compile(r"^(?:i|we)(?: now| currently)? live in (.+)", re.IGNORECASE)),
+    ("Lives in", re.compile(r"^(?:i|we)(?:'ve| have)?(?: just| recently)? moved to (.+)", re.IGNORECASE)),
+    ("Works as", re.compile(r"^i(?: now)? work as (.+)", re.IGNORECASE)),
+    ("Works at", re.compile(r"^i(?: now)? work (?:at|for) (.+)", re.IGNORECASE)),
+    ("From", re.compile(r"^(?:i'm|i am|i come)(?: originally)? from (.+)", re.IGNORECASE)),
+    ("Age", re.compile(r"^(?:i'm|i am) (\d{1,3})(?: years old)?$", re.IGNORECASE)),
+    ("Likes", re.compile(r"^i (?:really |also |just )*(?:like|love|enjoy|adore) (.+)", re.IGNORECASE)),
+    ("Dislikes", re.compile(
+        r"^i (?:really |also )*(?:hate|dislike|don't like|do not like|can't stand) (.+)", re.IGNORECASE)),
+)  # fmt: skip
+_CALLED = re.compile(
+    r"^(?:my|we have an?|i have an?|i've got an?) ([\w' -]{1,40}?)(?:'s| is| are)? (?:called|named) (.+)", re.IGNORECASE
+)
+_NAME_OF = re.compile(r"^my ([\w -]{1,40}?)'s name(?:'s| is) (.+)", re.IGNORECASE)
+_MY = re.compile(r"^my ([\w' -]{1,40}?)(?:'s| is| are) (.+)", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"^(?:i|we|i'm|i've|we're|we've|my|our) \w+", re.IGNORECASE)
+_NO_FACT = re.compile(
+    r"^(?:(?:i'm|i am) (?:not |so |very |just |really |quite |doing )*(?:fine|good|ok|okay|well|great"
+    r"|tired|bored|sorry|sure|back|here|happy|glad|ready|done|confused|curious)\b"
+    r"|i (?:think|guess|mean|see|know|do not|don't|can't|wonder|hope|wish|suppose|agree|understand"
+    r"|said|told|asked|want you|need you|was wondering|would like you|forgot|have a question)\b"
+    r"|my (?:god|goodness|bad)\b)",
+    re.IGNORECASE,
+)
+
+_QUESTION = re.compile(
+    r"^(?:what|where|when|who|whose|which|why|how)(?:'s|\s+(?:is|are|was|were|do|does|did|have|has|am|can|old|many|much"
+    r"|long|often|kind|would|should|will))\b|^(?:do|did|does|can|could|are|is|was|were|have|has|am|will|would|should) "
+    r"(?:you|i|we|my|he|she|it|they|there)\b"
+    r"|^(?:please )?(?:tell|remind) me (?!a joke)|^(?:please )?(?:search|look up|find|show me)\b",
+    re.IGNORECASE,
+)
+GREETING = re.compile(r"^(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
+_IDENTITY = re.compile(
+    r"\b(?:who|what) (?:exactly )?are you\b|\bwho am i (?:talking|speaking)|\bwhat(?:'s| is) your name\b|\bwhat model\b"
+    r"|\bare you (?:an? |the |really |even )*(?:ai|bot|robot|chatbot|human|person|language model|llm|gpt\S*|chatgpt"
+    r"|claude|real|machine|program|computer|alive|conscious|sentient|rule)"
+    r"|\bintroduce yourself\b|\babout yourself\b|\bhow do you work\b",
+    re.IGNORECASE,
+)
+_SMALL = (
+    (re.compile(r"\bhow are you\b|\bhow's it going\b|\bwhat's up\b", re.IGNORECASE),
+     "All my rules are in order, thank you. How are you?"),
+    (re.compile(r"^(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE), "You are welcome."),
+    (re.compile(r"^(?:bye|goodbye|good night|see you|talk to you later)\b", re.IGNORECASE),
+     "Goodbye. I keep what you told me."),
+    (re.compile(r"\bjoke\b", re.IGNORECASE),
+     "Only one fits into my rules: an event log walks into a bar, and it can tell you exactly when."),
+)  # fmt: skip
+_DEEP = re.compile(
+    r"\b(?:understand|opinion|explain|why|advice|advise|translate|summari[sz]e|write|poem|story|code|solve|calculate|suggest"
+    r"|recommend|help me|what (?:do|should|would) (?:you|i)|how (?:do|can|should) i)\b",
+    re.IGNORECASE,
+)
+_HONEST = "I am rule-based and not a language model, so I cannot think that through. I can remember and look things up."
+_PLEASANT = (
+    "Go on, I am listening.",
+    "Tell me more about that.",
+    "I see. What happened next?",
+    "That goes into my log. What else is on your mind?",
+    "Interesting. Is there something in it that I should remember?",
+    "I have heard you. I follow simple rules, but I keep every word.",
+)
+
+
+def facts(text: str) -> list[Fact]:
+    """The facts in the statements of `text`, in order, once each."""
+    text = plain(text)
+    asked = _REMEMBER.match(_unfilled(text))
+    if asked:
+        return _of_clauses(asked[1], wanted=True)
+    found: list[Fact] = []
+    for sentence in sentences(text):
+        if not is_question(sentence):
+            found.extend(_of_clauses(sentence, wanted=False))
+    return list(dict.fromkeys(found))
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks something."""
+    start = _unfilled(sentence)
+    if _REMEMBER.match(start):
+        return False
+    return sentence.rstrip(" \"')").endswith("?") or bool(_QUESTION.match(start))
+
+
+def is_greeting(text: str) -> bool:
+    """Whether a message begins with a greeting."""
+    return bool(GREETING.match(text))
+
+
+def identity(text: str) -> bool:
+    """Whether somebody asks what we are."""
+    return bool(_IDENTITY.search(text))
+
+
+def small_talk(text: str) -> str | None:
+    """An answer to thanks, goodbye and the like."""
+    return next((answer for pattern, answer in _SMALL if pattern.search(text)), None)
+
+
+def fallback(text: str) -> str:
+    """What to say where no rule fits: honest where understanding is expected, else one of a few by the text's hash."""
+    if _DEEP.search(plain(text)):
+        return _HONEST
+    return _PLEASANT[zlib.crc32(text.encode("utf-8", "replace")) % len(_PLEASANT)]
+
+
+def greeting(name: str | None, *, first: bool) -> str:
+    """A greeting; the first one says what we are."""
+    hello = f"Hello, {name}!" if name else "Hello!"
+    if first:
+        return f"{hello} {INTRODUCTION}" + ("" if name else " What is your name?")
+    return f"{hello} It is good to hear from you."
+
+
+def known_name(lines: Sequence[str]) -> str | None:
+    """The user's name, from the lines of the block `human`; the last one counts."""
+    return next((fact.value for fact in reversed(read(lines)) if fact.key in ("Name", "First name")), None)
+
+
+def read(lines: Sequence[str]) -> list[Fact]:
+    """The lines of the block `human` as facts; a line without a key has the key ""; unknown values are left out."""
+    found: list[Fact] = []
+    for line in lines:
+        key, colon, value = line.partition(": ")
+        fact = Fact(key.strip(), value.strip()) if colon and len(key) <= 40 else Fact("", line)
+        if fact.value.lower().rstrip(".") not in ("unknown", "", "?") and "[..." not in fact.value:
+            found.append(fact)
+    return found
+
+
+def recalled(question: str, lines: Sequence[str]) -> list[Fact]:
+    """The facts in `lines` that answer `question`: those that share most of its words. None where too few match."""
+    asked = stems(question)
+    ranked = [(score, fact) for fact in read(lines) if (score := _overlap(asked, fact)) > 0]
+    best = max((score for score, _ in ranked), default=0.0)
+    return [fact for score, fact in ranked if score == best][-5:]
+
+
+def about_user(question: str) -> bool:
+    """Whether a question is about the user who asks."""
+    return not {"i", "me", "my", "mine", "i'm", "we", "our", "am"}.isdisjoint(words(question))
+
+
+def _overlap(asked: set[str], fact: Fact) -> float:
+    key = stems(fact.key) if fact.key not in (SAID, "") else set()
+    common = len(asked & (key | stems(fact.value)))
+    if not asked or common * 2 <= len(asked):
+        return 0.0
+    return 2 * common / (len(asked) + max(1, len(key)))
+
+
+def _unfilled(text: str) -> str:
+    while match := _FILLER.match(text):
+        text = text[match.end() :].lstrip()
+    return text
+
+
+def _of_clauses(text: str, *, wanted: bool) -> list[Fact]:
+    return [fact for clause in _CLAUSES.split(text) for fact in _of_clause(_clean(_unfilled(clause)), wanted=wanted)]
+
+
+def _of_clause(clause: str, *, wanted: bool) -> Iterator[Fact]:
+    """The facts of one clause; where somebody asked to remember it (`wanted`), any words will do."""
+    name = _name(clause)
+    if name:
+        yield Fact("Name", name)
+        if origin := re.search(r",? from (.+)$", clause):
+            yield Fact("From", short(origin[1], FACT_CHARS_MAX))
+        return
+    keyed = _keyed(clause)
+    if keyed:
+        yield keyed
+    elif clause and (wanted or (_FIRST_PERSON.match(clause) and not _NO_FACT.match(clause))):
+        yield Fact(SAID, short(clause, FACT_CHARS_MAX))
+
+
+def _keyed(clause: str) -> Fact | None:
+    for key, pattern in _PATTERNS:
+        if match := pattern.match(clause):
+            return Fact(key, short(match[1], FACT_CHARS_MAX))
+    match = _NAME_OF.match(clause) or _CALLED.match(clause)
+    if match:
+        return Fact(f"{_upper(match[1].removesuffix(chr(39) + 's'))}'s name", short(match[2], FACT_CHARS_MAX))
+    match = _MY.match(clause)
+    if match and not _NO_FACT.match(clause) and not match[1].lower().endswith("name"):
+        return Fact(_upper(match[1]), short(match[2], FACT_CHARS_MAX))
+    return None
+
+
+def _name(clause: str) -> str | None:
+    for pattern in _NAMED:
+        match = pattern.match(clause)
+        if match and match[1].split()[0].lower() not in _NO_NAMES:
+            return _upper(match[1])
+    return None
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _clean(text: str) -> str:
+    return text.strip(' \t\r\n.!?,;:"')

@@ -1,0 +1,125 @@
+"""What the offline stand-in knows of English text: words, stems, sentences, days, and who "I" is. Pure, no state."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+TEXT_CHARS_MAX = 4000
+"""Rules look at no more of a message than this."""
+
+_STOP = frozenset(
+    """
+    a about again all also am an and any anything are as ask asked at back be been before but by call called can could
+    day did do does doing done ever find for from get give going had has have he hello her here hey hi him his how i
+    if in into is it its just keep kept know last let like'd look me mean mention mentioned mine much my myself
+    named no not now of off often on once one or our out please really recall remember remind said say search see
+    she should so some something talk talked tell than that the their them then there these they thing things
+    this those time to told too up us very was we were what whats when where which who whom whose why will
+    with would yes you your yours
+    """.split()  # noqa: SIM905 - one word a line would be longer than the rules
+)
+_WORD = re.compile(r"\w+(?:['-]\w+)*")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|;\s+")
+_ENDINGS = ("ing", "ed", "es", "s", "e")
+_SAME = {"old": "ag", "job": "work", "profession": "work", "hom": "liv", "city": "liv", "hobby": "lik", "hobbi": "lik"}
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+(\d{{4}}))?\b", re.IGNORECASE)
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(\d{{4}}))?", re.IGNORECASE)
+_NEAR = re.compile(r"\b(today|yesterday|last week|past week)\b", re.IGNORECASE)
+_NEAR_DAYS = {"today": (0, 0), "yesterday": (1, 1), "last week": (7, 0), "past week": (7, 0)}
+
+_SWAPPED = {
+    "i": "you", "i'm": "you're", "i've": "you've", "i'll": "you'll", "i'd": "you'd", "am": "are", "my": "your",
+    "me": "you", "mine": "yours", "myself": "yourself",
+}  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """The beginning of `text`, with straight apostrophes and single spaces; line breaks stay."""
+    lines = text[:TEXT_CHARS_MAX].replace("\u2019", "'").splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of `text`."""
+    return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
+
+
+def words(text: str) -> list[str]:
+    """All words, in lower case."""
+    return _WORD.findall(text.lower())
+
+
+def content(text: str) -> list[str]:
+    """The words that carry meaning, once each, in order."""
+    found = (word.removesuffix("'s") for word in words(text))
+    return list(dict.fromkeys(word for word in found if word not in _STOP and (len(word) > 1 or word.isdecimal())))
+
+
+def stem(word: str) -> str:
+    """A word without its ending; words that mean the same to us give the same."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 2:
+            word = word[: -len(ending)]
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return _SAME.get(word, word)
+
+
+def stems(text: str) -> set[str]:
+    """The stems of the content words."""
+    return {stem(word) for word in content(text)}
+
+
+def days(text: str, today: str) -> tuple[str, str] | None:
+    """The first and last day that `text` names, as YYYY-MM-DD; `today` begins with the day it came."""
+    now = _date(today[:4], today[5:7], today[8:10])
+    found = [day for day in _named(text, str(now.year) if now else "") if day]
+    near = _NEAR.search(text)
+    if near and now and not found:
+        first, last = _NEAR_DAYS[near[1].lower()]
+        found = [now - timedelta(days=first), now - timedelta(days=last)]
+    return (min(found).isoformat(), max(found).isoformat()) if found else None
+
+
+def without_days(text: str) -> str:
+    """`text` without the days that it names."""
+    for pattern in (_ISO, _DAY_MONTH, _MONTH_DAY, _NEAR):
+        text = pattern.sub(" ", text)
+    return text
+
+
+def _named(text: str, year: str) -> Iterator[date | None]:
+    for match in _ISO.finditer(text):
+        yield _date(match[1], match[2], match[3])
+    for match in _DAY_MONTH.finditer(text):
+        yield _date(match[3] or year, _month(match[2]), match[1])
+    for match in _MONTH_DAY.finditer(text):
+        yield _date(match[3] or year, _month(match[1]), match[2])
+
+
+def _month(name: str) -> str:
+    return str(_MONTHS.index(name[:3].lower()) + 1)
+
+
+def _date(year: str, month: str, day: str) -> date | None:
+    try:
+        return date(int(year), int(month), int(day))
+    except ValueError:
+        return None
+
+
+def to_you(text: str) -> str:
+    """What a user said of themselves, said to them: "I sail" becomes "you sail"."""
+    swapped = " ".join(_SWAPPED.get(word.lower(), word) for word in text.split())
+    return swapped.replace("you was ", "you were ")
+
+
+def short(text: str, chars: int) -> str:
+    """`text` on one line, in at most `chars` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= chars else line[: max(0, chars - 3)].rstrip() + "..."

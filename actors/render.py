@@ -1,0 +1,223 @@
+"""From a context to the exact bytes of a request: what is hashed as `context_sha256` and is the HTTP body. Pure.
+
+The same context always gives the same bytes, because they hold nothing but the log: no clock, no chance, no order of a
+dict that was not made here. When a change of this file changes bytes, raise `constants.RENDERER`: an agent records the
+renderer that it was set up with, and `verify` says "renderer gone" for the older ones instead of a false mismatch.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from events import (
+    Call,
+    FunctionResult,
+    Heartbeat,
+    MessageSent,
+    ModelReply,
+    SystemAlert,
+    UserLogin,
+    UserMessage,
+)
+
+from . import envelopes
+from .context import Context, Message, summary_of
+
+ChatMessage = dict[str, Any]
+
+_json = msgspec.json.Encoder()
+
+ACCESS = "(use functions to access them)"
+
+TRANSCRIPT_ELLIPSIS = "\n[... the middle of this transcript was left out ...]\n"
+
+SUMMARIZER = (
+    "You keep the memory of a conversation between a user and an assistant whose context is full. You are given the "
+    "oldest part of it, after the summary of what came before, if there was one. Write one new summary of all of it, "
+    "from the assistant's point of view, in the first person. Keep names, dates, numbers, promises and open questions "
+    "exactly as they were said. Write at most {words} words of plain text, and nothing else."
+)
+
+
+def request(context: Context, schemas: Mapping[str, str]) -> bytes:
+    """The body of the chat-completions request for `context`; `schemas` holds the JSON schema text of each sha256."""
+    body: dict[str, Any] = {"model": context.config.model, "messages": messages(context)}
+    if context.config.functions:
+        body["tools"] = [
+            {"type": "function", "function": msgspec.Raw(schemas[function.sha256].encode())}
+            for function in context.config.functions
+        ]
+        body["tool_choice"] = "auto"
+    return _json.encode(body)
+
+
+def sha256(body: bytes) -> str:
+    """The name of a request: the sha256 of its bytes, in hexadecimal."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def messages(context: Context) -> list[ChatMessage]:
+    """The chat messages that the model sees."""
+    return [message for _, message in numbered(context)]
+
+
+def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
+    """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
+    zone = context.config.zone
+    chat: list[tuple[int, ChatMessage]] = [(0, {"role": "system", "content": system_message(context)})]
+    summary = summary_of(context)
+    if summary is not None and context.summary is not None:
+        told = envelopes.summary(summary, context.summary.at, zone)
+        chat.append((context.summary.seq, {"role": "user", "content": told}))
+    results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
+    for message in context.messages:
+        chat.extend(_chat(context, message, results))
+    return chat
+
+
+def system_message(context: Context) -> str:
+    """The system prompt, then the memory header, then every block with its characters and limit."""
+    blocks = [_block(context, label=b.label, value=b.value, limit=b.limit, seq=b.seq) for b in context.blocks]
+    return "\n".join(
+        [
+            context.config.text,
+            "",
+            f"### Memory [last modified: {envelopes.told(context.modified_at, context.config.zone)}]",
+            f"{context.recall} previous messages between you and the user are stored in recall memory {ACCESS}",
+            f"{context.archival} total memories you created are stored in archival memory {ACCESS}",
+            "",
+            "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
+            *blocks,
+        ]
+    )
+
+
+def _block(context: Context, *, label: str, value: str, limit: int, seq: int) -> str:
+    shown = envelopes.cut(value, envelopes.shown_chars(context.trims, label), seq)
+    return f'<{label} characters="{len(value)}/{limit}">\n{shown}\n</{label}>'
+
+
+def _chat(
+    context: Context, message: Message, results: Mapping[tuple[int, int, str], Message]
+) -> list[tuple[int, ChatMessage]]:
+    """The chat messages of one record. A function result is shown with its call, wherever it stands in the log."""
+    zone = context.config.zone
+    match message.event:
+        case ModelReply() as reply:
+            return _reply(context, message, reply, results)
+        case UserMessage() as said:
+            content = envelopes.user_message(said, message.at, zone, _words(context, message))
+        case UserLogin() as login:
+            content = envelopes.login(login, message.at, zone)
+        case Heartbeat() as beat:
+            content = envelopes.heartbeat(beat, message.at, zone)
+        case SystemAlert():
+            content = envelopes.alert(message.at, zone, _words(context, message))
+        case MessageSent(imported=True):
+            return _imported(context, message)
+        case _:
+            return []
+    return [(message.seq, {"role": "user", "content": content})]
+
+
+def _words(context: Context, message: Message) -> str:
+    return envelopes.cut(message.event.text or "", envelopes.shown_chars(context.trims, message.seq), message.seq)
+
+
+def _reply(
+    context: Context, message: Message, reply: ModelReply, results: Mapping[tuple[int, int, str], Message]
+) -> list[tuple[int, ChatMessage]]:
+    said: ChatMessage = {"role": "assistant", "content": _words(context, message)}
+    if reply.calls:
+        said["tool_calls"] = [_call(context, message, call) for call in reply.calls]
+    chat = [(message.seq, said)]
+    for call in reply.calls:
+        result = results.get((message.turn, message.step, call.id))
+        if result is not None and isinstance(result.event, FunctionResult):
+            content = envelopes.function_result(result.event, result.at, context.config.zone, _words(context, result))
+        else:
+            content = envelopes.no_result(message.at, context.config.zone)
+        seq = result.seq if result is not None else message.seq
+        chat.append((seq, {"role": "tool", "tool_call_id": call.id, "content": content}))
+    return chat
+
+
+def _call(context: Context, message: Message, call: Call) -> ChatMessage:
+    arguments = call.arguments
+    shown = envelopes.shown_chars(context.trims, message.seq)
+    if shown is not None and len(arguments) > shown:
+        arguments = _json.encode({"shown": envelopes.cut(arguments, shown, message.seq)}).decode()
+    return _tool_call(call.id, call.name, arguments)
+
+
+def _tool_call(call_id: str, name: str, arguments: str) -> ChatMessage:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _imported(context: Context, message: Message) -> list[tuple[int, ChatMessage]]:
+    """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
+    call_id = f"import_{message.seq}"
+    arguments = _json.encode({"message": _words(context, message)}).decode()
+    time = envelopes.told(message.at, context.config.zone)
+    result = envelopes.plain_ok(time)
+    return [
+        (
+            message.seq,
+            {"role": "assistant", "content": "", "tool_calls": [_tool_call(call_id, "send_message", arguments)]},
+        ),
+        (message.seq, {"role": "tool", "tool_call_id": call_id, "content": result}),
+    ]
+
+
+def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:
+    """The body of the request for a summary of the messages up to `covers_to` (inclusive), in at most `words` words.
+
+    A transcript of more than `bytes_max` bytes keeps its beginning and its end.
+    """
+    covered = [m for m in context.messages if m.seq <= covers_to]
+    return _json.encode(
+        {
+            "model": context.config.model,
+            "messages": [
+                {"role": "system", "content": SUMMARIZER.format(words=words)},
+                {"role": "user", "content": _squeezed(transcript(context, covered), bytes_max)},
+            ],
+        }
+    )
+
+
+def transcript(context: Context, covered: Sequence[Message]) -> str:
+    """The messages as lines of "time | who: words", after the summary that stood before them."""
+    summary = summary_of(context)
+    lines = [f"Summary so far: {summary.text}"] if summary else []
+    for message in covered:
+        lines.extend(_lines(message, envelopes.told(message.at, context.config.zone)))
+    return "\n".join(lines)
+
+
+def _lines(message: Message, time: str) -> list[str]:
+    match message.event:
+        case UserMessage(text=text, name=name):
+            return [f"{time} | {name or 'user'}: {text}"]
+        case MessageSent(text=text, name=name):
+            return [f"{time} | {name or 'assistant'}: {text}"]
+        case ModelReply(text=text, calls=calls):
+            thought = [f"{time} | assistant (thinking): {text}"] if text else []
+            return thought + [f"{time} | assistant called {call.name} {call.arguments}" for call in calls]
+        case FunctionResult(text=text, name=name) if text and name != "send_message":
+            return [f"{time} | {name} returned: {text}"]
+        case SystemAlert(text=text, source="manual" | "user_event"):
+            return [f"{time} | system: {text}"]
+        case _:
+            return []
+
+
+def _squeezed(text: str, bytes_max: int) -> str:
+    """`text`, or its first and last half of `bytes_max` where it is longer than `bytes_max` bytes of UTF-8."""
+    data = text.encode()
+    if len(data) <= bytes_max:
+        return text
+    half = max(0, (bytes_max - len(TRANSCRIPT_ELLIPSIS)) // 2)
+    return data[:half].decode(errors="ignore") + TRANSCRIPT_ELLIPSIS + data[len(data) - half :].decode(errors="ignore")

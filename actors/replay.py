@@ -1,0 +1,202 @@
+"""Two of the four ways to replay an agent: rebuild (are the projections what the log says?) and verify (are the bytes
+that I would send today the bytes that I sent then, and do the recorded replies still mean the same?). Neither writes.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from events import (
+    GENESIS,
+    Event,
+    FunctionResult,
+    ModelError,
+    ModelFailed,
+    ModelReply,
+    Record,
+    ReplyRejected,
+    Summary,
+    draft,
+    event_of,
+    extend,
+)
+from projections import PROJECTIONS, Projections, Row
+
+from . import parse, render
+from .constants import RENDERER
+from .context import Context, context_of, of_turn
+from .decide import Step
+from .fit import transcript_bytes_max
+from .memory import Desk
+from .system import LocalSearcher, View
+from .tools import Tool
+
+ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
+MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
+"""Events that name a request by its `context_sha256`."""
+
+CALLS_AT_ONCE = 64
+"""Contexts asked of the projections in one query."""
+
+
+class Report(msgspec.Struct):
+    """What a replay found."""
+
+    agent_id: str
+    checked: int = 0
+    """Projections compared, or model calls."""
+    faults: list[str] = []
+    notes: list[str] = []
+    """What could not be checked, and why."""
+
+
+def rebuild(view: View) -> Report:
+    """Build every projection again, commit by commit as the agent did, and compare with the one made at once."""
+    report = Report(view.agent_id)
+    records = list(view.reader.read(view.agent_id))
+    chain = GENESIS
+    for record in records:
+        chain = extend(chain, record)
+    if chain != view.head.chain:
+        report.faults.append(f"the chain of the {len(records)} records is not the one that the log ends with")
+    with Projections() as fresh:
+        for _, commit in groupby(records, key=lambda record: record.commit):
+            fresh.add(list(commit))
+        for name in PROJECTIONS:
+            report.checked += 1
+            ours, theirs = (p.checksum(name, view.agent_id) for p in (view.projections, fresh))
+            if ours != theirs:
+                report.faults.append(f"{name}: rebuilt {theirs}, found {ours}")
+    return report
+
+
+class Verifier:
+    """Renders every request of one agent again, and works every reply off again."""
+
+    def __init__(self, view: View, tools: Mapping[str, Tool]) -> None:
+        self.report = Report(view.agent_id)
+        self._view = view
+        self._tools = tools
+        self._schemas = view.schemas()
+        self._records = list(view.reader.read(view.agent_id))
+        self._born = max((r.seq for r in self._records if r.type == "agent_created"), default=1)
+
+    def run(self) -> Report:
+        """Check every model call of the agent's present life, in order."""
+        calls = [
+            (index, event)
+            for index, record in enumerate(self._records)
+            if record.seq >= self._born and isinstance(event := event_of(record), MODEL_CALLS) and event.context_sha256
+        ]
+        for first in range(0, len(calls), CALLS_AT_ONCE):
+            some = calls[first : first + CALLS_AT_ONCE]
+            contexts = self._contexts([self._records[index] for index, _ in some])
+            for (index, event), context in zip(some, contexts, strict=True):
+                self._check(index, self._records[index], event, context)
+        return self.report
+
+    def _contexts(self, records: Sequence[Record]) -> list[Context]:
+        """For each call the context that it was made of: what the log held just before, less inputs of later turns."""
+        agent_id = self.report.agent_id
+        rows: dict[int, list[Row]] = defaultdict(list)
+        for row in self._view.projections.batch("context_window", [(agent_id, record.seq - 1) for record in records]):
+            rows[row["as_of"]].append(row)
+        return [of_turn(context_of(agent_id, r.seq - 1, rows[r.seq - 1]), r.turn) for r in records]
+
+    def _check(self, index: int, record: Record, event: ModelCall, context: Context) -> None:
+        if context.config.renderer != RENDERER:
+            self._note(record, f"renderer {context.config.renderer} is gone; this everlog has {RENDERER}")
+            return
+        self.report.checked += 1
+        body = self._request(context, event)
+        if render.sha256(body) != event.context_sha256:
+            self._fault(
+                record,
+                f"the request would now have {len(body)} bytes and sha256 {render.sha256(body)[:12]}; "
+                f"it had {event.context_bytes} bytes and {event.context_sha256[:12]}",
+            )
+        if isinstance(event, ModelReply):
+            self._check_reply(index, record, event, context)
+
+    def _request(self, context: Context, event: ModelCall) -> bytes:
+        if isinstance(event, Summary) or (isinstance(event, ReplyRejected) and event.purpose == "summary"):
+            return render.summary_request(context, event.covers_to, event.words, transcript_bytes_max(context))
+        return render.request(context, self._schemas)
+
+    def _check_reply(self, index: int, record: Record, event: ModelReply, context: Context) -> None:
+        """Parse the raw reply again and work it off again; the events must be those that the log holds."""
+        try:
+            parsed = parse.reply(event.raw, context.config.window)
+        except ModelError as error:
+            self._fault(record, f"the raw reply can no longer be read: {error}")
+            return
+        parsed = msgspec.structs.replace(
+            parsed,
+            latency_us=event.latency_us,
+            context_sha256=event.context_sha256,
+            context_bytes=event.context_bytes,
+        )
+        recorded = self._of_step(index)
+        for number, (then, now) in enumerate(
+            zip(_shapes(recorded), self._again(record, parsed, context, recorded), strict=False)
+        ):
+            if then != now:
+                self._fault(record, f"event {number} of the step was {then}, and would now be {now}")
+                return
+
+    def _of_step(self, index: int) -> Sequence[Record]:
+        """The reply's record and those that it left behind: the same turn and step, until the next input or call."""
+        first = self._records[index]
+        found = [first]
+        for record in self._records[index + 1 :]:
+            if (record.turn, record.step) == (first.turn, first.step) and record.type not in _NOT_OF_A_STEP:
+                found.append(record)
+            elif record.turn == first.turn and record.step > first.step:
+                break
+        return found
+
+    def _again(self, record: Record, reply: ModelReply, context: Context, recorded: Sequence[Record]) -> list[str]:
+        """The events that the reply would leave today; calls that reach outside are given their recorded results."""
+        results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
+        searcher = LocalSearcher.during(self._view.projections, context, record.turn)
+        desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone, searcher=searcher)
+        step = Step(context, reply, self._tools, desk, f"{record.turn}/{record.step}")
+        while (outside := step.outside()) is not None:
+            if outside.tool.outside:
+                step.started(outside)
+            result = results.get(outside.call.id)
+            if result is None:
+                break
+            if result.ok:
+                step.ended(outside, result.text)
+            else:
+                step.ended(outside, error=result.text, unknown=result.unknown)
+        else:
+            step.finish()
+        return [_shape(event) for event in step.taken()]
+
+    def _fault(self, record: Record, text: str) -> None:
+        self.report.faults.append(f"seq {record.seq} ({record.type}, turn {record.turn}): {text}")
+
+    def _note(self, record: Record, text: str) -> None:
+        self.report.notes.append(f"seq {record.seq}: {text}")
+
+
+_NOT_OF_A_STEP = frozenset({"turn_abandoned", "turn_cancelled", "summary", "context_trimmed", "reply_rejected"})
+
+
+def _shape(event: Event) -> str:
+    """The event without envelope, as text."""
+    bare = draft(event, event_id="", recorded_at=0, turn=0, step=0)
+    return f"{bare.type} {bare.text!r} {bare.payload}"
+
+
+def _shapes(records: Sequence[Record]) -> list[str]:
+    return [f"{record.type} {record.text!r} {record.payload}" for record in records]
+
+
+def verify(view: View, tools: Mapping[str, Tool]) -> Report:
+    """Check every request and every reply of the agent, against the log alone."""
+    return Verifier(view, tools).run()

@@ -1,0 +1,167 @@
+"""How an agent begins and how it is set up: what the caller asked for, made into events. Reads presets only."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from events import (
+    AgentConfigured,
+    AgentCreated,
+    BadInput,
+    Call,
+    Event,
+    FunctionRef,
+    FunctionResult,
+    MemoryEdited,
+    ModelReply,
+    UserLogin,
+)
+
+from . import presets
+from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
+from .tools import Tool
+
+OFFLINE = "offline"
+
+Value = TypeVar("Value")
+
+
+class BlockText(msgspec.Struct, frozen=True):
+    """A memory block as it begins."""
+
+    label: str
+    value: str
+    limit: int = BLOCK_CHARS
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller asks of an agent. None leaves a thing as it was recorded, or at its default for a new agent."""
+
+    model: str | None = None
+    window: int | None = None
+    """Tokens."""
+    zone: str | None = None
+    """IANA name."""
+    system: str | None = None
+    """The text of a system prompt, instead of the shipped one."""
+    persona: str = "sam"
+    """Name of a shipped persona, for a new agent without a `persona` block."""
+    human: str = "basic"
+    blocks: Sequence[BlockText] = ()
+    """Blocks of a new agent; `persona` and `human` replace the shipped ones."""
+    verify_first: bool | None = None
+    """None: on for the models for which MemGPT had it on, off for all others."""
+    steps_max: int | None = None
+    summary_fraction: float | None = None
+    keep_last: int | None = None
+    pressure_fraction: float | None = None
+
+
+def configuration(
+    settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool], known: Mapping[str, str]
+) -> AgentConfigured:
+    """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
+
+    Raises BadInput for a zone that does not exist or a window that is too small.
+    """
+    model = settings.model or (recorded.model if recorded else OFFLINE)
+    zone = settings.zone or (recorded.zone if recorded else "UTC")
+    same_model = recorded is not None and recorded.model == model
+    window = settings.window or (recorded.window if recorded and same_model else window_of(model))
+    _check(zone, window)
+    system, preset = _system(settings, recorded)
+    verify = settings.verify_first
+    if verify is None:
+        verify = recorded.verify_first if recorded and same_model else model.startswith("gpt-4")
+    before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
+    return AgentConfigured(
+        text=system,
+        preset=preset,
+        model=model,
+        window=window,
+        renderer=RENDERER,
+        zone=zone,
+        functions=[FunctionRef(tool.name, tool.sha256) for tool in tools.values()],
+        schemas={tool.sha256: tool.schema for tool in tools.values() if tool.sha256 not in known},
+        verify_first=verify,
+        steps_max=_either(settings.steps_max, before.steps_max),
+        pressure_fraction=_either(settings.pressure_fraction, before.pressure_fraction),
+        summary_fraction=_either(settings.summary_fraction, before.summary_fraction),
+        keep_last=_either(settings.keep_last, before.keep_last),
+    )
+
+
+def same(left: AgentConfigured, right: AgentConfigured) -> bool:
+    """Whether two configurations ask for the same requests; `schemas` only says which were written where."""
+    return msgspec.structs.replace(left, schemas={}) == msgspec.structs.replace(right, schemas={})
+
+
+def window_of(model: str) -> int:
+    """The context window of a known model, in tokens; a careful one for any other."""
+    found = [tokens for prefix, tokens in WINDOWS_TOKENS.items() if model.startswith(prefix)]
+    return max(found, default=WINDOW_TOKENS)
+
+
+def _either(asked: Value | None, before: Value) -> Value:
+    return before if asked is None else asked
+
+
+def _check(zone: str, window: int) -> None:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise BadInput(f"There is no time zone {zone!r}. Use an IANA name such as Europe/Oslo or UTC.") from error
+    if window < WINDOW_TOKENS_MIN:
+        raise BadInput(
+            f"A window of {window} tokens is too small: the system prompt and the functions need {WINDOW_TOKENS_MIN} "
+            "and room for a few messages."
+        )
+
+
+def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str]:
+    """The system prompt and the name of its preset; a user's own text stays until another is given."""
+    if settings.system is not None:
+        return settings.system, ""
+    if recorded is not None and not recorded.preset:
+        return recorded.text, ""
+    name = recorded.preset if recorded else "chat"
+    return presets.system(name), name
+
+
+def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
+    """The events of a new agent: created, configured, its blocks, MemGPT's boot messages, and the first login."""
+    blocks = {
+        "persona": BlockText("persona", presets.persona(settings.persona)),
+        "human": BlockText("human", presets.human(settings.human)),
+    }
+    own = {block.label: block for block in settings.blocks}
+    blocks.update(own)
+    for block in blocks.values():
+        if not block.label or not block.label.replace("_", "a").replace("-", "a").isalnum():
+            raise BadInput(f"A block's label is letters, digits, - and _, not {block.label!r}.")
+        if len(block.value) > block.limit:
+            raise BadInput(
+                f"The block {block.label!r} holds {len(block.value)} characters, and its limit is {block.limit}. "
+                f"Shorten it, or give a higher limit: --block {block.label}=FILE:LIMIT."
+            )
+    boot = Call("boot", "send_message", '{"message":"Hello from the other side of the start-up."}')
+    return [
+        AgentCreated(
+            persona="" if "persona" in own else settings.persona, human="" if "human" in own else settings.human
+        ),
+        configured,
+        *(
+            MemoryEdited(text=block.value, label=block.label, operation="created", limit=block.limit)
+            for block in blocks.values()
+        ),
+        ModelReply(
+            text="Start-up complete. Persona loaded. Trying out whether messages reach the user.",
+            calls=[boot],
+            finish_reason="tool_calls",
+            model="boot",
+        ),
+        FunctionResult(call_id=boot.id, name=boot.name),
+        UserLogin(),
+    ]

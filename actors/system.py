@@ -1,0 +1,201 @@
+"""The agents of one store in this process: the one place where log, projections, model and effects are put together."""
+
+import difflib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from events import AgentDeleted, BadInput, UnknownAgent
+from projections import HEAD, Found, Projections, Search
+from store import LogReader, Store
+
+from . import render
+from .agent import Agent, Listener
+from .builtin import BUILTIN
+from .constants import PAGE_RESULTS
+from .context import Context, context_of
+from .effects import Clock, Hit, Ids, Model, Page
+from .journal import LocalJournal
+from .real import RealClock, RealIds
+from .setup import OFFLINE, Settings
+from .tools import Tool
+
+Models = Callable[[str], Model]
+"""From the name in a configuration to a model."""
+
+
+class LocalSearcher:
+    """Text search over the projections: what functions and commands search with."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+
+    @classmethod
+    def during(cls, projections: Projections, context: Context, turn: int) -> "LocalSearcher":
+        """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
+        opened = [message.seq for message in context.messages if message.turn == turn]
+        said_by = min(opened, default=context.as_of + 1) - 1
+        return cls(Search(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by))
+
+    def recall(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """What was said, best match first."""
+        return _page(self._search.recall(query, max(page, 0) * count, count), page, count)
+
+    def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """What was said from day `start` to day `end`, both inclusive, in order."""
+        return _page(self._search.recall_between(start, end, max(page, 0) * count, count), page, count)
+
+    def archival(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """What the agent kept, best match first."""
+        return _page(self._search.archival(query, max(page, 0) * count, count), page, count)
+
+
+def _page(found: Found, page: int, count: int) -> Page:
+    hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
+    return Page(total=found.total, page=max(page, 0), pages=-(-found.total // count), results=hits)
+
+
+class View:
+    """One agent, for reading: its projections as of any moment. Writes nothing and locks nothing."""
+
+    def __init__(self, agent_id: str, reader: LogReader) -> None:
+        self.agent_id = agent_id
+        self.reader = reader
+        self.head = reader.head(agent_id)
+        self.projections = Projections()
+        self.projections.load(reader.table(agent_id))
+
+    def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
+        """Rows of a projection; `as_of` None is now."""
+        return self.projections.rows(name, self.agent_id, HEAD if as_of is None else as_of)
+
+    def context(self, as_of: int | None = None) -> Context:
+        """What the model would see."""
+        upto = self.head.seq if as_of is None else as_of
+        if not self.rows("configurations", upto):
+            first = min((row["seq"] for row in self.rows("configurations")), default=0)
+            raise BadInput(f"{self.agent_id!r} had no context as of seq {upto}: it was first set up at seq {first}.")
+        return context_of(self.agent_id, upto, self.rows("context_window", upto))
+
+    def schemas(self) -> dict[str, str]:
+        """Every function schema in the log, by its sha256."""
+        known: dict[str, str] = {}
+        for row in self.rows("configurations"):
+            known.update(msgspec.json.decode(row["payload"]).get("schemas", {}))
+        return known
+
+    def request(self, as_of: int | None = None) -> bytes:
+        """The request that the context would be sent as."""
+        return render.request(self.context(as_of), self.schemas())
+
+    def searcher(self, as_of: int | None = None) -> LocalSearcher:
+        """Search as of a moment."""
+        zone = self.context(as_of).config.zone
+        return LocalSearcher(Search(self.projections, self.agent_id, HEAD if as_of is None else as_of, zone))
+
+    def close(self) -> None:
+        """Let go of the memory. Idempotent."""
+        self.projections.close()
+
+
+class System:
+    """Every agent of a store, run in this process."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        models: Models | None = None,
+        tools: Sequence[Tool] = (),
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self.store = store
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in (*BUILTIN, *tools)}
+        self._models = models or model_for
+        self._clock = clock or RealClock()
+        self._ids = ids or RealIds()
+
+    def agents(self) -> list[str]:
+        """Names of all agents with a log, sorted."""
+        return self.store.agents()
+
+    def look(self, agent_id: str) -> View:
+        """An agent for reading. Raises UnknownAgent, naming those that are near."""
+        return View(agent_id, self._reader(agent_id))
+
+    def _reader(self, agent_id: str) -> LogReader:
+        if agent_id in self.store.agents():
+            reader = self.store.reader(agent_id)
+            if reader.head(agent_id).seq:
+                return reader
+        raise self.unknown(agent_id)
+
+    def unknown(self, agent_id: str) -> UnknownAgent:
+        """The error for a name that is no agent's."""
+        names = self.agents()
+        near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5) or names[:3]
+        said = f"Near it: {', '.join(near)}." if near else "The store has no agents yet."
+        return UnknownAgent(f"There is no agent {agent_id!r} here. {said} `everlog create {agent_id}` makes one.")
+
+    @asynccontextmanager
+    async def agent(
+        self,
+        agent_id: str,
+        settings: Settings | None = None,
+        *,
+        command: str = "everlog",
+        listen: Listener | None = None,
+        create: bool = True,
+        take_over: bool = False,
+    ) -> AsyncIterator[Agent]:
+        """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them."""
+        if create:
+            self.store.register(agent_id)
+        else:
+            self._reader(agent_id)
+        log = self.store.open(agent_id, command, take_over=take_over)
+        projections = Projections()
+        agent: Agent | None = None
+        try:
+            projections.load(log.table(agent_id))
+
+            def searcher(context: Context, turn: int) -> LocalSearcher:
+                return LocalSearcher.during(projections, context, turn)
+
+            agent = Agent(
+                agent_id,
+                journal=LocalJournal(log, projections),
+                head=log.head(agent_id).seq,
+                models=self._models,
+                tools=self.tools,
+                searcher=searcher,
+                clock=self._clock,
+                ids=self._ids,
+                listen=listen,
+            )
+            await agent.activate(settings or Settings())
+            yield agent
+        finally:
+            if agent is not None:
+                await agent.close()
+            projections.close()
+            log.close()
+
+    async def delete(self, agent_id: str) -> None:
+        """End the agent: its name can be created again, its records stay until they are erased."""
+        async with self.agent(agent_id, command="everlog delete", create=False) as agent:
+            await agent.commit([AgentDeleted()], turn=agent.turn, step=0)
+
+
+def model_for(name: str, base_url: str | None = None) -> Model:
+    """The model of that name: the embedded stand-in, or one behind an OpenAI-compatible endpoint."""
+    if name == OFFLINE:
+        from .offline import Offline
+
+        return Offline()
+    from .endpoint import Endpoint
+
+    return Endpoint(name, base_url)

@@ -1,0 +1,244 @@
+"""One answer of the model: the context made to fit, the request sent, the reply read and, if it is the first, verified.
+
+Every request that is sent leaves a record with its `context_sha256`, whatever came of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from events import (
+    BadReply,
+    ContextOverflow,
+    ContextTrimmed,
+    Event,
+    ModelError,
+    ModelFailed,
+    ModelReply,
+    Record,
+    ReplyRejected,
+    Summary,
+    SummaryExpanded,
+    TurnAbandoned,
+    decode,
+)
+
+from . import decide, fit, parse, render
+from .constants import FIRST_ATTEMPTS_MAX, SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
+from .context import Context, context_of, of_turn
+from .effects import Answer
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """A reply that was accepted, and the context that it answers."""
+
+    context: Context
+    reply: ModelReply
+    cause: str
+
+
+class Author(Protocol):
+    """What a thinker needs of its agent."""
+
+    agent_id: str
+    head: int
+    schemas: dict[str, str]
+
+    async def ask(self, request: bytes) -> Answer: ...
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+
+    async def commit(
+        self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None
+    ) -> Sequence[Record]: ...
+
+
+class Thinker:
+    """Asks the model on behalf of one agent."""
+
+    def __init__(self, agent: Author) -> None:
+        self._agent = agent
+
+    async def context(self, turn: int, as_of: int | None = None) -> Context:
+        """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+        as_of = self._agent.head if as_of is None else as_of
+        return of_turn(context_of(self._agent.agent_id, as_of, await self._agent.rows("context_window", as_of)), turn)
+
+    async def think(self, turn: int, step: int, cause: str) -> Thought | None:
+        """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""
+        attempt, overflowed = 0, False
+        while True:
+            fitted = await self.fitted(turn, step, overflowed=overflowed)
+            if fitted is None:
+                return None
+            context, body = fitted
+            attempt += 1
+            sent = _sent(body)
+            try:
+                answer = await self._agent.ask(body)
+                reply = parse.reply(answer.raw, context.config.window)
+            except ContextOverflow as error:
+                overflowed = True
+                rejected = ReplyRejected(text=str(error), attempt=attempt, **sent)
+                await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
+                continue
+            except ModelError as error:
+                await self._failed(error, sent, turn, step, cause)
+                raise
+            reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, **sent)
+            overflowed = False
+            fault = decide.first_message_fault(reply) if self._verifies(context) else None
+            if fault is None:
+                return Thought(context, reply, cause)
+            await self._agent.commit([_refused(reply, fault, attempt)], turn=turn, step=step, cause=cause)
+            if attempt >= FIRST_ATTEMPTS_MAX:
+                gave_up = ModelError(
+                    f"The model gave no acceptable first message in {attempt} attempts; the last fault was: {fault}. "
+                    "Use another model, or switch the check off with --no-verify-first.",
+                    kind="rejected",
+                )
+                await self._failed(gave_up, sent, turn, step, cause)
+                raise gave_up
+
+    def _verifies(self, context: Context) -> bool:
+        return context.config.verify_first and decide.is_first(context)
+
+    async def _failed(self, error: ModelError, sent: Mapping[str, Any], turn: int, step: int, cause: str) -> None:
+        event = ModelFailed(
+            text=str(error),
+            failure=error.kind,
+            attempts=error.attempts,
+            raw=error.raw if isinstance(error, BadReply) else "",
+            **sent,
+        )
+        await self._agent.commit([event], turn=turn, step=step, cause=cause)
+
+    async def fitted(self, turn: int, step: int, *, overflowed: bool = False) -> tuple[Context, bytes] | None:
+        """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
+        while True:
+            context = await self.context(turn)
+            body = render.request(context, self._agent.schemas)
+            tokens, limit = fit.tokens_of(len(body), context), fit.tokens_max(context)
+            if tokens <= limit and not overflowed:
+                return context, body
+            overflowed = False
+            match fit.measure(context, max(tokens, limit + 1)):
+                case fit.Summarize() as cut:
+                    await self.summarize(context, cut, turn, step)
+                case ContextTrimmed() as trimmed:
+                    await self._agent.commit([trimmed], turn=turn, step=step)
+                case TurnAbandoned() as abandoned:
+                    await self._agent.commit([abandoned], turn=turn, step=step)
+                    return None
+
+    async def summarize_now(self, turn: int) -> bool:
+        """Summarize as an overflow would; False if there is nothing to summarize."""
+        context = await self.context(turn)
+        cut = fit.summarize(context)
+        if cut is None:
+            return False
+        await self.summarize(context, cut, turn, 0)
+        return True
+
+    async def summarize(self, context: Context, cut: fit.Summarize, turn: int, step: int) -> None:
+        """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one."""
+        covered = [m for m in context.messages if m.seq <= cut.covers_to]
+        size_max = min(fit.summary_bytes_max(context), sum(len((m.event.text or "").encode()) + 80 for m in covered))
+        for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
+            body = render.summary_request(context, cut.covers_to, words, fit.transcript_bytes_max(context))
+            sent = _sent(body)
+            fault, answer, reply = await self._summary(body, context.config.window)
+            text = reply.text.strip() if reply else ""
+            if fault is None and not 0 < len(text.encode()) <= size_max:
+                fault = f"the summary has {len(text.encode())} bytes, and may have 1 to {size_max}"
+            known = {**sent, **_known(answer, reply)}
+            if fault is None:
+                await self._commit_summary(context, cut, covered, turn, step, text=text, words=words, **known)
+                return
+            rejected = ReplyRejected(
+                text=fault, purpose="summary", attempt=attempt, covers_to=cut.covers_to, words=words,
+                **known,
+            )  # fmt: skip
+            await self._agent.commit([rejected], turn=turn, step=step)
+        text = fit.mechanical(context, covered, size_max)
+        await self._commit_summary(context, cut, covered, turn, step, text=text, method="mechanical")
+
+    async def _summary(self, body: bytes, window: int) -> tuple[str | None, Answer | None, ModelReply | None]:
+        """Ask for a summary: a fault in words, what came back, and the reply. Raises ModelError if nobody answers."""
+        answer: Answer | None = None
+        try:
+            answer = await self._agent.ask(body)
+            return None, answer, parse.reply(answer.raw, window)
+        except (ContextOverflow, BadReply) as error:
+            return str(error), answer, None
+
+    async def _commit_summary(
+        self, context: Context, cut: fit.Summarize, covered: Sequence[object], turn: int, step: int, **fields: Any
+    ) -> None:
+        before = context.summary.event if context.summary else None
+        hidden_before = before.hidden if isinstance(before, Summary | SummaryExpanded) else 0
+        hidden = hidden_before + len(covered)
+        summary = Summary(
+            covers_from=cut.covers_from,
+            covers_to=cut.covers_to,
+            kept_from=cut.kept_from,
+            hidden=hidden,
+            total=hidden_before + len(context.messages),
+            summarized=len(covered),
+            **fields,
+        )
+        await self._agent.commit([summary], turn=turn, step=step)
+
+    async def expand(self, turn: int) -> bool:
+        """Take the newest summary back: what it hid is shown again, and the summary before it stands again."""
+        summaries = sorted(await self._agent.rows("summaries"), key=lambda row: row["seq"])
+        standing: list[tuple[int, Summary]] = []
+        for row in summaries:
+            event = decode(row["type"], row["version"], row["text"], row["payload"])
+            if isinstance(event, Summary):
+                standing.append((row["seq"], event))
+            elif standing:
+                standing.pop()
+        if not standing:
+            return False
+        seq, last = standing.pop()
+        before = standing[-1][1] if standing else None
+        expanded = SummaryExpanded(
+            text=before.text if before else "",
+            summary_seq=seq,
+            kept_from=before.kept_from if before else min(last.covers_from, last.kept_from),
+            hidden=before.hidden if before else 0,
+            total=last.total,
+            summarized=before.summarized if before else 0,
+        )
+        await self._agent.commit([expanded], turn=turn, step=0)
+        return True
+
+
+def _sent(body: bytes) -> dict[str, Any]:
+    """How a record names the request that was sent."""
+    return {"context_sha256": render.sha256(body), "context_bytes": len(body)}
+
+
+def _known(answer: Answer | None, reply: ModelReply | None) -> dict[str, Any]:
+    """What a record keeps of an answer, as far as there was one."""
+    known: dict[str, Any] = {}
+    if answer is not None:
+        known |= {"raw": answer.raw, "latency_us": answer.latency_us}
+    if reply is not None:
+        known |= {"model": reply.model, "usage": reply.usage}
+    return known
+
+
+def _refused(reply: ModelReply, fault: str, attempt: int) -> ReplyRejected:
+    return ReplyRejected(
+        text=fault,
+        attempt=attempt,
+        usage=reply.usage,
+        model=reply.model,
+        latency_us=reply.latency_us,
+        context_sha256=reply.context_sha256,
+        context_bytes=reply.context_bytes,
+        raw=reply.raw,
+    )

@@ -1,0 +1,178 @@
+"""A Python function becomes a function of the agent: its schema from type hints and docstring, its arguments checked.
+
+    @tool(effect="read_only")
+    def weather(city: str) -> str:
+        '''Tell the weather.
+
+        Args:
+            city: Name of the city.
+        '''
+
+The first parameter may be annotated with `Memory`: then the function edits core memory, and its effect *is* the events
+that it leaves there (effect class `pure`). Pure: nothing here runs a function; `step.py` does.
+"""
+
+import hashlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from events import BadInput, FunctionError
+
+from .memory import Memory
+
+Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
+"""`pure`: only events. `read_only`: may be run again. `idempotent`: gets a key. `at_most_once`: never run twice."""
+
+HEARTBEAT = "request_heartbeat"
+
+_HEARTBEAT_SCHEMA = {
+    "type": "boolean",
+    "description": "Ask to run again right after this function, to use what it gives back.",
+}
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A function that the model may call."""
+
+    name: str
+    function: Callable[..., Any]
+    effect: Effect
+    schema: str
+    """JSON text: name, description and parameters, as the model is shown them."""
+    arguments: type[msgspec.Struct]
+    """The parameters as a Struct: what decodes and checks a call."""
+    aliases: Mapping[str, str]
+    """Other names for parameters that are accepted."""
+    takes_memory: bool
+    takes_key: bool
+    heartbeat: bool
+    """Whether the model may ask for a heartbeat with it."""
+    whole: bool
+    """Whether its result is shown whole, however long."""
+    faults: tuple[type[Exception], ...]
+    """What the function may raise that is told to the model; anything else is our bug. A user's function: anything."""
+
+    @property
+    def sha256(self) -> str:
+        """Name of the schema: sha256 of its text, in hexadecimal."""
+        return hashlib.sha256(self.schema.encode()).hexdigest()
+
+    @property
+    def outside(self) -> bool:
+        """Whether a call has an effect outside the log, so that its intent must be durable first."""
+        return self.effect in ("idempotent", "at_most_once")
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, checked and converted. Raises FunctionError, in words for the model."""
+        known = {self.aliases.get(name, name): value for name, value in arguments.items()}
+        unknown = known.keys() - set(self.arguments.__struct_fields__)
+        if unknown:
+            raise FunctionError(
+                f"{self.name} has no parameter {', '.join(sorted(unknown))}; "
+                f"it takes {', '.join(self.arguments.__struct_fields__) or 'none'}"
+            )
+        try:
+            bound = msgspec.convert(known, self.arguments, strict=False)
+        except msgspec.ValidationError as error:
+            raise FunctionError(f"wrong arguments for {self.name}: {error}") from error
+        return {name: getattr(bound, name) for name in self.arguments.__struct_fields__}
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    effect: Effect = "at_most_once",
+    name: str = "",
+    aliases: Mapping[str, str] | None = None,
+    heartbeat: bool = True,
+    whole: bool = False,
+    faults: tuple[type[Exception], ...] = (Exception,),
+) -> Any:
+    """Make a `Tool` of a function. A parameter named `idempotency_key` is given the call's key, not shown to the model.
+
+    Raises BadInput when a parameter has no type hint or no description in the docstring: the model could not use it.
+    """
+    if function is None:
+        return lambda inner: tool(
+            inner, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults
+        )
+    name = name or function.__name__
+    parameters = list(inspect.signature(function).parameters.values())
+    hints = typing.get_type_hints(function)
+    first = hints.get(parameters[0].name) if parameters else None
+    takes_memory = isinstance(first, type) and issubclass(first, Memory)
+    shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
+    summary, described = _docstring(function)
+    for parameter in shown:
+        if parameter.name not in hints or parameter.name not in described:
+            raise BadInput(
+                f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a line under 'Args:' "
+                "in its docstring: the model knows nothing else of it."
+            )
+    arguments = msgspec.defstruct(
+        f"{name}_arguments",
+        [_field(parameter, hints) for parameter in shown],
+        kw_only=True,
+    )
+    return Tool(
+        name=name,
+        function=function,
+        effect="pure" if takes_memory else effect,
+        schema=_schema(name, summary, arguments, described, heartbeat=heartbeat),
+        arguments=arguments,
+        aliases=dict(aliases or {}),
+        takes_memory=takes_memory,
+        takes_key=any(p.name == "idempotency_key" for p in parameters),
+        heartbeat=heartbeat,
+        whole=whole,
+        faults=faults,
+    )
+
+
+def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    if parameter.default is inspect.Parameter.empty:
+        return (parameter.name, hints[parameter.name])
+    return (parameter.name, hints[parameter.name], parameter.default)
+
+
+def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The description of the function, and of each parameter under `Args:`."""
+    doc = inspect.getdoc(function)
+    if not doc:
+        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model knows nothing else of it.")
+    description, _, rest = doc.partition("\nArgs:\n")
+    args = rest.split("\nReturns:", 1)[0]
+    described: dict[str, str] = {}
+    current = ""
+    for line in args.splitlines():
+        match = re.match(r"\s{0,8}(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line)
+        if match and (len(line) - len(line.lstrip())) <= _ARGS_INDENT:
+            current = match[1]
+            described[current] = match[2].strip()
+        elif current and line.strip():
+            described[current] += " " + line.strip()
+    return " ".join(description.split("\nReturns:", 1)[0].split()), described
+
+
+_ARGS_INDENT = 4
+
+
+def _schema(
+    name: str, summary: str, arguments: type[msgspec.Struct], described: Mapping[str, str], *, heartbeat: bool
+) -> str:
+    (_, components) = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+    shape = components.pop(arguments.__name__)
+    properties = {key: {**value, "description": described[key]} for key, value in shape["properties"].items()}
+    required = list(shape.get("required", []))
+    if heartbeat:
+        properties[HEARTBEAT] = _HEARTBEAT_SCHEMA
+        required.append(HEARTBEAT)
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    if components:
+        parameters["$defs"] = components
+    return msgspec.json.encode({"name": name, "description": summary, "parameters": parameters}).decode()

@@ -1,0 +1,43 @@
+"""The suite ends by verifying every agent that it made, from the logs that the tests left."""
+
+import pytest
+
+from actors.replay import rebuild, verify
+from events import StoreError
+
+
+@pytest.mark.last
+def test_every_agent_that_the_suite_made_verifies_and_rebuilds(every_system: list) -> None:
+    """Each request renders to the bytes that were sent, each reply means the same, each projection rebuilds equal."""
+    faults: list[str] = []
+    agents = calls = 0
+    seen: set[tuple[int, str]] = set()
+    for system in every_system:
+        for name in _names(system):
+            if (id(system.store), name) in seen or not system.store.reader(name).head(name).seq:
+                continue
+            seen.add((id(system.store), name))
+            view = system.look(name)
+            for report in (verify(view, system.tools), rebuild(view)):
+                faults += [f"{name}: {fault}" for fault in report.faults]
+            agents, calls = agents + 1, calls + len(view.rows("model_calls"))
+            view.close()
+    assert not faults, "\n".join(faults[:20])
+    print(f"verified {calls} model calls of {agents} agents")
+
+
+def _names(system: object) -> list[str]:
+    """The agents of a store; none of one that a test has broken or removed."""
+    try:
+        names: list[str] = system.agents()  # type: ignore[attr-defined]
+        return [name for name in names if _readable(system, name)]
+    except StoreError:
+        return []
+
+
+def _readable(system: object, name: str) -> bool:
+    try:
+        system.store.reader(name).head(name)  # type: ignore[attr-defined]
+    except StoreError:
+        return False
+    return True
