@@ -9,8 +9,9 @@ from actors import decide, presets
 from actors.offline import reply
 from actors.offline_summary import summary
 from events import BadInput
-from tests.actors.offline_chat import BLOCK, (
+from tests.actors.offline_chat import (
     AT,
+    BLOCK,
     FAILED,
     REQUESTED,
     SPOKEN,
