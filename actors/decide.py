@@ -1,7 +1,6 @@
 """What follows a reply of the model: which functions run, which events that leaves, and whether the turn goes on. Pure.
 
-What may follow what is this table; `docs/ARCHITECTURE.md` draws it. A turn is in one of these states, and each record
-of the turn moves it. Everything not in the table is our bug.
+What may follow what in a turn is the table in `transitions.py`.
 """
 
 from collections.abc import Mapping
@@ -26,37 +25,6 @@ from .constants import RESULT_CHARS_MAX
 from .context import Context
 from .memory import Desk
 from .tools import HEARTBEAT, Effect, Tool
-
-IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed an answer", "functions run", "effect outside", "ended"
-
-TRANSITIONS: Mapping[str, Mapping[str, str]] = {
-    IDLE: {"input": OWED},
-    OWED: {
-        "model_reply": CALLING,
-        "reply_rejected": OWED,
-        "summary": OWED,
-        "context_trimmed": OWED,
-        "input": OWED,
-        "model_failed": ENDED,
-        "turn_abandoned": ENDED,
-        "turn_cancelled": ENDED,
-        "budget_exceeded": ENDED,
-    },
-    CALLING: {
-        "memory_edited": CALLING,
-        "message_sent": CALLING,
-        "archival_inserted": CALLING,
-        "heartbeats_paused": CALLING,
-        "function_result": CALLING,
-        "function_started": OUTSIDE,
-        "input": OWED,
-        "end of commit": IDLE,
-        "turn_cancelled": ENDED,
-    },
-    OUTSIDE: {"function_result": CALLING, "turn_cancelled": ENDED},
-    ENDED: {"input": OWED},
-}
-"""State of a turn -> kind of record -> next state; `input` stands for every heartbeat, alert, login and message."""
 
 PRESSURE_WARNING = (
     "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "

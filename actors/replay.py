@@ -4,7 +4,7 @@ that I would send today the bytes that I sent then, and do the recorded replies 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 import msgspec
 
@@ -24,7 +24,7 @@ from events import (
 )
 from projections import PROJECTIONS, Projections, Row
 
-from . import parse, render
+from . import parse, render, transitions
 from .constants import RENDERER
 from .context import Context, context_of, of_turn
 from .decide import Step
@@ -95,7 +95,19 @@ class Verifier:
             contexts = self._contexts([self._records[index] for index, _ in some])
             for (index, event), context in zip(some, contexts, strict=True):
                 self._check(index, self._records[index], event, context)
+        self._check_turns()
         return self.report
+
+    def _check_turns(self) -> None:
+        """What follows what in each turn is in the table."""
+        turns: dict[int, list[Record]] = defaultdict(list)
+        for record in self._records:
+            if record.seq >= self._born and record.turn:
+                turns[record.turn].append(record)
+        for turn, records in turns.items():
+            fault = transitions.fault([(record.type, record.step, record.commit) for record in records])
+            if fault is not None:
+                self.report.faults.append(f"turn {turn}: {fault}")
 
     def _contexts(self, records: Sequence[Record]) -> list[Context]:
         """For each call the context that it was made of: what the log held just before, less inputs of later turns."""
@@ -138,10 +150,14 @@ class Verifier:
             context_sha256=event.context_sha256,
             context_bytes=event.context_bytes,
         )
+        had = {function.name for function in context.config.functions}
+        missing = sorted({call.name for call in parsed.calls if call.name in had and call.name not in self._tools})
+        if missing:
+            self._note(record, f"the functions of the step cannot be run again without {', '.join(missing)}")
+            return
         recorded = self._of_step(index)
-        for number, (then, now) in enumerate(
-            zip(_shapes(recorded), self._again(record, parsed, context, recorded), strict=False)
-        ):
+        shapes = zip_longest(_shapes(recorded), self._again(record, parsed, context, recorded), fillvalue="nothing")
+        for number, (then, now) in enumerate(shapes):
             if then != now:
                 self._fault(record, f"event {number} of the step was {then}, and would now be {now}")
                 return
@@ -169,10 +185,7 @@ class Verifier:
             result = results.get(outside.call.id)
             if result is None:
                 break
-            if result.ok:
-                step.ended(outside, result.text)
-            else:
-                step.ended(outside, error=result.text, unknown=result.unknown)
+            step.given(result)
         else:
             step.finish()
         return [_shape(event) for event in step.taken()]

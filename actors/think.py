@@ -69,7 +69,11 @@ class Thinker:
         """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""
         attempt, overflowed = 0, False
         while True:
-            fitted = await self.fitted(turn, step, overflowed=overflowed)
+            try:
+                fitted = await self.fitted(turn, step, overflowed=overflowed)
+            except ModelError as error:  # nobody answers the request for a summary
+                await self._failed(error, {}, turn, step, cause)
+                raise
             if fitted is None:
                 return None
             context, body = fitted

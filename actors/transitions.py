@@ -1,0 +1,84 @@
+"""What may follow what in a turn, as a table. Pure.
+
+Everything that decides on the order of a turn's records must agree with it: `verify` holds every turn of a log against
+it, and `docs/ARCHITECTURE.md` draws it (a test holds the picture against the table). Records of step 0, the input that
+opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand.
+"""
+
+from collections.abc import Mapping, Sequence
+
+IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
+
+INPUT = "input"
+"""Stands for every kind in INPUTS."""
+INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
+COMMITTED = "commit"
+"""The commit ended, and no input in it asks for another step."""
+
+TRANSITIONS: Mapping[str, Mapping[str, str]] = {
+    IDLE: {INPUT: OWED},
+    OWED: {
+        "model_reply": CALLING,
+        "reply_rejected": OWED,
+        "summary": OWED,
+        "context_trimmed": OWED,
+        INPUT: OWED,
+        COMMITTED: OWED,
+        "model_failed": ENDED,
+        "turn_abandoned": ENDED,
+        "turn_cancelled": ENDED,
+        "budget_exceeded": ENDED,
+    },
+    CALLING: {
+        "memory_edited": CALLING,
+        "message_sent": CALLING,
+        "archival_inserted": CALLING,
+        "archival_updated": CALLING,
+        "archival_deleted": CALLING,
+        "heartbeats_paused": CALLING,
+        "timer_set": CALLING,
+        "timer_cancelled": CALLING,
+        "function_result": CALLING,
+        "function_started": OUTSIDE,
+        INPUT: OWED,
+        COMMITTED: IDLE,
+    },
+    OUTSIDE: {"function_result": CALLING, "turn_cancelled": ENDED, COMMITTED: OUTSIDE},
+    ENDED: {COMMITTED: ENDED},
+}
+"""State of a turn -> kind of record -> next state."""
+
+
+def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
+    """Why the records (kind, step, commit) of one turn, in order, do not follow the table; None if they do.
+
+    Kinds from a newer everlog are passed over.
+    """
+    state, before, opened = IDLE, 0, False
+    for kind, step, commit in records:
+        if step == 0 and (opened or kind not in INPUTS):
+            continue
+        opened = True
+        if before and commit != before:
+            state = TRANSITIONS[state][COMMITTED]
+        name = INPUT if kind in INPUTS else kind
+        if name in _KNOWN:
+            if name not in TRANSITIONS[state]:
+                return f"{kind} (step {step}) cannot follow in the state {state!r}"
+            state = TRANSITIONS[state][name]
+        before = commit
+    return None
+
+
+_KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {IDLE}"]
+    for state, after in TRANSITIONS.items():
+        for following in dict.fromkeys(after.values()):
+            kinds = [kind for kind, to in after.items() if to == following and kind != COMMITTED]
+            if following != state or kinds:
+                lines.append(f"    {state} --> {following}: {', '.join(kinds) or 'the commit ends'}")
+    return "\n".join(lines)
