@@ -1,0 +1,255 @@
+"""`everlog chat`: a prompt, the steps of the agent as they happen, and slash commands. One event loop."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from actors.agent import Agent
+from actors.constants import PAGE_RESULTS
+from actors.setup import OFFLINE
+from actors.system import System, View
+from events import EverlogError, Fenced, Heartbeat, Poisoned, Record, UserMessage
+from store import name_of
+
+from . import pages, reading, shapes, times
+from .contract import Ask, Interface, World
+from .opening import settings_of, system_of
+from .send import Gate, checked
+from .terminal import EventLines, Terminal, console
+
+HISTORY_MESSAGES = 10
+"""Messages of the past that are shown at the beginning."""
+PAUSE_US = 600_000_000
+"""Microseconds between two messages of the past from which the time is told anew."""
+EVENTS_SHOWN = 20
+"""Events that /events shows where no number is given."""
+
+HELP = """\
+/memory          the memory blocks
+/context         what the model sees
+/pressure        how full the context window is
+/search WORDS    search what was said
+/events [N]      the last N events
+/summarize       summarize the oldest part of the context now
+/expand          take the last summary back
+/heartbeat       let the agent run once without you
+/help            this list
+/exit            leave; so do Ctrl-C and Ctrl-D"""
+
+
+def chat(args: Namespace, world: World) -> int:
+    """The command."""
+    return asyncio.run(_chat(args, world))
+
+
+async def _chat(args: Namespace, world: World) -> int:
+    name = name_of(args.name)
+    settings = settings_of(args)
+    system = system_of(args, world, create=True)
+    out = console()
+    interface = Terminal(out, name, verbose=True, labelled=True)
+    gate = Gate(interface)
+    async with system.agent(
+        name, settings, command="everlog chat", listen=gate.on_records, take_over=args.take_over
+    ) as agent:
+        gate.opened(args)
+        session = Session(system, agent, interface, out, world)
+        await session.begin()
+        return await session.talk(_asker(world.ask, out))
+
+
+def _asker(ask: Ask, out: Console) -> Callable[[], str]:
+    """What gives the next line: a prompt with line editing on a terminal, else the lines of stdin."""
+    if not sys.stdin.isatty():
+        return _next_line
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - line editing and history for `input`
+    coloured = out.is_terminal and out.color_system is not None
+    prompt = "\001\033[1;32m\002you\001\033[0m\002  " if coloured else "you  "
+
+    def line() -> str:
+        with _interrupting():
+            return ask(prompt)
+
+    return line
+
+
+def _next_line() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line
+
+
+@contextlib.contextmanager
+def _interrupting() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt here and now: the event loop would only take note of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Session:
+    """One conversation at the prompt."""
+
+    def __init__(self, system: System, agent: Agent, interface: Interface, out: Console, world: World) -> None:
+        self._system = system
+        self._agent = agent
+        self._interface = interface
+        self._out = out
+        self._world = world
+        self.failed = False
+        """Whether the last thing asked could not be done."""
+        self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
+            "/memory": self._memory,
+            "/context": self._context,
+            "/pressure": self._pressure,
+            "/search": self._search,
+            "/events": self._events,
+            "/summarize": self._summarize,
+            "/expand": self._expand,
+            "/heartbeat": self._heartbeat,
+            "/help": self._help,
+        }
+
+    async def begin(self) -> None:
+        """Say who this is, show the last messages, and finish what was left unfinished."""
+        model = self._agent.model.name if self._agent.model else OFFLINE
+        told = ", a rule-based stand-in, not a language model" if model == OFFLINE else ""
+        self._note(f"{self._agent.agent_id} · {model}{told} · /help lists the commands")
+        await self._history()
+        if self._agent.waiting:
+            self._note("an unfinished turn is finished first")
+            await self._guarded(self._run())
+
+    async def _history(self) -> None:
+        rows = sorted(await self._agent.rows("recall_memory"), key=lambda row: int(row["seq"]))
+        now = self._world.clock.now()
+        if len(rows) > HISTORY_MESSAGES:
+            self._note(f"{len(rows) - HISTORY_MESSAGES:,} earlier messages; /search finds them")
+        last = 0
+        for row in rows[-HISTORY_MESSAGES:]:
+            if row["time"] - last > PAUSE_US:
+                self._note(f"── {times.relative(row['time'], now)}")
+            last = row["time"]
+            who = row["name"] or ("you" if row["role"] == "user" else self._agent.agent_id)
+            style = "green" if row["role"] == "user" else "cyan"
+            if isinstance(self._interface, Terminal):
+                self._interface.said(who, row["text"], style)
+        if rows:
+            self._note("── now")
+
+    async def talk(self, line: Callable[[], str]) -> int:
+        """Take lines until there are no more. 1 if the last thing asked by a script failed."""
+        while True:
+            try:
+                self._out.print()
+                text = line().strip()
+            except (EOFError, KeyboardInterrupt):
+                self._note("" if not sys.stdin.isatty() else "\nGoodbye. Nothing is lost: it is all in the log.")
+                break
+            if text in ("/exit", "/quit"):
+                break
+            if text:
+                await self.answer(text)
+        return int(self.failed and not sys.stdin.isatty())
+
+    async def answer(self, text: str) -> None:
+        """One line: a slash command, or something said to the agent."""
+        word, _, rest = text.partition(" ")
+        if not word.startswith("/"):
+            await self._guarded(self._say(text))
+        elif word in self._commands:
+            await self._guarded(self._commands[word](rest.strip()))
+        else:
+            self._note(f"There is no {word}. Try /help.")
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
+        try:
+            await work
+            self.failed = False
+        except (Fenced, Poisoned):
+            raise
+        except EverlogError as error:
+            self.failed = True
+            self._interface.on_error(error)
+
+    async def _say(self, text: str) -> None:
+        await self._agent.receive(UserMessage(text=checked(text)))
+        await self._run()
+
+    async def _run(self) -> None:
+        if not self._out.is_terminal:
+            await self._agent.run()
+            return
+        with self._out.status(Text("thinking", "dim italic"), spinner="dots"):
+            await self._agent.run()
+
+    async def _heartbeat(self, text: str) -> None:
+        await self._agent.receive(Heartbeat(text=text, reason="manual"))
+        await self._run()
+
+    async def _summarize(self, _: str) -> None:
+        if not await self._agent.summarize():
+            self._note("There is nothing to summarize.")
+
+    async def _expand(self, _: str) -> None:
+        if not await self._agent.expand():
+            self._note("There is no summary to take back.")
+
+    async def _help(self, _: str) -> None:
+        self._note(HELP)
+
+    async def _memory(self, _: str) -> None:
+        with self._view() as view:
+            rows = reading.block_rows(view, view.head.seq)
+            self._show(pages.memory(view.agent_id, view.head.seq, rows, self._world.clock.now()))
+
+    async def _context(self, rest: str) -> None:
+        with self._view() as view:
+            self._show(pages.context(reading.context_shape(view, view.head.seq), full="full" in rest))
+
+    async def _pressure(self, _: str) -> None:
+        with self._view() as view:
+            self._show(pages.pressure(reading.pressure_shape(view, view.head.seq)))
+
+    async def _search(self, query: str) -> None:
+        if not query:
+            self._note("/search WORDS: say what to look for.")
+            return
+        with self._view() as view:
+            found = shapes.page(view.searcher().recall(query, 0, PAGE_RESULTS))
+        self._show(pages.search(query, found, self._world.clock.now(), more=False))
+
+    async def _events(self, rest: str) -> None:
+        count = int(rest) if rest.isdecimal() else EVENTS_SHOWN
+        reader = self._system.store.reader(self._agent.agent_id)
+        records: Sequence[Record] = list(
+            reader.read(self._agent.agent_id, max(1, self._agent.head - count + 1), self._agent.head)
+        )
+        EventLines(self._out).on_records(records)
+
+    @contextlib.contextmanager
+    def _view(self) -> Iterator[View]:
+        """The agent as it is now, for reading."""
+        view = self._system.look(self._agent.agent_id)
+        try:
+            yield view
+        finally:
+            view.close()
+
+    def _show(self, page: RenderableType) -> None:
+        pages.show(page)
+
+    def _note(self, text: str) -> None:
+        if text:
+            self._out.print(Text(text, "dim"))

@@ -1,0 +1,165 @@
+"""The commands that begin and end an agent, and fill it: create, import, delete."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from actors.effects import Answer
+from actors.importing import Said, conversation
+from actors.setup import Settings
+from actors.system import System
+from events import EverlogError, Record, UnknownAgent, UsageError
+from store import name_of
+
+from . import shapes, times
+from .contract import World
+from .opening import lines_of, looking, settings_of, system_of
+from .send import Gate
+
+
+def create(args: Namespace, world: World) -> int:
+    """The command `create`."""
+    asyncio.run(_create(args, world))
+    return 0
+
+
+async def _create(args: Namespace, world: World) -> None:
+    name = name_of(args.name)
+    settings = settings_of(args)
+    system = system_of(args, msgspec.structs.replace(world, model=Unasked), create=True)
+    if lives(system, name):
+        raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
+    async with system.agent(name, settings, command="everlog create", take_over=args.take_over) as agent:
+        shape = {"agent": name, "events": agent.head}
+    print(shapes.line(shape) if args.json else f"Created {name}. Talk to it: everlog chat {name}")
+
+
+class _Kept:
+    """The interface that only remembers."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        self._records.extend(records)
+
+    def on_error(self, error: EverlogError) -> None:
+        """The caller raises it."""
+
+
+class Unasked:
+    """The model of an agent that is only created: it needs no key and no endpoint yet."""
+
+    def __init__(self, name: str, _base_url: str | None) -> None:
+        self.name = name
+
+    async def ask(self, request: bytes) -> Answer:
+        """Nobody asks: a new agent owes no answer."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def lives(system: System, name: str) -> bool:
+    """Whether there is an agent of that name that was not deleted."""
+    try:
+        with looking(system, name) as view:
+            return not view.rows("agents")[0]["deleted"]
+    except UnknownAgent:
+        return False
+
+
+def import_(args: Namespace, world: World) -> int:
+    """The command `import`. The whole file is read and checked before anything is written."""
+    name = name_of(args.name)
+    settings = settings_of(args)
+    with _watched(args.file) as lines:
+        said = conversation(lines, Path(args.file).name)
+    shape = asyncio.run(_import(args, world, name, settings, said))
+    if args.json:
+        print(shapes.line(shape))
+    else:
+        print(
+            f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} into {name}; "
+            f"{shape['summaries']} summar{'y was' if shape['summaries'] == 1 else 'ies were'} made."
+        )
+    return 0
+
+
+async def _import(args: Namespace, world: World, name: str, settings: Settings, said: Sequence[Said]) -> shapes.Shape:
+    made: list[Record] = []
+    gate = Gate(_Kept(made))
+    system = system_of(args, world, create=True)
+    async with system.agent(
+        name, settings, command="everlog import", listen=gate.on_records, take_over=args.take_over
+    ) as agent:
+        gate.opened(args)
+        with _busy(f"importing {len(said):,} messages"):
+            await agent.take_in(said)
+    spoken = [message.said_at for message in said]
+    return {
+        "agent": name,
+        "messages": len(said),
+        "first": times.iso(min(spoken)),
+        "last": times.iso(max(spoken)),
+        "summaries": sum(record.type == "summary" for record in made),
+    }
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """A spinner on a terminal: a model that writes summaries takes its time."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def _watched(path: str) -> Iterator[Iterator[bytes]]:
+    """The lines of a file, under a progress bar on a terminal."""
+    if not sys.stderr.isatty() or not Path(path).is_file():
+        yield lines_of(path)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=Path(path).stat().st_size)
+
+        def lines() -> Iterator[bytes]:
+            for line in lines_of(path):
+                progress.advance(task, len(line))
+                yield line
+
+        yield lines()
+
+
+def delete(args: Namespace, world: World) -> int:
+    """The command `delete`."""
+    name = name_of(args.name)
+    system = system_of(args, world)
+    with looking(system, name) as view:
+        row = view.rows("agents")[0]
+    if row["deleted"]:
+        raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
+    if not args.yes:
+        if not sys.stdin.isatty():
+            args.fail("nobody can be asked here: say --yes")
+        said = times.relative(row["last_active"], world.clock.now())
+        answer = world.ask(f"Delete {name} ({row['messages']:,} messages, last active {said})? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
+            print("Nothing was deleted.")
+            return 1
+    asyncio.run(system.delete(name))
+    print(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew.")
+    return 0

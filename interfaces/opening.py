@@ -1,0 +1,136 @@
+"""From arguments to a store, a system and the settings of an agent: what every command begins with."""
+
+import importlib.util
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from actors import presets
+from actors.constants import BLOCK_CHARS
+from actors.setup import BlockText, Settings
+from actors.system import System, View
+from actors.tools import Tool
+from events import BadInput
+from store import FileStore, name_of
+
+from .complaints import complain
+from .contract import World
+
+DEFAULT_STORE = "~/.everlog"
+
+
+def root_of(args: Namespace) -> Path:
+    """The folder of the store: --store, else EVERLOG_STORE, else ~/.everlog."""
+    return Path(args.store or os.environ.get("EVERLOG_STORE") or DEFAULT_STORE).expanduser()
+
+
+def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStore:
+    """The store. Raises StoreError where there is none, unless it may be created."""
+    if create:
+        return FileStore.create(root_of(args), world.clock.now, world.ids.new(world.clock.now()))
+    return FileStore(root_of(args), world.clock.now)
+
+
+def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
+    """The agents of the store, with the user's own functions and the chosen endpoint."""
+    tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
+    return System(
+        store_of(args, world, create=create),
+        models=lambda name: world.model(name, getattr(args, "base_url", None)),
+        tools=tools,
+        clock=world.clock,
+        ids=world.ids,
+    )
+
+
+@contextmanager
+def looking(system: System, name: str) -> Iterator[View]:
+    """An agent for reading. A torn tail is warned about, and nothing is changed."""
+    view = system.look(name_of(name))
+    try:
+        warn_of_damage(view.reader)
+        yield view
+    finally:
+        view.close()
+
+
+def warn_of_damage(reader: object) -> None:
+    """Say on stderr what the last read found after the last whole frame."""
+    damage = getattr(reader, "damage", None)
+    if damage is not None:
+        complain(f"warning: {damage}.")
+
+
+def text_of(path: str) -> str:
+    """The text of a file, without the line breaks at its end. Raises BadInput."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}.") from error
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """The lines of a file. Raises BadInput."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def settings_of(args: Namespace) -> Settings:
+    """What the arguments ask of an agent; files are read here. Raises BadInput."""
+    blocks: dict[str, BlockText] = {}
+    chosen: dict[str, str] = {}
+    for label, given in (("persona", args.persona), ("human", args.human)):
+        known = presets.names("persona" if label == "persona" else "human")
+        if given in known:
+            chosen[label] = given
+        elif given:
+            blocks[label] = BlockText(label, _preset_file(label, given, known))
+    blocks.update((block.label, block) for block in map(_block, args.block))
+    return Settings(
+        model=args.model,
+        window=args.window,
+        zone=args.zone,
+        system=text_of(args.system) if args.system else None,
+        verify_first=args.verify_first,
+        blocks=tuple(blocks.values()),
+        persona=chosen.get("persona", Settings().persona),
+        human=chosen.get("human", Settings().human),
+    )
+
+
+def _preset_file(label: str, given: str, known: Sequence[str]) -> str:
+    if not Path(given).expanduser().exists():
+        raise BadInput(f"--{label} {given}: there is no such file, and no such preset; presets: {', '.join(known)}.")
+    return text_of(given)
+
+
+def _block(text: str) -> BlockText:
+    """LABEL=FILE or LABEL=FILE:LIMIT; a file whose name ends so is taken at its word."""
+    label, _, path = text.partition("=")
+    limit = BLOCK_CHARS
+    head, colon, tail = path.rpartition(":")
+    if colon and tail.isdecimal() and not Path(path).expanduser().exists():
+        path, limit = head, int(tail)
+    return BlockText(label, text_of(path), limit)
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """Every Tool in a Python file. What the file raises is its own, and shown with its traceback."""
+    spec = importlib.util.spec_from_file_location(f"everlog_tools_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise BadInput(f"--tools {path}: this is no Python file (it should end in .py).")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # so that type hints in it can be resolved
+    spec.loader.exec_module(module)
+    found = [value for value in vars(module).values() if isinstance(value, Tool)]
+    if not found:
+        raise BadInput(f"--tools {path}: it holds no function with @tool (from actors.tools import tool).")
+    return found

@@ -1,0 +1,185 @@
+"""The commands that read one agent, or list them all: agents, events, context, memory, pressure. They write nothing."""
+
+import asyncio
+import difflib
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+from actors import fit, render
+from actors.system import System, View
+from events import CATALOGUE, BadInput, CorruptLog, Record
+from projections import Projections
+from store import LogReader, name_of
+
+from . import shapes, times
+from .complaints import complain
+from .contract import World
+from .opening import looking, system_of
+
+POLL_S = 0.5
+"""Seconds between two looks of `events --follow`."""
+
+
+def agents(args: Namespace, world: World) -> int:
+    """The command `agents`."""
+    system = system_of(args, world)
+    rows = agent_rows(system)
+    if args.json:
+        print(shapes.line([shapes.agent(row) for row in rows]))
+        return 0
+    from . import pages
+
+    pages.show(pages.agents(rows, world.clock.now()))
+    return 0
+
+
+def agent_rows(system: System) -> list[dict[str, Any]]:
+    """The living agents of the store, by name: rows of the projection `agents`."""
+    rows: list[dict[str, Any]] = []
+    for name in system.agents():
+        reader = system.store.reader(name)
+        with Projections() as projections:
+            try:
+                projections.load(reader.table(name))
+            except CorruptLog as error:
+                complain(error)
+                continue
+            rows += [row for row in projections.rows("agents", name) if not row["deleted"]]
+    return rows
+
+
+def as_of(args: Namespace, view: View) -> int:
+    """The seq that --as-of names; the head where it names none. Raises BadInput, which names the head."""
+    given, head = args.as_of, view.head.seq
+    if given is None:
+        return head
+    if given.lstrip("+-").isdecimal():
+        if not 1 <= int(given) <= head:
+            raise BadInput(f"--as-of {given}: {view.agent_id!r} has records 1 to {head}, the head.")
+        return int(given)
+    try:
+        until = times.microseconds(given)
+    except ValueError as error:
+        raise BadInput(
+            f"--as-of {given}: this is neither a seq (1 to {head}, the head) nor an ISO time such as 2024-01-31T12:00."
+        ) from error
+    seqs = [record.seq for record in view.reader.read(view.agent_id) if record.recorded_at <= until]
+    if not seqs:
+        raise BadInput(f"--as-of {given}: {view.agent_id!r} began later; it has records 1 to {head}, the head.")
+    return max(seqs)
+
+
+def memory(args: Namespace, world: World) -> int:
+    """The command `memory`."""
+    with looking(system_of(args, world), args.name) as view:
+        upto = as_of(args, view)
+        rows = block_rows(view, upto)
+    if args.json:
+        print(shapes.line(shapes.memory(view.agent_id, upto, rows)))
+        return 0
+    from . import pages
+
+    pages.show(pages.memory(view.agent_id, upto, rows, world.clock.now()))
+    return 0
+
+
+def block_rows(view: View, upto: int) -> list[dict[str, Any]]:
+    """Core memory: persona, human, then the others by label."""
+    first = {"persona": 0, "human": 1}
+    return sorted(view.rows("core_memory", upto), key=lambda row: (first.get(row["label"], 2), row["label"]))
+
+
+def context(args: Namespace, world: World) -> int:
+    """The command `context`."""
+    with looking(system_of(args, world), args.name) as view:
+        shape = context_shape(view, as_of(args, view))
+    if args.json:
+        print(shapes.line(shape))
+        return 0
+    from . import pages
+
+    pages.show(pages.context(shape, full=args.full))
+    return 0
+
+
+def context_shape(view: View, upto: int) -> shapes.Shape:
+    """What the model would see, as of a seq. It depends on nothing after it."""
+    seen = view.context(upto)
+    tokens = fit.tokens_of(len(view.request(upto)), seen)
+    return shapes.context(view.agent_id, upto, tokens, seen.config.window, render.numbered(seen))
+
+
+def pressure(args: Namespace, world: World) -> int:
+    """The command `pressure`."""
+    with looking(system_of(args, world), args.name) as view:
+        shape = pressure_shape(view, as_of(args, view))
+    if args.json:
+        print(shapes.line(shape))
+        return 0
+    from . import pages
+
+    pages.show(pages.pressure(shape))
+    return 0
+
+
+def pressure_shape(view: View, upto: int) -> shapes.Shape:
+    """Tokens of the last call and of the next, against the window."""
+    estimate = fit.tokens_of(len(view.request(upto)), view.context(upto))
+    summaries = sum(row["type"] == "summary" for row in view.rows("summaries", upto))
+    return shapes.pressure(view.agent_id, upto, view.rows("memory_pressure", upto)[0], estimate, summaries)
+
+
+def events(args: Namespace, world: World) -> int:
+    """The command `events`."""
+    system = system_of(args, world)
+    with looking(system, args.name) as view:
+        _check_kinds(args.kinds, view)
+        reader = view.reader
+    out = shapes.JsonLines(sys.stdout) if args.json else _event_lines()
+    if args.follow:
+        asyncio.run(_follow(args, world, reader, out))
+        return 0
+    for record in _wanted(args, reader.read(name_of(args.name), args.first, args.last)):
+        out.on_records([record])
+    return 0
+
+
+def _event_lines() -> Any:
+    from .terminal import EventLines, console
+
+    return EventLines(console())
+
+
+def _wanted(args: Namespace, records: Iterator[Record]) -> Iterator[Record]:
+    return (record for record in records if not args.kinds or record.type in args.kinds)
+
+
+def _check_kinds(kinds: Sequence[str], view: View) -> None:
+    known = {*CATALOGUE, *(record.type for record in _all(view))} if kinds else set()
+    for kind in kinds:
+        if kind not in known:
+            near = difflib.get_close_matches(kind, known) or sorted({record.type for record in _all(view)})
+            raise BadInput(f"--type {kind}: there is no such type of event. Try {', '.join(near)}.")
+
+
+def _all(view: View) -> Iterator[Record]:
+    return view.reader.read(view.agent_id)
+
+
+async def _follow(args: Namespace, world: World, reader: LogReader, out: Any) -> None:
+    """What there is, then what comes, until Ctrl-C (or until --to is reached)."""
+    async for records in _batches(args, world, reader):
+        out.on_records(list(_wanted(args, iter(records))))
+
+
+async def _batches(args: Namespace, world: World, reader: LogReader) -> AsyncIterator[list[Record]]:
+    first = args.first
+    while args.last is None or first <= args.last:
+        records = list(reader.read(name_of(args.name), first, args.last))
+        if records:
+            first = records[-1].seq + 1
+            yield records
+        else:
+            await world.sleep(POLL_S)

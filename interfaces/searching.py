@@ -1,0 +1,65 @@
+"""`everlog search`: one query for a person or a program, or a file of queries answered in one process."""
+
+from argparse import Namespace
+from collections.abc import Callable
+
+import msgspec
+
+from actors.constants import PAGE_RESULTS
+from actors.effects import Page
+from actors.system import View
+from events import BadInput
+
+from . import shapes
+from .contract import World
+from .opening import lines_of, looking, system_of
+from .reading import as_of
+
+QUERY_RESULTS = 10
+"""Results for each query of a file."""
+
+Find = Callable[[str, int, int], Page]
+
+
+def search(args: Namespace, world: World) -> int:
+    """The command."""
+    if (args.query is None) == (args.queries is None):
+        args.fail("give either a QUERY or --queries FILE")
+    queries = queries_in(args.queries) if args.queries else []
+    with looking(system_of(args, world), args.name) as view:
+        find = finder(view, args.place, as_of(args, view))
+        if args.queries:
+            for query in queries:
+                print(shapes.line(shapes.answer(query, find(query, 0, QUERY_RESULTS))))
+            return 0
+        shape = shapes.page(find(args.query, args.page, PAGE_RESULTS))
+    if args.json:
+        print(shapes.line(shape))
+        return 0
+    from . import pages
+
+    pages.show(pages.search(args.query, shape, world.clock.now()))
+    return 0
+
+
+def finder(view: View, place: str, upto: int) -> Find:
+    """The search of that place, as of a seq: (query, page, count) -> results."""
+    searcher = view.searcher(upto)
+    return searcher.archival if place == "archival" else searcher.recall
+
+
+def queries_in(path: str) -> list[str]:
+    """One query a line: plain text, or a JSON object with `query` or `question`. Raises BadInput naming the line."""
+    return [_query(line, f"{path}, line {number}") for number, line in enumerate(lines_of(path), 1) if line.strip()]
+
+
+def _query(line: bytes, place: str) -> str:
+    try:
+        text = line.decode().strip()
+        value = msgspec.json.decode(text) if text.startswith("{") else {"query": text}
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadInput(f"{place}: {error}. A line is text, or a JSON object with `query` or `question`.") from error
+    query = value.get("query") or value.get("question")
+    if not isinstance(query, str):
+        raise BadInput(f"{place}: the object has neither a `query` nor a `question` that is text.")
+    return query

@@ -1,0 +1,115 @@
+"""`everlog send`: one input, durable before anything else happens, and what the agent made of it."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from actors.agent import Agent
+from actors.system import System
+from events import BadInput, Event, Heartbeat, Record, SystemAlert, UserLogin, UserMessage
+from store import name_of
+
+from .complaints import complain
+from .contract import Interface, World
+from .opening import settings_of, system_of
+from .shapes import JsonLines
+
+
+class Gate:
+    """An interface that hears nothing until it is opened: how an agent began is not part of an answer."""
+
+    def __init__(self, interface: Interface) -> None:
+        self._interface = interface
+        self._open = False
+        self._born = False
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Pass the records on, once open."""
+        if self._open:
+            self._interface.on_records(records)
+        else:
+            self._born |= any(record.type == "agent_created" for record in records)
+
+    def opened(self, args: Namespace) -> None:
+        """The agent is open; what was asked for a new one, and it is not new, is said to be unused."""
+        self._open = True
+        unused = [f"--{key}" for key in ("persona", "human", "block") if getattr(args, key)]
+        if unused and not self._born:
+            complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
+
+
+def send(args: Namespace, world: World) -> int:
+    """The command."""
+    if args.text == "-":
+        args.text = sys.stdin.read().rstrip("\r\n")
+    if not (args.text or "").strip() and args.kind in ("user", "system", "event"):
+        args.fail(f"TEXT is missing: --as {args.kind} needs words")
+    asyncio.run(_send(args, world, _interface(args)))
+    return 0
+
+
+def _interface(args: Namespace) -> Interface:
+    if args.json:
+        return JsonLines(sys.stdout)
+    from .terminal import Terminal, console
+
+    return Terminal(console(), args.name, verbose=args.verbose)
+
+
+async def _send(args: Namespace, world: World, interface: Interface) -> None:
+    name = name_of(args.name)
+    system = system_of(args, world, create=True)
+    gate = Gate(interface)
+    settings = settings_of(args)
+    async with system.agent(
+        name, settings, command="everlog send", listen=gate.on_records, take_over=args.take_over
+    ) as agent:
+        head = agent.head
+        event = _input(args, system, name)
+        gate.opened(args)
+        record = await agent.receive(event, event_id=args.id)
+        if record.seq <= head:
+            _recount(system, agent, record, head, interface)
+        await agent.run()
+
+
+def _recount(system: System, agent: Agent, record: Record, head: int, interface: Interface) -> None:
+    """The input was here before: what followed from it is in the log."""
+    records = system.store.reader(agent.agent_id).read(agent.agent_id, record.seq, head)
+    interface.on_records([other for other in records if other.turn == record.turn])
+
+
+def _input(args: Namespace, system: System, name: str) -> Event:
+    text = checked(args.text or "")
+    match args.kind:
+        case "system":
+            return SystemAlert(text=text, source="manual")
+        case "event":
+            return SystemAlert(text=text, source="user_event")
+        case "login":
+            return UserLogin(text=text, last_login=_last_login(system, name, args.id))
+        case "heartbeat":
+            return Heartbeat(text=text, reason="manual")
+        case _:
+            return UserMessage(text=text, name=args.who)
+
+
+def checked(text: str) -> str:
+    """`text`, if it can be written. Raises BadInput."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput("The text holds half of a character (a lone surrogate): it is not text in UTF-8.") from error
+    return text
+
+
+def _last_login(system: System, name: str, event_id: str | None) -> int | None:
+    """When the user logged in before the login `event_id` (or before now): microseconds UTC."""
+    last = None
+    for record in system.store.reader(name).read(name):
+        if record.event_id == event_id:
+            break
+        if record.type == "user_login":
+            last = record.recorded_at
+    return last

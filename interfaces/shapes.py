@@ -1,0 +1,109 @@
+"""The machine-readable shapes of the command line, promised in `docs/cli.md`: only ever extended. No colour."""
+
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import msgspec
+
+from actors.effects import Hit, Page
+from events import EverlogError, Record
+
+from .complaints import complain
+from .times import iso
+
+Shape = dict[str, Any]
+
+_json = msgspec.json.Encoder()
+
+
+def line(shape: object) -> str:
+    """`shape` as one line of JSON."""
+    return _json.encode(shape).decode()
+
+
+def event(record: Record) -> Shape:
+    """The envelope's columns, times in ISO 8601, and the payload as an object."""
+    shape = msgspec.structs.asdict(record)
+    shape["recorded_at"] = iso(record.recorded_at)
+    shape["said_at"] = None if record.said_at is None else iso(record.said_at)
+    shape["payload"] = msgspec.Raw(record.payload.encode())
+    return shape
+
+
+def hit(found: Hit) -> Shape:
+    """One result of a search."""
+    return {**msgspec.structs.asdict(found), "time": iso(found.time)}
+
+
+def page(found: Page) -> Shape:
+    """One page of results."""
+    return {
+        "total": found.total,
+        "page": found.page,
+        "pages": found.pages,
+        "results": [hit(result) for result in found.results],
+    }
+
+
+def answer(query: str, found: Page) -> Shape:
+    """The first results of one query of many."""
+    return {"query": query, "total": found.total, "results": [hit(result) for result in found.results]}
+
+
+def agent(row: Mapping[str, Any]) -> Shape:
+    """One row of the projection `agents`."""
+    return {
+        "agent": row["agent_id"],
+        "events": row["events"],
+        "messages": row["messages"],
+        "last_active": iso(row["last_active"]),
+    }
+
+
+def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Shape:
+    """Core memory: rows of the projection `core_memory`, in the order given."""
+    keys = ("label", "value", "limit", "seq")
+    return {"agent": name, "as_of": as_of, "blocks": [{key: row[key] for key in keys} for row in rows]}
+
+
+def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> Shape:
+    """Memory pressure: the row of the projection, and the estimate of the next request."""
+    return {
+        "agent": name,
+        "as_of": as_of,
+        "tokens": row["tokens"],
+        "estimate": estimate,
+        "window": row["window"],
+        "fraction": row["fraction"],
+        "warned": row["warned"],
+        "summary_seq": row["summary_seq"],
+        "summaries": summaries,
+    }
+
+
+def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, Shape]]) -> Shape:
+    """What the model would see: every chat message with the seq of the record that it shows (0: the system message)."""
+    return {
+        "agent": name,
+        "as_of": as_of,
+        "tokens": tokens,
+        "window": window,
+        "messages": [{"seq": seq, **message} for seq, message in numbered],
+    }
+
+
+class JsonLines:
+    """The interface of programs: one line of JSON for each record, written out as soon as it is durable."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Write the records and flush."""
+        for record in records:
+            self._out.write(line(event(record)) + "\n")
+        self._out.flush()
+
+    def on_error(self, error: EverlogError) -> None:
+        """Write the paragraph to stderr."""
+        complain(error)

@@ -1,0 +1,217 @@
+"""The interface of people: records as they happen, on a terminal or a plain stream. Colour only on a terminal.
+
+Words that came from outside are never trusted with the terminal: control characters are shown as a sign.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from events import EverlogError, Record
+
+from .complaints import complain
+from .times import clock
+
+PLAIN_WIDTH = 120
+"""Columns where the output is no terminal."""
+ARGUMENT_CHARS = 60
+"""Longest argument of a function shown whole while it happens."""
+RESULT_CHARS = 160
+"""Longest result of a function shown whole while it happens."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+FAMILIES = {
+    "user_message": "bold green",
+    "user_login": "green",
+    "heartbeat": "magenta",
+    "system_alert": "yellow",
+    "model_reply": "blue",
+    "model_failed": "red",
+    "reply_rejected": "red",
+    "function_started": "cyan",
+    "function_result": "cyan",
+    "message_sent": "bold cyan",
+    "memory_edited": "bright_magenta",
+    "archival_inserted": "bright_magenta",
+    "summary": "yellow",
+    "turn_abandoned": "red",
+}
+"""Colours of the types of events; any other type is dim."""
+
+
+def console() -> Console:
+    """Where people read: stdout, in the width of the terminal."""
+    wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
+
+
+def plain(text: str) -> str:
+    """`text` without control characters: line ends and tabs stay, every other one becomes a sign."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, chars: int | None = None) -> str:
+    """`text` on one line, and no longer than `chars`."""
+    flat = " ".join(plain(text).split())
+    return flat if chars is None or len(flat) <= chars else flat[: chars - 1] + "…"
+
+
+def call_text(name: str, arguments: str, chars: int = ARGUMENT_CHARS) -> str:
+    """A call as it would be written: name(key="value"); a heart where it asks for a heartbeat."""
+    try:
+        values = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        values = None
+    if not isinstance(values, dict):
+        return f"{name}({one_line(arguments, chars)})"
+    heart = " ♥" if values.pop("request_heartbeat", False) else ""
+    shown = [f"{key}={_value(value, chars)}" for key, value in values.items()]
+    return f"{name}({', '.join(shown)}){heart}"
+
+
+def _value(value: object, chars: int) -> str:
+    if isinstance(value, str):
+        return f'"{one_line(value, chars)}"'
+    return one_line(msgspec.json.encode(value).decode(), chars)
+
+
+def detail(record: Record) -> str:
+    """What an event says, on one line."""
+    payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
+    text = one_line(record.text or "")
+    match record.type:
+        case "model_reply":
+            calls = ", ".join(call["name"] for call in payload.get("calls", []))
+            return f"{text} → {calls}" if calls else text
+        case "function_result":
+            state = "ok" if payload.get("ok", True) else "failed"
+            return f"{payload.get('name')}: {state}" + (f", {text}" if text else "")
+        case "function_started":
+            return call_text(payload["name"], payload.get("arguments", ""))
+        case "memory_edited":
+            return f"{payload.get('label')} {payload.get('operation')}: {text}"
+        case "agent_configured":
+            return f"{payload.get('model')}, {payload.get('window')} tokens, {payload.get('zone', 'UTC')}"
+        case "summary":
+            return f"{payload.get('summarized')} messages up to seq {payload.get('covers_to')}: {text}"
+        case "user_message" | "message_sent" if payload.get("name"):
+            return f"{payload['name']}: {text}"
+        case _:
+            rest = ", ".join(f"{key} {one_line(str(value), 40)}" for key, value in payload.items())
+            return text or rest
+
+
+def hanging(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
+    """Words beside their label, every further line indented below the first."""
+    indent = label.cell_len
+    width = max(out.width - indent - 1, 20) if wrap else 10**6
+    return label + Text(f"\n{' ' * indent}").join(words.wrap(out, width))
+
+
+def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
+    """Words two columns from the left."""
+    return hanging(Text("  "), words, out, wrap=wrap)
+
+
+class Terminal:
+    """Shows what an agent does: its messages, and with `verbose` its thoughts and functions too."""
+
+    def __init__(self, out: Console, name: str, *, verbose: bool = False, labelled: bool | None = None) -> None:
+        self._out = out
+        self._name = name
+        self._verbose = verbose
+        self._labelled = verbose if labelled is None else labelled
+        self._calls: dict[str, str] = {}
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Show each record that people want to see."""
+        for record in records:
+            self._show(record)
+
+    def on_error(self, error: EverlogError) -> None:
+        """Show the paragraph, on stderr."""
+        self._out.file.flush()
+        complain(error)
+
+    def said(self, who: str, text: str, style: str) -> None:
+        """Words, with who said them before."""
+        words = Text(plain(text))
+        if not self._labelled:
+            self._out.print(words, soft_wrap=True)
+            return
+        self._out.print(self._beside(Text(f"{plain(who)}  ", style), words), soft_wrap=True)
+
+    def _show(self, record: Record) -> None:
+        payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
+        text = record.text or ""
+        match record.type:
+            case "message_sent":
+                self.said(payload.get("name") or self._name, text, "bold cyan")
+            case "turn_abandoned":
+                self._note(f"the turn was given up: {text}", "yellow")
+            case _ if not self._verbose:
+                return
+            case "model_reply":
+                calls = payload.get("calls", ())
+                self._calls.update((call["id"], call_text(call["name"], call["arguments"])) for call in calls)
+                if text:
+                    self._note(text, "dim italic")
+            case "function_result" if payload["name"] != "send_message" or not payload.get("ok", True):
+                self._result(payload, text)
+            case "system_alert" if payload.get("source") == "memory_pressure":
+                self._note("memory pressure: the agent was warned", "yellow")
+            case "summary":
+                self._note(f"summarized {payload['summarized']} messages: {text}", "yellow")
+            case "summary_expanded":
+                self._note("the last summary was taken back", "yellow")
+            case "context_trimmed" | "reply_rejected":
+                self._note(text, "yellow")
+            case "heartbeat" if payload.get("reason") != "manual":
+                self._note(f"♥ {payload['reason'].replace('_', ' ')}", "dim")
+
+    def _note(self, text: str, style: str) -> None:
+        self._out.print(self._beside(Text("  "), Text(plain(text), style)), soft_wrap=True)
+
+    def _result(self, payload: Mapping[str, Any], text: str) -> None:
+        call = self._calls.pop(payload["call_id"], payload["name"])
+        line = Text("ƒ ", "cyan") + Text(call, "cyan dim")
+        if payload.get("ok", True):
+            line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
+        else:
+            line += Text(f" → {one_line(text, RESULT_CHARS)}", "red")
+        self._out.print(self._beside(Text("  "), line), soft_wrap=True)
+
+    def _beside(self, label: Text, words: Text) -> Text:
+        """Wrapped on a terminal only: a program wants a message on one line."""
+        return hanging(label, words, self._out, wrap=self._out.is_terminal)
+
+
+class EventLines:
+    """The log for people: one line for each record, no wider than the terminal."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """One line each."""
+        for record in records:
+            line = Text.assemble(
+                (f"{record.seq:>6}  ", "bold"),
+                (f"{clock(record.recorded_at)}  ", "dim"),
+                (f"{record.turn:>4}.{record.step:<2} ", "dim"),
+                (f"{record.type:<18} ", FAMILIES.get(record.type, "dim")),
+                detail(record),
+            )
+            line.rstrip()
+            self._out.print(line, no_wrap=True, overflow="ellipsis")
+
+    def on_error(self, error: EverlogError) -> None:
+        """The paragraph, on stderr."""
+        complain(error)
