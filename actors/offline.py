@@ -164,7 +164,7 @@ def _turn(asked: _Request, system: str) -> Turn:
     users = [event.message or "" for event in events if event.type == "user_message"]
     return Turn(
         human=_human(system),
-        first=not any(m.role == "assistant" and not _imported(m) for m in messages),
+        first=not any(m.role == "assistant" and not _given(m) for m in messages),
         steps=steps,
         events=events,
         outcomes=_outcomes(messages, last),
@@ -196,8 +196,11 @@ def _is_summary(message: _Message) -> bool:
     return _HIDDEN in (message.content or "")[:100]
 
 
-def _imported(message: _Message) -> bool:
-    return bool(message.tool_calls) and all(call.id.startswith("import_") for call in message.tool_calls or [])
+def _given(message: _Message) -> bool:
+    """Whether a reply was put there, by an import or by the start-up, and is none of ours."""
+    return bool(message.tool_calls) and all(
+        call.id.startswith(("import_", "boot")) for call in message.tool_calls or []
+    )
 
 
 def _before(messages: list[_Message], last: int) -> tuple[list[str], int]:

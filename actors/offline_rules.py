@@ -246,11 +246,11 @@ def fallback(text: str) -> str:
     return _PLEASANT[zlib.crc32(text.encode("utf-8", "replace")) % len(_PLEASANT)]
 
 
-def greeting(name: str | None, *, first: bool) -> str:
-    """A greeting; the first one says what we are."""
+def greeting(name: str | None, *, first: bool, ask: bool = True) -> str:
+    """A greeting; the first one says what we are, and asks for a name that we do not know."""
     hello = f"Hello, {name}!" if name else "Hello!"
     if first:
-        return f"{hello} {INTRODUCTION}" + ("" if name else " What is your name?")
+        return f"{hello} {INTRODUCTION}" + (" What is your name?" if ask and not name else "")
     return f"{hello} It is good to hear from you."
 
 

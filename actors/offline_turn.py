@@ -112,7 +112,7 @@ def plan(turn: Turn) -> Plan:
     _heartbeats(turn, made)
     for event in turn.events:
         if event.type == "login":
-            _login(turn, made, event)
+            _login(turn, made, event, alone=not users)
         elif event.type == "system_alert":
             _alert(turn, made, event.message or "")
     for event in users[-USERS_MAX:]:
@@ -159,9 +159,11 @@ def _searched(turn: Turn, made: Plan, outcomes: Sequence[Outcome]) -> None:
             made.call("archival_memory_search", heartbeat=True, query=query)
 
 
-def _login(turn: Turn, made: Plan, event: Event) -> None:
-    made.think("Somebody logged in, so I greet them.")
-    text = rules.greeting(rules.known_name(turn.human or []), first=turn.first)
+def _login(turn: Turn, made: Plan, event: Event, *, alone: bool) -> None:
+    """Greet whoever logged in; `alone`: they have not said anything yet."""
+    if alone:
+        made.think("Somebody logged in, so I greet them.")
+    text = rules.greeting(rules.known_name(turn.human or []), first=turn.first, ask=alone)
     if event.last_login and not event.last_login.startswith("Never"):
         text += f" You were last here on {event.last_login}."
     made.say(text)
@@ -285,7 +287,7 @@ def _thanks(turn: Turn, fresh: Sequence[rules.Fact], facts: Sequence[rules.Fact]
     name = next((fact.value for fact in fresh if fact.key == "Name"), None)
     others = [fact for fact in fresh if fact.key != "Name"]
     parts = [f"Nice to meet you, {name}." if name else ""]
-    if turn.first:
+    if turn.first and not any(rules.INTRODUCTION in said for said in made.says):
         parts.append(rules.INTRODUCTION)
     if others:
         parts.append(f"I noted that {_listed(others)}.")

@@ -29,7 +29,7 @@ Handler = Callable[[Namespace, "World"], int]
 def main(argv: Sequence[str] | None = None, world: "World | None" = None) -> int:
     """Run the command line and return the exit code; `world` is what a test brings instead of the real one."""
     try:
-        return _run(parser().parse_args(argv), world)
+        return _run(_parsed(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
         return error.code if isinstance(error.code, int) else MISUSED
     except EverlogError as error:
@@ -41,6 +41,19 @@ def main(argv: Sequence[str] | None = None, world: "World | None" = None) -> int
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
+
+
+def _parsed(argv: Sequence[str] | None) -> Namespace:
+    """The arguments. The one text of a command may come after its options: argparse alone takes it only before."""
+    commands = parser()
+    args, rest = commands.parse_known_args(argv)
+    if len(rest) == 1 and not rest[0].startswith("-"):
+        empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
+        if empty is not None:
+            setattr(args, empty, rest.pop())
+    if rest:
+        commands.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
 
 
 def _run(args: Namespace, world: "World | None") -> int:
