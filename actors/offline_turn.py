@@ -270,7 +270,7 @@ def _learn(turn: Turn, made: Plan, facts: Sequence[rules.Fact], lines: list[str]
         made.call("core_memory_append", name="human", content="\n".join(added))
     elif added:
         made.call("archival_memory_insert", content="\n".join(added))
-    made.say(_thanks(turn, fresh, facts))
+    made.say(_thanks(fresh, facts, introduce=turn.first and not any(rules.INTRODUCTION in said for said in made.says)))
 
 
 def _old_line(fact: rules.Fact, lines: Sequence[str]) -> str | None:
@@ -281,13 +281,13 @@ def _old_line(fact: rules.Fact, lines: Sequence[str]) -> str | None:
     return next((line for line in lines if line.partition(":")[0].strip() in keys), None)
 
 
-def _thanks(turn: Turn, fresh: Sequence[rules.Fact], facts: Sequence[rules.Fact]) -> str:
+def _thanks(fresh: Sequence[rules.Fact], facts: Sequence[rules.Fact], *, introduce: bool) -> str:
     if not fresh:
         return f"I know that already: {_listed(facts)}."
     name = next((fact.value for fact in fresh if fact.key == "Name"), None)
     others = [fact for fact in fresh if fact.key != "Name"]
     parts = [f"Nice to meet you, {name}." if name else ""]
-    if turn.first and not any(rules.INTRODUCTION in said for said in made.says):
+    if introduce:
         parts.append(rules.INTRODUCTION)
     if others:
         parts.append(f"I noted that {_listed(others)}.")
