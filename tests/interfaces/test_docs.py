@@ -1,6 +1,9 @@
 """What the documents say can be done can be done: their examples are run."""
 
+import io
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -28,3 +31,24 @@ def test_every_decision_is_numbered_and_said_to_be_decided() -> None:
     """docs/decisions/ holds 0001, 0002 and so on, without a gap."""
     names = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+
+
+def test_the_tour_of_the_readme_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command of the README's tour exits 0, one after the other, on a store that only its first screen made."""
+    lines = [json.dumps({"role": "user", "content": "I like sailing.", "time": "2024-01-01T10:00:00Z"})] * 3
+    (tmp_path / "conversation.jsonl").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
+    readme = (ROOT / "README.md").read_text()
+    first = re.search(r"\.venv/bin/(everlog send .*)", readme)
+    tour = re.findall(r"^(everlog .*?)(?:  +#.*)?$", readme.split("## The next five minutes")[1], re.MULTILINE)
+    assert first is not None
+    assert len(tour) >= 9
+    for command in [first[1], *tour]:
+        monkeypatch.setattr("sys.stdin", io.StringIO("hello\n/exit\n"))
+        assert main(shlex.split(command)[1:]) == 0, command
+    shown = capsys.readouterr().out
+    assert readme.split("```text\n")[1].split("\n```")[0] in shown
+    assert "Your name is Chad." in shown
