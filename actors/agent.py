@@ -291,6 +291,8 @@ class Agent:
     async def _take_up(self, turn: int) -> tuple[str, int, bool]:
         """Where an unfinished turn goes on after a crash: the cause, the next step, and whether there is one."""
         records = [row for row in await self.rows("turn_records") if row["turn"] == turn]
+        if not records:
+            return "", 0, False
         replies = [row for row in records if row["type"] == "model_reply"]
         last = replies[-1] if replies else None
         inputs = [row for row in records if row["type"] in INPUTS]
