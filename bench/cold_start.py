@@ -1,0 +1,153 @@
+"""How long a person waits for the first answer: a fresh process of the command, from its start to its end.
+
+Once with a store that does not exist yet, once with an agent that has a long history. The floor is a fresh Python that
+only imports the libraries which the store and the projections stand on; it takes turns with what it is the floor of.
+"""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.real import RealClock, RealIds
+from actors.setup import OFFLINE, Settings
+from actors.system import System
+from events import UserMessage
+from store import FileStore
+
+from .harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from .script import InstantModel, words
+
+KEYS = ("first_answer_s_local", "first_answer_s_1000")
+FLOOR = ("-c", "import duckdb, pyarrow, msgspec")
+GREETING = "Hi, my name is Chad and I sail"
+AGENT = "sam"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    runs: int = 5
+    turns: int = 1000
+    """Turns of history of the old agent."""
+    window: int = 8000
+    """Its window, in tokens."""
+
+
+QUICK = Plan(runs=3)
+
+
+class Waited(msgspec.Struct, frozen=True):
+    """One process: seconds until its first line, and until its end."""
+
+    first_line_s: float
+    end_s: float
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured."""
+
+    noise: Noise
+    very_first: Waited
+    """The first process of all: files not in the page cache yet, no compiled bytecode."""
+    local: list[Waited]
+    old: list[Waited]
+    floor: list[Waited]
+
+
+def process(*arguments: str) -> Waited:
+    """Run a fresh Python. Raises RuntimeError with what it said if it failed or, being ours, answered nothing."""
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, env=_environment(), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        first_line_s = time.perf_counter() - begun
+        _, said = child.communicate()
+    waited = Waited(first_line_s, time.perf_counter() - begun)
+    if child.returncode or not (first.strip() or arguments == FLOOR):
+        raise RuntimeError(f"{' '.join(arguments)} ended with {child.returncode} and said {first!r}\n{said}")
+    return waited
+
+
+def _environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVERLOG_", "OPENAI_"))}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
+def send(store: Path, text: str) -> Waited:
+    """`everlog send`, as a person would run it."""
+    return process("-m", "interfaces.main", "--store", str(store), "send", AGENT, text)
+
+
+async def grow(root: Path, plan: Plan) -> None:
+    """An agent of the offline model with a history, which an instant model has spoken."""
+    clock, ids, chance = RealClock(), RealIds(), random.Random(1)
+    store = FileStore.create(root, clock.now, ids.new(clock.now()))
+    system = System(store, models=lambda _: InstantModel(), clock=clock, ids=ids)
+    async with system.agent(AGENT, Settings(model=OFFLINE, window=plan.window), command="bench.cold_start") as agent:
+        for _ in range(plan.turns):
+            await agent.receive(UserMessage(text=words(chance, 20)))
+            await agent.run()
+
+
+def measure(plan: Plan) -> Seen:
+    """Every process, in turns: a fresh store, the old agent, the floor."""
+    with workspace() as folder:
+        very_first = send(folder / "very-first", GREETING)
+        asyncio.run(grow(folder / "old", plan))
+        process(*FLOOR)
+        seen = Seen(noise(folder), very_first, [], [], [])
+        for number in range(plan.runs):
+            seen.local.append(send(folder / f"fresh-{number}", GREETING))
+            seen.old.append(send(folder / "old", GREETING))
+            seen.floor.append(process(*FLOOR))
+    return seen
+
+
+def figures(seen: Seen) -> list[Figure]:
+    """Medians, until the process has ended."""
+    floor = median([waited.end_s for waited in seen.floor])
+    found = (median([waited.end_s for waited in waits]) for waits in (seen.local, seen.old))
+    return [Figure(key, value, "s", floor) for key, value in zip(KEYS, found, strict=True)]
+
+
+def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
+    """The table: the figures beside their goals, then what helps to read them."""
+    rows = [
+        line(figure, goal, among([waited.end_s for waited in waits]))
+        for figure, goal, waits in zip(found, ("< 2.5", "best peer: 2.3"), (seen.local, seen.old), strict=True)
+    ]
+    firsts = [median([waited.first_line_s for waited in waits]) for waits in (seen.local, seen.old)]
+    return [
+        *rows,
+        Line("first line of stdout", f"{firsts[0]:.3g} s and {firsts[1]:.3g} s", "", "", "fresh and old"),
+        Line("very first process", f"{seen.very_first.end_s:.3g} s", "", "", "caches as they were"),
+        Line("history of the old agent", f"{plan.turns:,} turns"),
+    ]
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = measure(plan)
+    found = figures(seen)
+    show("cold_start", seen.noise, found, lines(seen, found, plan))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("cold_start", "How long a person waits for the first answer of a fresh process.", argv)
+    report(QUICK if args.quick else Plan())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

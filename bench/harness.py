@@ -1,0 +1,171 @@
+"""What every benchmark shares: figures with the floor they are held against, the noise of the machine, and the output.
+
+A benchmark prints a table for people and, as its last line, one JSON object
+`{bench, noise, figures: [{key, value, unit, floor}]}`. A floor is the raw cost of the same work (a bare write and sync,
+a bare import), measured in the same run and in turns with what it is the floor of, so that a busy minute hits both.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+LOOPS = 60
+SYNCS = 60
+SYNC_BYTES = 4096
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One number that a benchmark claims, and the raw figure that it was held against."""
+
+    key: str
+    value: float
+    unit: str
+    floor: float
+
+
+class Noise(msgspec.Struct, frozen=True):
+    """How far this machine can be trusted in this minute: 1.0 to 1.1 is quiet; above 1.5, believe no wall time."""
+
+    loop_ms: float
+    """Median of a fixed Python loop."""
+    loop_spread: float
+    """Its p90 over its p50."""
+    fdatasync_ms: float
+    """Median of a bare append of 4 KiB and its fdatasync, on the volume that is measured."""
+    fdatasync_spread: float
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One row of the table: a figure with its goal, or a note without a key."""
+
+    name: str
+    value: str
+    floor: str = ""
+    goal: str = ""
+    runs: str = ""
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value; of an even number, the mean of the two in the middle."""
+    return float(statistics.median(values))
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """The value that `part` of them do not exceed, by nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -(-int(part * 1000) * len(ordered) // 1000) - 1))]
+
+
+def spread(values: Sequence[float]) -> float:
+    """p90 over p50."""
+    return quantile(values, 0.9) / median(values)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Wall milliseconds of one call."""
+    begun = time.perf_counter()
+    work()
+    return (time.perf_counter() - begun) * 1000
+
+
+class BareFile:
+    """The floor of a durable write: the same bytes appended to a plain file and synced, with nothing around them."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def append(self, count: int) -> None:
+        """Write `count` bytes and make them durable."""
+        os.write(self._fd, b"\x5a" * count)
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def noise(folder: Path) -> Noise:
+    """Measure the machine: a fixed loop, and bare syncs in `folder`."""
+    loops = [timed(_loop) for _ in range(LOOPS)]
+    file = BareFile(folder / "noise")
+    syncs = [timed(lambda: file.append(SYNC_BYTES)) for _ in range(SYNCS)]
+    file.close()
+    return Noise(
+        loop_ms=_rounded(median(loops)),
+        loop_spread=_rounded(spread(loops)),
+        fdatasync_ms=_rounded(median(syncs)),
+        fdatasync_spread=_rounded(spread(syncs)),
+    )
+
+
+def _loop() -> int:
+    total = 0
+    for number in range(60_000):
+        total += number * number % 7
+    return total
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder on the current folder's file system, removed afterwards."""
+    path = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path.cwd()))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def options(bench: str, about: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The arguments that every benchmark has."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench.{bench}",
+        description=about,
+        epilog=f"example: python -m bench.{bench} --quick | tail -1 | python -m json.tool",
+    )
+    parser.add_argument("--quick", action="store_true", help="under 45 s on 2 cores; fewer runs, the same keys")
+    return parser.parse_args(argv)
+
+
+def among(values: Sequence[float], digits: int = 2) -> str:
+    """The runs behind a median, lowest to highest."""
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f} ({len(values)})" if len(values) > 1 else "1"
+
+
+def line(figure: Figure, goal: str = "", runs: str = "") -> Line:
+    """A figure as a row of the table."""
+    return Line(figure.key, f"{figure.value:.3g} {figure.unit}", f"{figure.floor:.3g}", goal, runs)
+
+
+def show(bench: str, noise: Noise, figures: Sequence[Figure], lines: Sequence[Line]) -> None:
+    """Print the table, then the line for machines."""
+    table = Table("figure", "value", "floor", "goal", "runs", title=f"bench.{bench}", title_justify="left")
+    for row in lines:
+        table.add_row(row.name, row.value, row.floor, row.goal, row.runs)
+    console = Console(width=None if Console().is_terminal else 110)
+    console.print(table)
+    console.print(
+        f"noise: a fixed loop {noise.loop_ms} ms (p90/p50 {noise.loop_spread}); 4 KiB + fdatasync {noise.fdatasync_ms} "
+        f"ms (p90/p50 {noise.fdatasync_spread})",
+        highlight=False,
+    )
+    print(last_line(bench, noise, figures), flush=True)
+
+
+def last_line(bench: str, noise: Noise, figures: Sequence[Figure]) -> str:
+    """The line for machines."""
+    rounded = [msgspec.structs.replace(f, value=_rounded(f.value), floor=_rounded(f.floor)) for f in figures]
+    return msgspec.json.encode({"bench": bench, "noise": noise, "figures": rounded}).decode()
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
