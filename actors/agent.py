@@ -29,6 +29,7 @@ from events import (
     UsageError,
     draft,
 )
+from store import Damage
 
 from . import setup
 from .constants import INBOX_MAX
@@ -45,6 +46,14 @@ Listener = Callable[[Sequence[Record]], None]
 
 INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
 INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A past conversation that was taken in."""
+
+    records: Sequence[Record]
+    delayed: ModelError | None
+    """Why its summaries are still to be made; None if they are made, or none was needed."""
 
 
 class Agent:
@@ -78,7 +87,10 @@ class Agent:
         self._writing = asyncio.Lock()
         self._running = asyncio.Lock()
         self.model: Model | None = None
-        """Known once the agent is activated."""
+        """Made when it is first asked: an agent can be opened, read and deleted without a key."""
+        self._model_name = setup.OFFLINE
+        self.cut: Damage | None = None
+        """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
         self.zone = "UTC"
         self.schemas: dict[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log."""
@@ -88,16 +100,16 @@ class Agent:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns."""
         state = next(iter(await self.rows("agents")), None)
         exists = state is not None and not state["deleted"]
-        self._turn = state["turn"] if state is not None else 0
+        self._turn = state["turn"] if state is not None and exists else 0
         recorded = await self._configurations()
         configured = setup.configuration(settings, recorded if exists else None, self._tools, self.schemas)
         if not exists:
-            await self.commit(setup.birth(settings, configured), turn=self._turn, step=0)
+            await self.commit(setup.birth(settings, configured), turn=0, step=0)
         elif recorded is None or not setup.same(recorded, configured):
             await self.commit([configured], turn=self._turn, step=0)
         self.schemas.update(configured.schemas)
         self.zone = configured.zone
-        self.model = self._models(configured.model)
+        self._model_name = configured.model
         if exists:
             for turn in sorted(await self._journal.rows("turns", self.agent_id, self.head), key=lambda t: t["turn"]):
                 if turn["status"] == "open":
@@ -182,8 +194,9 @@ class Agent:
         return commit.records
 
     async def ask(self, request: bytes) -> Answer:
-        """Send a request to the model of the newest configuration."""
-        assert self.model is not None, "activate comes first"
+        """Send a request to the model of the newest configuration. Raises ModelError, for a missing key too."""
+        if self.model is None:
+            self.model = self._models(self._model_name)
         return await self.model.ask(request)
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
@@ -345,16 +358,22 @@ class Agent:
         async with self._running:
             return await self._thinker.expand(self._turn)
 
-    async def take_in(self, said: Sequence[Said]) -> Sequence[Record]:
-        """Import a past conversation: one commit, no turn, then the summaries that a live overflow would have made."""
+    async def take_in(self, said: Sequence[Said]) -> Imported:
+        """Import a past conversation: one commit, no turn, then the summaries that a live overflow would have made.
+
+        The conversation is kept even where the model cannot be asked for summaries; the next turn makes them.
+        """
         records = await self.commit(
             [message.event for message in said],
             turn=self._turn,
             step=0,
             said_at=[message.said_at for message in said],
         )
-        await self.fit()
-        return records
+        try:
+            await self.fit()
+        except ModelError as error:
+            return Imported(records, error)
+        return Imported(records, None)
 
     async def fit(self) -> None:
         """Make the summaries that the next call would make (an import ends so). Raises EverlogError if nothing fits."""

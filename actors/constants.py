@@ -9,8 +9,11 @@ BLOCK_CHARS = 2000
 WINDOW_TOKENS = 8192
 """Context window where none is given and the model is not known."""
 
-WINDOW_TOKENS_MIN = 2048
+WINDOW_TOKENS_MIN = 4096
 """Smallest window that holds the prompt, the functions and a few messages."""
+
+WINDOW_TOKENS_MAX = 100_000_000
+"""Largest window that is believed."""
 
 WINDOWS_TOKENS = {"gpt-4o": 128_000, "gpt-4.1": 1_000_000, "gpt-5": 400_000, "gpt-4-turbo": 128_000}
 """Context windows of models known by the beginning of their name."""
@@ -20,6 +23,15 @@ REPLY_FRACTION = 1 / 16
 
 TOKENS_PER_BYTE = 0.3
 """Estimate before the first usage figure: a little more than English text costs."""
+
+TOKENS_MAX = 2**53
+"""Largest count of tokens that is believed of a provider."""
+
+TOKENS_PER_BYTE_MIN, TOKENS_PER_BYTE_MAX = 0.02, 1.0
+"""A token is a byte or more, and hardly ever above fifty."""
+
+PAGES_MAX = 1_000_000
+"""Last page of a search that can be asked for."""
 
 PAGE_RESULTS = 5
 """Results on one page of a search (MemGPT)."""

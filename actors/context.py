@@ -16,7 +16,7 @@ from events import (
     decode,
 )
 
-from .constants import TOKENS_PER_BYTE
+from .constants import TOKENS_PER_BYTE, TOKENS_PER_BYTE_MAX, TOKENS_PER_BYTE_MIN
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -69,11 +69,14 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def tokens_per_byte(self) -> float:
-        """What a byte of request cost in the last call; a guess before the first."""
+        """What a byte of request cost in the last call; a guess before the first.
+
+        A figure that cannot be, more tokens than the window holds, counts as none.
+        """
         reply = self.last_reply
-        if reply is None or not reply.usage.prompt or not reply.context_bytes:
+        if reply is None or not reply.context_bytes or not 0 < reply.usage.prompt <= self.config.window:
             return TOKENS_PER_BYTE
-        return reply.usage.prompt / reply.context_bytes
+        return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
 
 
 def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:

@@ -4,6 +4,7 @@ The package carries the bytes (connections, retries with back-off, time limits);
 """
 
 import os
+from urllib.parse import urlsplit
 
 import openai
 
@@ -20,22 +21,21 @@ class Endpoint:
     """A chat-completions endpoint with tools. The key, OPENAI_API_KEY, goes nowhere but into the request."""
 
     def __init__(self, name: str, base_url: str | None = None, *, attempts_max: int = GATEWAY_ATTEMPTS_MAX) -> None:
+        """Raises ModelError for a key or an address that cannot be used; neither is repeated in the message."""
         self.name = name
-        self._key = os.environ.get("OPENAI_API_KEY", "")
+        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        if not self._key and base_url is None:
-            raise ModelError(
-                f"The model {name!r} needs a key: set OPENAI_API_KEY, or name your own server with --base-url "
-                "(or OPENAI_BASE_URL). Without either, use --model offline.",
-                kind="key",
-            )
+        _check(name, self._key, base_url)
         self._attempts_max = attempts_max
         self._client = openai.AsyncOpenAI(
             api_key=self._key or "none", base_url=base_url, max_retries=attempts_max - 1, timeout=GATEWAY_TIMEOUT_S
         )
 
     async def ask(self, request: bytes) -> Answer:
-        """Send exactly these bytes. Raises ModelError with what to do about it."""
+        """Send exactly these bytes. Raises ModelError with what to do about it.
+
+        An answer that repeats the key is kept without it: secrets never enter the log.
+        """
         began = monotonic_us()
         try:
             raw = await self._client.post(
@@ -53,7 +53,7 @@ class Endpoint:
                 kind="unreachable",
                 attempts=self._attempts_max,
             ) from error
-        return Answer(raw, monotonic_us() - began)
+        return Answer(self._clean(raw), monotonic_us() - began)
 
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
@@ -100,6 +100,35 @@ class Endpoint:
     def _clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
         return text.replace(self._key, "[key]") if self._key else text
+
+
+def _check(name: str, key: str, base_url: str | None) -> None:
+    """Whether the key can be put into a header, and the address is one, without a password of its own."""
+    if not key and base_url is None:
+        raise ModelError(
+            f"The model {name!r} needs a key: set OPENAI_API_KEY, or name your own server with --base-url "
+            "(or OPENAI_BASE_URL). Without either, use --model offline.",
+            kind="key",
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise ModelError("OPENAI_API_KEY holds characters that no key has; copy it again.", kind="key")
+    try:
+        parts = urlsplit(base_url or "https://")
+        usable = base_url is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
+        secret = parts.username is not None or parts.password is not None
+    except ValueError:
+        usable, secret = False, False
+    if secret:
+        raise ModelError(
+            "The address of the endpoint holds a name or password, and would be shown in messages. Leave them out; the "
+            "key belongs into OPENAI_API_KEY.",
+            kind="key",
+        )
+    if not usable:
+        raise ModelError(
+            f"The address {base_url!r} is not one of an endpoint; one looks like http://127.0.0.1:8000/v1.",
+            kind="unreachable",
+        )
 
 
 def _reason(error: BaseException) -> str:

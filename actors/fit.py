@@ -50,6 +50,18 @@ def summary_bytes_max(context: Context) -> int:
     return int(context.config.window * SUMMARY_FRACTION_MAX / context.tokens_per_byte)
 
 
+def summary_room(context: Context, covers_to: int) -> int:
+    """Bytes that a summary of the messages up to `covers_to` may take, inclusive: no more than they take themselves."""
+    covered = sum(len((m.event.text or "").encode()) + 80 for m in context.messages if m.seq <= covers_to)
+    return min(summary_bytes_max(context), covered)
+
+
+def summary_fault(text: str, room: int) -> str | None:
+    """Why a model's summary is refused; None if it is not."""
+    size = len(text.strip().encode())
+    return None if 0 < size <= room else f"the summary has {size} bytes, and may have 1 to {room}"
+
+
 def transcript_bytes_max(context: Context) -> int:
     """Bytes of transcript that a request for a summary may hold, so that it fits the window with room to spare."""
     return max(2000, int(tokens_max(context) * 0.8 / context.tokens_per_byte))

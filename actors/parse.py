@@ -1,11 +1,14 @@
 """From the raw body of a chat completion to a typed reply. Pure, so that `verify` can parse every body again."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from events import BadReply, Call, ContextOverflow, ModelReply, Usage
+
+from .constants import TOKENS_MAX
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
@@ -26,8 +29,12 @@ class _ToolCall(msgspec.Struct):
     id: str | None = None
 
 
+class _Part(msgspec.Struct):
+    text: str = ""
+
+
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     tool_calls: list[_ToolCall] | None = None
     function_call: _Function | None = None
 
@@ -38,9 +45,9 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    total_tokens: float | None = None
 
 
 class _Completion(msgspec.Struct):
@@ -60,7 +67,7 @@ def reply(raw: str, window: int) -> ModelReply:
     """
     try:
         completion = _decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise BadReply(
             f"The model endpoint did not answer with a chat completion ({error}). It began with: {raw[:200]!r}. "
             "Check --base-url and --model.",
@@ -76,13 +83,18 @@ def reply(raw: str, window: int) -> ModelReply:
     if finish not in _FINISHED:
         raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw)
     return ModelReply(
-        text=choice.message.content or "",
+        text=_text(choice.message.content),
         calls=_calls(choice.message),
         finish_reason=finish,
         usage=usage,
         model=completion.model or "",
         raw=raw,
     )
+
+
+def _text(content: str | list[_Part] | None) -> str:
+    """The monologue; some servers send it in parts."""
+    return "".join(part.text for part in content) if isinstance(content, list) else content or ""
 
 
 def _calls(message: _Message) -> list[Call]:
@@ -110,8 +122,15 @@ def _arguments(arguments: str | dict[str, Any] | None) -> str:
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage()
-    prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
-    return Usage(prompt=prompt, completion=completion, total=usage.total_tokens or prompt + completion)
+    prompt, completion, total = (
+        _count(figure) for figure in (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
+    )
+    return Usage(prompt=prompt, completion=completion, total=total or prompt + completion)
+
+
+def _count(figure: float | None) -> int:
+    """A count of tokens that can be: whole, not below 0, and within what the tables hold."""
+    return int(min(max(figure or 0, 0), TOKENS_MAX))
 
 
 def arguments(text: str) -> dict[str, Any]:
@@ -122,19 +141,46 @@ def arguments(text: str) -> dict[str, Any]:
     value = _loaded(text)
     if not isinstance(value, dict):
         raise TypeError(f"expected a JSON object, found {type(value).__name__}")
-    if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()  # half a character is a ValueError
     return value
 
 
 def _loaded(text: str) -> object:
-    """JSON with raw line breaks allowed in strings, and with closing quote and braces that a cut-off reply lost."""
+    """JSON with raw line breaks in strings, escaped underscores, words around it, or its last quote and braces lost."""
     try:
-        return json.loads(text, strict=False)
-    except json.JSONDecodeError as error:
-        for ending in ("}", '"}', "}}", '"}}'):
+        return _whole(text)
+    except RecursionError:
+        raise ValueError("the arguments are nested too deeply") from None
+    except ValueError as error:
+        begin = text.find("{")
+        trimmed = text[max(begin, 0) :].replace("\\_", "_")
+        for attempt in (lambda: _first(trimmed), *(_closed(trimmed, ending) for ending in ("}", '"}', "}}", '"}}'))):
             try:
-                return json.loads(text.rstrip().rstrip(",") + ending, strict=False)
-            except json.JSONDecodeError:
+                return attempt()
+            except ValueError:
                 continue
         raise ValueError(str(error)) from error
+
+
+def _whole(text: str) -> object:
+    return _said(json.loads(text, strict=False))
+
+
+def _first(text: str) -> object:
+    """The first object of several, or of one with words after it."""
+    return _said(_lenient.raw_decode(text)[0])
+
+
+def _closed(text: str, ending: str) -> Callable[[], object]:
+    return lambda: _whole(text.rstrip().rstrip(",") + ending)
+
+
+def _said(value: object) -> object:
+    """The value. Raises ValueError where it holds half a character, which nobody can keep: the reply was cut there."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("a text holds half a character (a lone surrogate)") from error
+    return value
+
+
+_lenient = json.JSONDecoder(strict=False)

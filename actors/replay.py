@@ -27,8 +27,8 @@ from projections import PROJECTIONS, Projections, Row
 from . import parse, render, transitions
 from .constants import RENDERER
 from .context import Context, context_of, of_turn
-from .decide import Step
-from .fit import transcript_bytes_max
+from .decide import Step, first_message_fault
+from .fit import summary_fault, summary_room, transcript_bytes_max
 from .memory import Desk
 from .system import LocalSearcher, View
 from .tools import Tool
@@ -81,14 +81,13 @@ class Verifier:
         self._tools = tools
         self._schemas = view.schemas()
         self._records = list(view.reader.read(view.agent_id))
-        self._born = max((r.seq for r in self._records if r.type == "agent_created"), default=1)
 
     def run(self) -> Report:
-        """Check every model call of the agent's present life, in order."""
+        """Check every model call of the agent, in order, those of earlier lives included."""
         calls = [
             (index, event)
             for index, record in enumerate(self._records)
-            if record.seq >= self._born and isinstance(event := event_of(record), MODEL_CALLS) and event.context_sha256
+            if isinstance(event := event_of(record), MODEL_CALLS) and event.context_sha256
         ]
         for first in range(0, len(calls), CALLS_AT_ONCE):
             some = calls[first : first + CALLS_AT_ONCE]
@@ -100,11 +99,13 @@ class Verifier:
 
     def _check_turns(self) -> None:
         """What follows what in each turn is in the table."""
-        turns: dict[int, list[Record]] = defaultdict(list)
+        turns: dict[tuple[int, int], list[Record]] = defaultdict(list)
+        life = 0
         for record in self._records:
-            if record.seq >= self._born and record.turn:
-                turns[record.turn].append(record)
-        for turn, records in turns.items():
+            life += record.type == "agent_created"
+            if record.turn:
+                turns[life, record.turn].append(record)
+        for (_, turn), records in turns.items():
             fault = transitions.fault([(record.type, record.step, record.commit) for record in records])
             if fault is not None:
                 self.report.faults.append(f"turn {turn}: {fault}")
@@ -131,6 +132,10 @@ class Verifier:
             )
         if isinstance(event, ModelReply):
             self._check_reply(index, record, event, context)
+        elif isinstance(event, Summary):
+            self._check_summary(record, event, context)
+        elif isinstance(event, ReplyRejected) and event.raw:
+            self._check_rejected(record, event, context)
 
     def _request(self, context: Context, event: ModelCall) -> bytes:
         if isinstance(event, Summary) or (isinstance(event, ReplyRejected) and event.purpose == "summary"):
@@ -139,10 +144,8 @@ class Verifier:
 
     def _check_reply(self, index: int, record: Record, event: ModelReply, context: Context) -> None:
         """Parse the raw reply again and work it off again; the events must be those that the log holds."""
-        try:
-            parsed = parse.reply(event.raw, context.config.window)
-        except ModelError as error:
-            self._fault(record, f"the raw reply can no longer be read: {error}")
+        parsed = self._parsed(record, event.raw, context)
+        if parsed is None:
             return
         parsed = msgspec.structs.replace(
             parsed,
@@ -162,11 +165,40 @@ class Verifier:
                 self._fault(record, f"event {number} of the step was {then}, and would now be {now}")
                 return
 
+    def _check_summary(self, record: Record, event: Summary, context: Context) -> None:
+        text = self._parsed(record, event.raw, context)
+        if text is not None and text.text.strip() != event.text:
+            self._fault(record, "the summary is not what the raw reply says")
+
+    def _check_rejected(self, record: Record, event: ReplyRejected, context: Context) -> None:
+        """The fault that was found in the reply must be found in it again."""
+        try:
+            reply = parse.reply(event.raw, context.config.window)
+        except ModelError as error:
+            again: str | None = str(error)
+        else:
+            again = (
+                first_message_fault(reply)
+                if event.purpose == "reply"
+                else summary_fault(reply.text, summary_room(context, event.covers_to))
+            )
+        if again != event.text:
+            self._fault(record, f"the reply was refused because {event.text!r}, and would now be because {again!r}")
+
+    def _parsed(self, record: Record, raw: str, context: Context) -> ModelReply | None:
+        try:
+            return parse.reply(raw, context.config.window)
+        except ModelError as error:
+            self._fault(record, f"the raw reply can no longer be read: {error}")
+            return None
+
     def _of_step(self, index: int) -> Sequence[Record]:
         """The reply's record and those that it left behind: the same turn and step, until the next input or call."""
         first = self._records[index]
         found = [first]
         for record in self._records[index + 1 :]:
+            if record.type == "agent_created":
+                break
             if (record.turn, record.step) == (first.turn, first.step) and record.type not in _NOT_OF_A_STEP:
                 found.append(record)
             elif record.turn == first.turn and record.step > first.step:

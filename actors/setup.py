@@ -20,7 +20,7 @@ from events import (
 )
 
 from . import presets
-from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
+from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MAX, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
 from .tools import Tool
 
 OFFLINE = "offline"
@@ -66,11 +66,11 @@ def configuration(
 
     Raises BadInput for a zone that does not exist or a window that is too small.
     """
-    model = settings.model or (recorded.model if recorded else OFFLINE)
-    zone = settings.zone or (recorded.zone if recorded else "UTC")
+    model = _either(settings.model, recorded.model if recorded else OFFLINE)
+    zone = _either(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
-    window = settings.window or (recorded.window if recorded and same_model else window_of(model))
-    _check(zone, window)
+    window = _either(settings.window, recorded.window if recorded and same_model else window_of(model))
+    _check(model, zone, window)
     system, preset = _system(settings, recorded)
     verify = settings.verify_first
     if verify is None:
@@ -108,15 +108,17 @@ def _either(asked: Value | None, before: Value) -> Value:
     return before if asked is None else asked
 
 
-def _check(zone: str, window: int) -> None:
+def _check(model: str, zone: str, window: int) -> None:
+    if not model.strip():
+        raise BadInput("A model has a name; `offline` is the one that needs no endpoint.")
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise BadInput(f"There is no time zone {zone!r}. Use an IANA name such as Europe/Oslo or UTC.") from error
-    if window < WINDOW_TOKENS_MIN:
+    if not WINDOW_TOKENS_MIN <= window <= WINDOW_TOKENS_MAX:
         raise BadInput(
-            f"A window of {window} tokens is too small: the system prompt and the functions need {WINDOW_TOKENS_MIN} "
-            "and room for a few messages."
+            f"A window has {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, the "
+            "functions and a few messages must fit."
         )
 
 

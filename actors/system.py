@@ -14,7 +14,7 @@ from store import LogReader, Store
 from . import render
 from .agent import Agent, Listener
 from .builtin import BUILTIN
-from .constants import PAGE_RESULTS
+from .constants import PAGE_RESULTS, PAGES_MAX
 from .context import Context, context_of
 from .effects import Clock, Hit, Ids, Model, Page
 from .journal import LocalJournal
@@ -41,20 +41,28 @@ class LocalSearcher:
 
     def recall(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """What was said, best match first."""
-        return _page(self._search.recall(query, max(page, 0) * count, count), page, count)
+        page = _bounded(page)
+        return _page(self._search.recall(query, page * count, count), page, count)
 
     def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """What was said from day `start` to day `end`, both inclusive, in order."""
-        return _page(self._search.recall_between(start, end, max(page, 0) * count, count), page, count)
+        page = _bounded(page)
+        return _page(self._search.recall_between(start, end, page * count, count), page, count)
 
     def archival(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """What the agent kept, best match first."""
-        return _page(self._search.archival(query, max(page, 0) * count, count), page, count)
+        page = _bounded(page)
+        return _page(self._search.archival(query, page * count, count), page, count)
+
+
+def _bounded(page: int) -> int:
+    """The page that is meant by any number: none before the first, none beyond PAGES_MAX."""
+    return min(max(page, 0), PAGES_MAX)
 
 
 def _page(found: Found, page: int, count: int) -> Page:
     hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
-    return Page(total=found.total, page=max(page, 0), pages=-(-found.total // count), results=hits)
+    return Page(total=found.total, page=page, pages=-(-found.total // count), results=hits)
 
 
 class View:
@@ -176,6 +184,7 @@ class System:
                 ids=self._ids,
                 listen=listen,
             )
+            agent.cut = getattr(log, "cut", None)
             await agent.activate(settings or Settings())
             yield agent
         finally:

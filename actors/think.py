@@ -148,14 +148,13 @@ class Thinker:
     async def summarize(self, context: Context, cut: fit.Summarize, turn: int, step: int) -> None:
         """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one."""
         covered = [m for m in context.messages if m.seq <= cut.covers_to]
-        size_max = min(fit.summary_bytes_max(context), sum(len((m.event.text or "").encode()) + 80 for m in covered))
+        room = fit.summary_room(context, cut.covers_to)
         for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
             body = render.summary_request(context, cut.covers_to, words, fit.transcript_bytes_max(context))
             sent = _sent(body)
             fault, answer, reply = await self._summary(body, context.config.window)
             text = reply.text.strip() if reply else ""
-            if fault is None and not 0 < len(text.encode()) <= size_max:
-                fault = f"the summary has {len(text.encode())} bytes, and may have 1 to {size_max}"
+            fault = fault or fit.summary_fault(text, room)
             known = {**sent, **_known(answer, reply)}
             if fault is None:
                 await self._commit_summary(context, cut, covered, turn, step, text=text, words=words, **known)
@@ -165,7 +164,7 @@ class Thinker:
                 **known,
             )  # fmt: skip
             await self._agent.commit([rejected], turn=turn, step=step)
-        text = fit.mechanical(context, covered, size_max)
+        text = fit.mechanical(context, covered, room)
         await self._commit_summary(context, cut, covered, turn, step, text=text, method="mechanical")
 
     async def _summary(self, body: bytes, window: int) -> tuple[str | None, Answer | None, ModelReply | None]:

@@ -187,8 +187,3 @@ class Projections:
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
             self._macros = True
-
-
-def _births(records: Sequence[Record]) -> list[tuple[str, int]]:
-    """Agents that were created again: what came before belongs to a life that has ended."""
-    return [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]

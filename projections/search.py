@@ -15,6 +15,8 @@ from .engine import Projections, Row
 from .stems import query_stems, stems
 
 K1, B = 0.9, 0.4
+FIRST_YEAR, LAST_YEAR = 1000, 9000
+"""Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
 PHRASE_SCORE = 100.0
 """Added where the query occurs word for word."""
 
@@ -93,9 +95,12 @@ class Search:
 
     def _day(self, text: str) -> datetime:
         try:
-            return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=ZoneInfo(self._zone))
+            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=ZoneInfo(self._zone))
         except ValueError:
-            raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.") from None
+            day = None
+        if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
+            raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
+        return day
 
     def _index(self) -> None:
         """Give postings to what has been said since the last search."""
