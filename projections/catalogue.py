@@ -52,13 +52,10 @@ def _assembled(name: str, wanted: str) -> str:
 
 @cache
 def batched(name: str) -> str:
-    """The query for many agents at once. Parameters: a list of agent ids and a list of as_of, equally long."""
-    return _assembled(name, "SELECT unnest(?::VARCHAR[]) AS agent_id, unnest(?::BIGINT[]) AS as_of")
+    """The query for many agents at once.
 
-
-@cache
-def positional(name: str) -> str:
-    """The batched query of a search: its further parameters are $3 and up."""
+    Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow.
+    """
     return _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
 
 

@@ -68,7 +68,7 @@ class Projections:
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
         self._macros = False
-        self._statements: dict[str, str] = {}
+        self._prepared: set[str] = set()
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -131,10 +131,11 @@ class Projections:
 
         Times come as microseconds UTC.
         """
-        pairs = [[agent for agent, _ in wanted], [as_of for _, as_of in wanted]]
-        if name not in self._statements:
-            self._statements[name] = self._without_timestamps(batched(name), pairs)
-        return self.query(self._statements[name], pairs)
+        if name not in self._prepared:
+            statement = self._without_timestamps(batched(name), [["-"], [0]])
+            self._db.execute(f"PREPARE batch_{name} AS {statement}")
+            self._prepared.add(name)
+        return self.query(f"EXECUTE batch_{name}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
@@ -187,3 +188,9 @@ class Projections:
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
             self._macros = True
+
+
+def _agents(wanted: Sequence[tuple[str, int]]) -> str:
+    """The agents' names as a SQL list: an EXECUTE takes literals only, and saves the planning of the statement."""
+    names = ("'" + agent.replace("'", "''") + "'" for agent, _ in wanted)
+    return f"[{', '.join(names)}]"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from events import FunctionError
 
-from .catalogue import positional, sql
+from .catalogue import batched, sql
 from .engine import Projections, Row
 from .stems import query_stems, stems
 
@@ -81,7 +81,7 @@ class Search:
         return Found(scored[first : first + count], len(scored))
 
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
-        statement = positional(name)
+        statement = batched(name)
         fixed = [[self._agent_id], [self._said_by], *parameters]
         rows = self._projections.query(statement, [*fixed, first, count])
         if rows:

@@ -148,3 +148,14 @@ def test_people_can_use_every_projection_as_a_macro_alone_and_lateral() -> None:
         assert sorted(map(repr, lateral)) == sorted(map(repr, batched)), name
         assert sorted(map(repr, alone)) == sorted(repr(r) for r in batched if r["agent_id"] == wanted[0][0]), name
     engine.close()
+
+
+def test_any_name_can_be_asked_for() -> None:
+    """Quotes, line breaks, NUL and what looks like SQL are letters of a name."""
+    names = ["o'hara", "a''b", "x'); DROP TABLE hot; --", "nul\0name", "line\nbreak", "né 🌊", "\\"]
+    records = [place_again(record, name) for name in names for record in small_life()]
+    engine = loaded(records)
+    rows = engine.batch("agents", [(name, HEAD) for name in names])
+    assert sorted(row["agent_id"] for row in rows) == sorted(names)
+    assert engine.rows("context_window", "x'); DROP TABLE hot; --")
+    engine.close()
