@@ -4,8 +4,17 @@ A command names its handler as "module:function"; the module is imported when th
 """
 
 import argparse
+import shutil
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+from .complaints import plain
+
+SEQ_MAX = 10**15
+"""Largest seq that can be asked for."""
+PAGE_MAX = 10**6
+"""Last page that can be asked for."""
+WINDOW_TOKENS_MAX = 10**8
 
 Add = Callable[[argparse.ArgumentParser], None]
 
@@ -20,9 +29,14 @@ class Command(NamedTuple):
     arguments: tuple[Add, ...]
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(plain(message))
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=100)
+        super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns - 2))
 
 
 def _name(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +68,23 @@ def _tools(parser: argparse.ArgumentParser) -> None:
 
 def _opening(parser: argparse.ArgumentParser) -> None:
     """How an agent is created, and what may be changed when it is opened."""
-    group = parser.add_argument_group("the agent", "Kept in its log: give them once. The marked (*) are for a new one.")
-    group.add_argument("--model", metavar="MODEL", help="`offline` (rule-based, embedded), or a model of an endpoint")
-    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (OPENAI_BASE_URL)")
-    group.add_argument("--window", metavar="TOKENS", type=int, help="context window of the model")
-    group.add_argument("--zone", metavar="ZONE", help="time zone that the agent is told the time in, as Europe/Oslo")
+    group = parser.add_argument_group(
+        "the agent",
+        "Kept in its log (all but --base-url, --tools, --take-over): give them once.\nThose marked (*): for a new one.",
+    )
+    group.add_argument(
+        "--model", metavar="MODEL", type=_words, help="`offline` (rule-based, embedded), or a model of an endpoint"
+    )
+    group.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="an OpenAI-compatible endpoint, for this command only: "
+        "not kept in the log, so give it each time, or set OPENAI_BASE_URL once",
+    )
+    group.add_argument("--window", metavar="TOKENS", type=_window, help="context window of the model")
+    group.add_argument(
+        "--zone", metavar="ZONE", type=_words, help="time zone that the agent is told the time in, as Europe/Oslo"
+    )
     group.add_argument("--persona", metavar="NAME|FILE", help="who the agent is: a preset or a file (*)")
     group.add_argument("--human", metavar="NAME|FILE", help="what it knows of the user: a preset or a file (*)")
     group.add_argument("--system", metavar="FILE", help="a system prompt of your own")
@@ -95,16 +121,29 @@ def _id(text: str) -> str:
     return text.lower()
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+def _number(text: str, least: int, most: int) -> int:
+    """A number in digits. Its length is looked at first: Python converts no endless ones."""
+    if not (text.isdecimal() and len(text) <= 20 and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {least} to {most:,}")
     return int(text)
 
 
-def _from_zero(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
-    return int(text)
+def _seq(text: str) -> int:
+    return _number(text, 1, SEQ_MAX)
+
+
+def _page(text: str) -> int:
+    return _number(text, 0, PAGE_MAX)
+
+
+def _window(text: str) -> int:
+    return _number(text, 1, WINDOW_TOKENS_MAX)
+
+
+def _words(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; leave the option out to keep what was set before")
+    return text
 
 
 def _sending(parser: argparse.ArgumentParser) -> None:
@@ -122,8 +161,8 @@ def _sending(parser: argparse.ArgumentParser) -> None:
 
 
 def _range(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="first", metavar="SEQ", type=_positive, default=1, help="first seq")
-    parser.add_argument("--to", dest="last", metavar="SEQ", type=_positive, help="last seq, inclusive")
+    parser.add_argument("--from", dest="first", metavar="SEQ", type=_seq, default=1, help="first seq")
+    parser.add_argument("--to", dest="last", metavar="SEQ", type=_seq, help="last seq, inclusive")
     parser.add_argument(
         "--type", dest="kinds", metavar="TYPE", action="append", default=[], help="only this type (repeatable)"
     )
@@ -132,7 +171,7 @@ def _range(parser: argparse.ArgumentParser) -> None:
 
 def _searching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="?", help="words to look for")
-    parser.add_argument("--page", metavar="P", type=_from_zero, default=0, help="page, from 0, 5 results each (0)")
+    parser.add_argument("--page", metavar="P", type=_page, default=0, help="page, from 0, 5 results each (0)")
     parser.add_argument(
         "--in",
         dest="place",
@@ -149,6 +188,10 @@ def _full(parser: argparse.ArgumentParser) -> None:
 
 def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.jsonl", help="lines of {role, content, time, name?, ref?}")
+
+
+def _again(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--again", action="store_true", help="import it although every ref in it is known already")
 
 
 def _action(parser: argparse.ArgumentParser) -> None:
@@ -178,7 +221,7 @@ COMMANDS = (
     Command("search", "searching:search", "search what was said, or what the agent kept",
             'everlog search sam "sailing trip" --page 1', (_name, _searching, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
-            "everlog import sam conversation.jsonl", (_name, _file, _json, _opening)),
+            "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
     Command("rebuild", "proving:rebuild", "build all derived state again from the log, and compare",
             "everlog rebuild sam", (_name_or_all, _json)),
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
@@ -192,7 +235,7 @@ COMMANDS = (
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    root = argparse.ArgumentParser(
+    root = _Parser(
         prog="everlog",
         description="Agents with memory, whose whole state is their log of events.",
         epilog="example:\n  everlog chat sam\n\n`everlog COMMAND --help` has an example of each.",
@@ -213,5 +256,5 @@ def parser() -> argparse.ArgumentParser:
         for add in command.arguments:
             add(sub)
         sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
-        sub.set_defaults(handler=command.handler, fail=sub.error)
+        sub.set_defaults(handler=command.handler, command=command.name, fail=sub.error)
     return root

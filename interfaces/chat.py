@@ -18,9 +18,10 @@ from events import EverlogError, Fenced, Heartbeat, Poisoned, Record, UserMessag
 from store import name_of
 
 from . import pages, reading, shapes, times
-from .contract import Ask, Interface, World
-from .opening import settings_of, system_of
-from .send import Gate, checked
+from .complaints import plain
+from .contract import Ask, World
+from .opening import owning, settings_of, system_of
+from .send import Gate, Outcome, checked
 from .terminal import EventLines, Terminal, console
 
 HISTORY_MESSAGES = 10
@@ -54,12 +55,11 @@ async def _chat(args: Namespace, world: World) -> int:
     system = system_of(args, world, create=True)
     out = console()
     interface = Terminal(out, name, verbose=True, labelled=True)
-    gate = Gate(interface)
-    async with system.agent(
-        name, settings, command="everlog chat", listen=gate.on_records, take_over=args.take_over
-    ) as agent:
+    outcome = Outcome(interface, hide=False)
+    gate = Gate(outcome)
+    async with owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args)
-        session = Session(system, agent, interface, out, world)
+        session = Session(system, agent, interface, outcome, world, out)
         await session.begin()
         return await session.talk(_asker(world.ask, out))
 
@@ -100,10 +100,13 @@ def _interrupting() -> Iterator[None]:
 class Session:
     """One conversation at the prompt."""
 
-    def __init__(self, system: System, agent: Agent, interface: Interface, out: Console, world: World) -> None:
+    def __init__(
+        self, system: System, agent: Agent, interface: Terminal, outcome: Outcome, world: World, out: Console
+    ) -> None:
         self._system = system
         self._agent = agent
         self._interface = interface
+        self._outcome = outcome
         self._out = out
         self._world = world
         self.failed = False
@@ -142,8 +145,7 @@ class Session:
             last = row["time"]
             who = row["name"] or ("you" if row["role"] == "user" else self._agent.agent_id)
             style = "green" if row["role"] == "user" else "cyan"
-            if isinstance(self._interface, Terminal):
-                self._interface.said(who, row["text"], style)
+            self._interface.said(who, row["text"], style)
         if rows:
             self._note("── now")
 
@@ -174,9 +176,9 @@ class Session:
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
+        self.failed = False
         try:
             await work
-            self.failed = False
         except (Fenced, Poisoned):
             raise
         except EverlogError as error:
@@ -188,6 +190,10 @@ class Session:
         await self._run()
 
     async def _run(self) -> None:
+        await self._work()
+        self.failed = self._agent.turn in self._outcome.given_up()
+
+    async def _work(self) -> None:
         if not self._out.is_terminal:
             await self._agent.run()
             return
@@ -231,7 +237,7 @@ class Session:
         self._show(pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:
-        count = int(rest) if rest.isdecimal() else EVENTS_SHOWN
+        count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
         reader = self._system.store.reader(self._agent.agent_id)
         records: Sequence[Record] = list(
             reader.read(self._agent.agent_id, max(1, self._agent.head - count + 1), self._agent.head)
@@ -252,4 +258,4 @@ class Session:
 
     def _note(self, text: str) -> None:
         if text:
-            self._out.print(Text(text, "dim"))
+            self._out.print(Text(plain(text), "dim"))

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import msgspec
 
+from actors.agent import Agent
 from actors.effects import Answer
 from actors.importing import Said, conversation
 from actors.setup import Settings
 from actors.system import System
-from events import EverlogError, Record, UnknownAgent, UsageError
+from events import BadInput, EverlogError, Record, UnknownAgent, UsageError
 from store import name_of
 
 from . import shapes, times
+from .complaints import complain, plain
 from .contract import World
-from .opening import lines_of, looking, settings_of, system_of
+from .opening import lines_of, looking, owning, settings_of, system_of
 from .send import Gate
 
 
@@ -34,9 +36,9 @@ async def _create(args: Namespace, world: World) -> None:
     system = system_of(args, msgspec.structs.replace(world, model=Unasked), create=True)
     if lives(system, name):
         raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
-    async with system.agent(name, settings, command="everlog create", take_over=args.take_over) as agent:
+    async with owning(args, system, name, settings) as agent:
         shape = {"agent": name, "events": agent.head}
-    print(shapes.line(shape) if args.json else f"Created {name}. Talk to it: everlog chat {name}")
+    print(shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
 
 
 class _Kept:
@@ -69,7 +71,7 @@ class Unasked:
 def lives(system: System, name: str) -> bool:
     """Whether there is an agent of that name that was not deleted."""
     try:
-        with looking(system, name) as view:
+        with looking(system, name, tell=False) as view:
             return not view.rows("agents")[0]["deleted"]
     except UnknownAgent:
         return False
@@ -86,7 +88,8 @@ def import_(args: Namespace, world: World) -> int:
         print(shapes.line(shape))
     else:
         print(
-            f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} into {name}; "
+            f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} "
+            f"into {plain(name)}; "
             f"{shape['summaries']} summar{'y was' if shape['summaries'] == 1 else 'ies were'} made."
         )
     return 0
@@ -96,12 +99,17 @@ async def _import(args: Namespace, world: World, name: str, settings: Settings, 
     made: list[Record] = []
     gate = Gate(_Kept(made))
     system = system_of(args, world, create=True)
-    async with system.agent(
-        name, settings, command="everlog import", listen=gate.on_records, take_over=args.take_over
-    ) as agent:
+    async with owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args)
+        if not args.again:
+            await _refuse_known(agent, said, args.file)
         with _busy(f"importing {len(said):,} messages"):
-            await agent.take_in(said)
+            imported = await agent.take_in(said)
+    if imported.delayed is not None:
+        complain(
+            f"warning: all {len(said):,} messages are kept, but the model could not be asked for summaries; they are "
+            f"made before the next reply. {imported.delayed}"
+        )
     spoken = [message.said_at for message in said]
     return {
         "agent": name,
@@ -110,6 +118,16 @@ async def _import(args: Namespace, world: World, name: str, settings: Settings, 
         "last": times.iso(max(spoken)),
         "summaries": sum(record.type == "summary" for record in made),
     }
+
+
+async def _refuse_known(agent: Agent, said: Sequence[Said], path: str) -> None:
+    """Raises BadInput where every message of the file that has a ref is in recall already."""
+    refs = {getattr(message.event, "ref", "") for message in said} - {""}
+    if refs and refs <= {row["ref"] for row in await agent.rows("recall_memory")}:
+        raise BadInput(
+            f"{Path(path).name} was imported already: {agent.agent_id!r} knows every ref in it. Nothing was kept; to "
+            "import it all the same, say --again."
+        )
 
 
 @contextmanager
@@ -148,7 +166,7 @@ def delete(args: Namespace, world: World) -> int:
     """The command `delete`."""
     name = name_of(args.name)
     system = system_of(args, world)
-    with looking(system, name) as view:
+    with looking(system, name, tell=False) as view:
         row = view.rows("agents")[0]
     if row["deleted"]:
         raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
@@ -156,10 +174,10 @@ def delete(args: Namespace, world: World) -> int:
         if not sys.stdin.isatty():
             args.fail("nobody can be asked here: say --yes")
         said = times.relative(row["last_active"], world.clock.now())
-        answer = world.ask(f"Delete {name} ({row['messages']:,} messages, last active {said})? [y/N] ")
+        answer = world.ask(f"Delete {plain(name)} ({row['messages']:,} messages, last active {said})? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
     asyncio.run(system.delete(name))
-    print(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew.")
+    print(plain(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew."))
     return 0

@@ -3,23 +3,27 @@
 import importlib.util
 import os
 import sys
+import traceback
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from actors import presets
+from actors.agent import Agent, Listener
 from actors.constants import BLOCK_CHARS
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
-from events import BadInput
-from store import FileStore, name_of
+from events import BadInput, Fenced
+from store import Damage, FileStore, name_of
 
 from .complaints import complain
 from .contract import World
 
 DEFAULT_STORE = "~/.everlog"
+LIMIT_CHARS_MAX = 10**8
+"""Largest limit that a block can be given."""
 
 
 def root_of(args: Namespace) -> Path:
@@ -46,12 +50,39 @@ def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
     )
 
 
+@asynccontextmanager
+async def owning(
+    args: Namespace, system: System, name: str, settings: Settings, listen: Listener | None = None
+) -> AsyncIterator[Agent]:
+    """Open an agent, or begin it. A tail that had to be cut is told of; Fenced names the agent."""
+    command = f"everlog {args.command}"
+    try:
+        async with system.agent(name, settings, command=command, listen=listen, take_over=args.take_over) as agent:
+            if agent.cut is not None:
+                complain(_of_cut(name, agent.cut))
+            yield agent
+    except Fenced as error:
+        raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
+
+
+def _of_cut(name: str, cut: Damage) -> str:
+    stem = f"{cut.path.name}.{cut.offset}"
+    copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
+    kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
+    return (
+        f"warning: the log of {name!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record "
+        f"is lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
+    )
+
+
 @contextmanager
-def looking(system: System, name: str) -> Iterator[View]:
-    """An agent for reading. A torn tail is warned about, and nothing is changed."""
+def looking(system: System, name: str, *, tell: bool = True) -> Iterator[View]:
+    """An agent for reading. A torn tail is warned about, with `tell` a deleted agent too; nothing is changed."""
     view = system.look(name_of(name))
     try:
         warn_of_damage(view.reader)
+        if tell and view.rows("agents")[0]["deleted"]:
+            complain(f"{view.agent_id!r} was deleted; this is how it was when it ended.")
         yield view
     finally:
         view.close()
@@ -118,19 +149,53 @@ def _block(text: str) -> BlockText:
     limit = BLOCK_CHARS
     head, colon, tail = path.rpartition(":")
     if colon and tail.isdecimal() and not Path(path).expanduser().exists():
-        path, limit = head, int(tail)
+        path, limit = head, int(tail[: len(str(LIMIT_CHARS_MAX)) + 1])
+        if limit > LIMIT_CHARS_MAX:
+            raise BadInput(f"--block {text}: a block holds at most {LIMIT_CHARS_MAX:,} characters.")
     return BlockText(label, text_of(path), limit)
 
 
 def tools_in(path: Path) -> list[Tool]:
-    """Every Tool in a Python file. What the file raises is its own, and shown with its traceback."""
+    """Every Tool in a Python file. Raises BadInput naming the file and the line, where it cannot be loaded."""
     spec = importlib.util.spec_from_file_location(f"everlog_tools_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise BadInput(f"--tools {path}: this is no Python file (it should end in .py).")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # so that type hints in it can be resolved
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except _LOADING as error:
+        del sys.modules[spec.name]
+        raise BadInput(
+            f"--tools {path}{_line_in(path, error)}: {_told(error)}. Nothing was loaded; `python {path}` shows more."
+        ) from error
     found = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not found:
         raise BadInput(f"--tools {path}: it holds no function with @tool (from actors.tools import tool).")
     return found
+
+
+_LOADING = (
+    SyntaxError, ImportError, SystemExit, BadInput, NameError, AttributeError, TypeError, ValueError, LookupError,
+    ArithmeticError, AssertionError, OSError, RuntimeError,
+)  # fmt: skip
+"""What a user's file may raise while it is loaded: all of it is its own fault."""
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """`, line N` of that file, as far as it is known."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f", line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _told(error: BaseException) -> str:
+    """An exception in words."""
+    if isinstance(error, SystemExit):
+        return f"the file ends the program (SystemExit: {error.code})"
+    if isinstance(error, BadInput):
+        return str(error).rstrip(".")
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {said}"

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from . import times
+from .complaints import plain
 from .shapes import Shape
-from .terminal import call_text, console, indented, one_line, plain
+from .terminal import call_text, console, indented, one_line
 
 GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
@@ -67,7 +68,10 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -
         parts += [
             Text(""),
             Text.assemble(
-                (f"{row['label']}  ", "bold cyan"), gauge(len(row["value"]), row["limit"]), "  ", (edited, "dim")
+                (f"{one_line(row['label'])}  ", "bold cyan"),
+                gauge(len(row["value"]), row["limit"]),
+                "  ",
+                (edited, "dim"),
             ),
             indented(Text(plain(row["value"])) if row["value"] else Text("(empty)", "dim italic"), out),
         ]
@@ -78,7 +82,7 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -
 
 def heading(name: str, what: str, as_of: int) -> Text:
     """The line that says what a page is about."""
-    return Text.assemble((plain(name), "bold"), (f" · {what} · as of seq {as_of}", "dim"))
+    return Text.assemble((one_line(name), "bold"), (f" · {what} · as of seq {as_of}", "dim"))
 
 
 def pressure(shape: Shape) -> RenderableType:
@@ -157,12 +161,12 @@ def search(query: str, found: Shape, now: int, *, more: bool = True) -> Renderab
     for result in found["results"]:
         at = times.microseconds(result["time"])
         who = result["name"] or result["role"]
-        ref = f" · {one_line(result['ref'], 40)}" if result["ref"] else ""
+        ref = f" · ref {one_line(result['ref'], 40)}" if result["ref"] else ""
         text = Text(plain(result["text"]))
         text.highlight_words(words, "bold yellow", case_sensitive=False)
         parts += [
             Text.assemble(
-                (plain(who), ROLES.get(result["role"], "bold")),
+                (one_line(who), ROLES.get(result["role"], "bold")),
                 (f" · {times.clock(at)} · {times.relative(at, now)} · seq {result['seq']}{ref}", "dim"),
             ),
             indented(text, out),

@@ -66,7 +66,8 @@ def _proof(report: replay.Report, what: str, *, quiet: bool) -> Shape:
 def _print(name: str, what: str, faults: Sequence[str], notes: Sequence[str], fine: str = "no difference") -> None:
     from rich.text import Text
 
-    from .terminal import console, plain
+    from .complaints import plain
+    from .terminal import console
 
     out = console()
     verdict = (f"faults: {len(faults)}", "bold red") if faults else (fine, "green")

@@ -2,6 +2,7 @@
 
 import asyncio
 import difflib
+import re
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,6 +21,8 @@ from .opening import looking, system_of
 
 POLL_S = 0.5
 """Seconds between two looks of `events --follow`."""
+SEQ_DIGITS_MAX = 20
+"""Digits of the longest number that is looked at as a seq."""
 
 
 def agents(args: Namespace, world: World) -> int:
@@ -55,13 +58,13 @@ def as_of(args: Namespace, view: View) -> int:
     given, head = args.as_of, view.head.seq
     if given is None:
         return head
-    if given.lstrip("+-").isdecimal():
-        if not 1 <= int(given) <= head:
+    if re.fullmatch(r"[+-]?\d+", given):
+        if len(given) > SEQ_DIGITS_MAX or not 1 <= int(given) <= head:
             raise BadInput(f"--as-of {given}: {view.agent_id!r} has records 1 to {head}, the head.")
         return int(given)
     try:
         until = times.microseconds(given)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise BadInput(
             f"--as-of {given}: this is neither a seq (1 to {head}, the head) nor an ISO time such as 2024-01-31T12:00."
         ) from error

@@ -7,13 +7,39 @@ from collections.abc import Sequence
 
 from actors.agent import Agent
 from actors.system import System
-from events import BadInput, Event, Heartbeat, Record, SystemAlert, UserLogin, UserMessage
+from events import BadInput, Event, EverlogError, Heartbeat, Record, SystemAlert, UserLogin, UserMessage, time_of
 from store import name_of
 
 from .complaints import complain
 from .contract import Interface, World
-from .opening import settings_of, system_of
+from .opening import owning, settings_of, system_of
 from .shapes import JsonLines
+
+AHEAD_US_MAX = 86_400_000_000
+"""Microseconds that the time inside an --id may be ahead of the clock."""
+
+
+class Outcome:
+    """The interface that also knows how each turn ended. `hide`: a turn that was given up is not passed on."""
+
+    def __init__(self, interface: Interface, *, hide: bool) -> None:
+        self._interface = interface
+        self._hide = hide
+        self._last: dict[int, Record] = {}
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Take note, and pass the records on."""
+        self._last |= {r.turn: r for r in records if r.type in ("model_reply", "model_failed", "turn_abandoned")}
+        self._interface.on_records([r for r in records if not (self._hide and r.type == "turn_abandoned")])
+
+    def on_error(self, error: EverlogError) -> None:
+        """Pass it on."""
+        self._interface.on_error(error)
+
+    def given_up(self) -> dict[int, str]:
+        """Why each turn that was given up was, by its number."""
+        ended = sorted(self._last.items())
+        return {turn: last.text or "the turn was given up." for turn, last in ended if last.type != "model_reply"}
 
 
 class Gate:
@@ -45,8 +71,9 @@ def send(args: Namespace, world: World) -> int:
         args.text = sys.stdin.read().rstrip("\r\n")
     if not (args.text or "").strip() and args.kind in ("user", "system", "event"):
         args.fail(f"TEXT is missing: --as {args.kind} needs words")
-    asyncio.run(_send(args, world, _interface(args)))
-    return 0
+    if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
+        args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; make a new one")
+    return asyncio.run(_send(args, world, Outcome(_interface(args), hide=not args.json)))
 
 
 def _interface(args: Namespace) -> Interface:
@@ -57,14 +84,12 @@ def _interface(args: Namespace) -> Interface:
     return Terminal(console(), args.name, verbose=args.verbose)
 
 
-async def _send(args: Namespace, world: World, interface: Interface) -> None:
+async def _send(args: Namespace, world: World, interface: Outcome) -> int:
     name = name_of(args.name)
     system = system_of(args, world, create=True)
     gate = Gate(interface)
     settings = settings_of(args)
-    async with system.agent(
-        name, settings, command="everlog send", listen=gate.on_records, take_over=args.take_over
-    ) as agent:
+    async with owning(args, system, name, settings, gate.on_records) as agent:
         head = agent.head
         event = _input(args, system, name)
         gate.opened(args)
@@ -72,6 +97,10 @@ async def _send(args: Namespace, world: World, interface: Interface) -> None:
         if record.seq <= head:
             _recount(system, agent, record, head, interface)
         await agent.run()
+    given_up = interface.given_up()
+    for text in given_up.values():
+        complain(text)
+    return int(record.turn in given_up)
 
 
 def _recount(system: System, agent: Agent, record: Record, head: int, interface: Interface) -> None:

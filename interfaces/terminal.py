@@ -1,10 +1,6 @@
-"""The interface of people: records as they happen, on a terminal or a plain stream. Colour only on a terminal.
-
-Words that came from outside are never trusted with the terminal: control characters are shown as a sign.
-"""
+"""The interface of people: records as they happen, on a terminal or a plain stream. Colour only on a terminal."""
 
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +11,7 @@ from rich.text import Text
 
 from events import EverlogError, Record
 
-from .complaints import complain
+from .complaints import complain, plain
 from .times import clock
 
 PLAIN_WIDTH = 120
@@ -24,8 +20,6 @@ ARGUMENT_CHARS = 60
 """Longest argument of a function shown whole while it happens."""
 RESULT_CHARS = 160
 """Longest result of a function shown whole while it happens."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 FAMILIES = {
     "user_message": "bold green",
@@ -52,11 +46,6 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
 
 
-def plain(text: str) -> str:
-    """`text` without control characters: line ends and tabs stay, every other one becomes a sign."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
-
-
 def one_line(text: str, chars: int | None = None) -> str:
     """`text` on one line, and no longer than `chars`."""
     flat = " ".join(plain(text).split())
@@ -65,6 +54,7 @@ def one_line(text: str, chars: int | None = None) -> str:
 
 def call_text(name: str, arguments: str, chars: int = ARGUMENT_CHARS) -> str:
     """A call as it would be written: name(key="value"); a heart where it asks for a heartbeat."""
+    name = one_line(name)
     try:
         values = msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
@@ -72,7 +62,7 @@ def call_text(name: str, arguments: str, chars: int = ARGUMENT_CHARS) -> str:
     if not isinstance(values, dict):
         return f"{name}({one_line(arguments, chars)})"
     heart = " ♥" if values.pop("request_heartbeat", False) else ""
-    shown = [f"{key}={_value(value, chars)}" for key, value in values.items()]
+    shown = [f"{one_line(key)}={_value(value, chars)}" for key, value in values.items()]
     return f"{name}({', '.join(shown)}){heart}"
 
 
@@ -84,6 +74,10 @@ def _value(value: object, chars: int) -> str:
 
 def detail(record: Record) -> str:
     """What an event says, on one line."""
+    return one_line(_detail(record))
+
+
+def _detail(record: Record) -> str:
     payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
     text = one_line(record.text or "")
     match record.type:
@@ -146,7 +140,7 @@ class Terminal:
         if not self._labelled:
             self._out.print(words, soft_wrap=True)
             return
-        self._out.print(self._beside(Text(f"{plain(who)}  ", style), words), soft_wrap=True)
+        self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
     def _show(self, record: Record) -> None:
         payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
@@ -180,7 +174,7 @@ class Terminal:
         self._out.print(self._beside(Text("  "), Text(plain(text), style)), soft_wrap=True)
 
     def _result(self, payload: Mapping[str, Any], text: str) -> None:
-        call = self._calls.pop(payload["call_id"], payload["name"])
+        call = self._calls.pop(payload["call_id"], one_line(payload["name"]))
         line = Text("ƒ ", "cyan") + Text(call, "cyan dim")
         if payload.get("ok", True):
             line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
@@ -206,7 +200,7 @@ class EventLines:
                 (f"{record.seq:>6}  ", "bold"),
                 (f"{clock(record.recorded_at)}  ", "dim"),
                 (f"{record.turn:>4}.{record.step:<2} ", "dim"),
-                (f"{record.type:<18} ", FAMILIES.get(record.type, "dim")),
+                (f"{one_line(record.type):<18} ", FAMILIES.get(record.type, "dim")),
                 detail(record),
             )
             line.rstrip()

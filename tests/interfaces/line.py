@@ -9,7 +9,7 @@ import pytest
 
 from actors.effects import Answer
 from events import EverlogError, ModelError, Record, uuid7
-from interfaces.contract import World
+from interfaces.contract import World, real_model
 from interfaces.main import main
 
 START = 1_700_000_000_000_000
@@ -106,10 +106,13 @@ class Line:
         self.sleeps: list[float] = []
         self.on_sleep: Callable[[], None] = lambda: None
         self.typed: list[str] = []
+        self.real = False
+        """Whether models are those that a user would get."""
 
     @property
     def world(self) -> World:
-        return World(clock=self.clock, ids=self._ids, model=lambda *_: self.script, sleep=self._sleep, ask=self._ask)
+        model = real_model if self.real else lambda *_: self.script
+        return World(clock=self.clock, ids=self._ids, model=model, sleep=self._sleep, ask=self._ask)
 
     async def _sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)

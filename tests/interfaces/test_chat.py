@@ -91,6 +91,22 @@ def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
     assert chat("hello?")[0] == 1
 
 
+def test_a_turn_that_was_given_up_is_shown_and_the_chat_goes_on(cli: Line, chat):
+    """A turn that ends at its last step is shown among the others; exit 1 only if it was the last one."""
+    again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
+    cli.script.answers = [completion(again)] * 20 + [says("Here again.")]
+    code, out, err = chat("Go on", "hello")
+    assert (code, err) == (0, "")
+    assert out.index("the turn was given up") < out.index("Here again.")
+    cli.script.answers = [completion(again)] * 20
+    assert chat("Go on")[0] == 1
+
+
+def test_a_number_without_end(chat):
+    """/events takes any number."""
+    assert chat(f"/events {'9' * 5000}")[0] == 0
+
+
 def test_at_a_terminal(cli: Line, monkeypatch):
     """At a prompt Ctrl-C and Ctrl-D leave cleanly."""
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

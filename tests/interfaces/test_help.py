@@ -73,6 +73,14 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
     assert {key for key in keys_of(printed) if f"`{key}`" not in DOCUMENT} == set()
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_help_fits_the_terminal(command, capsys, monkeypatch):
+    """No line of help is wider than a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command.name, "--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 def test_help_is_light():
     """`everlog --help` loads neither DuckDB nor pyarrow nor rich."""
     heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "ray", "asyncio")
@@ -103,13 +111,22 @@ def test_send_is_thin():
         ["search", "sam"],
         ["search", "sam", "x", "--queries", "y"],
         ["search", "sam", "x", "--page", "-1"],
+        ["search", "sam", "x", "--page", "1000001"],
+        ["search", "sam", "x", "--page", "9" * 30],
+        ["events", "sam", "--from", "9" * 30],
+        ["events", "sam", "--to", "9" * 5000],
+        ["create", "bob", "--window", "0"],
+        ["create", "bob", "--window", "-5"],
+        ["create", "bob", "--window", "100000001"],
+        ["create", "bob", "--zone", ""],
+        ["create", "bob", "--model", " "],
         ["verify"],
         ["verify", "sam", "--all"],
         ["events", "sam", "--from", "0"],
         ["create", "sam", "--block", "notes"],
         ["delete"],
     ],
-    ids=" ".join,
+    ids=lambda argv: " ".join(argv)[:60],
 )
 def test_bad_usage_exits_2(argv, cli: Line):
     """What cannot be understood exits 2 and says how the command is used."""

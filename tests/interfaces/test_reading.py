@@ -42,7 +42,11 @@ def test_as_of_a_time(sam: Line):
 
 
 @pytest.mark.parametrize("command", ["memory", "context", "pressure", "search"])
-@pytest.mark.parametrize("as_of", ["0", "-1", "999", "yesterday", "1999-01-01"])
+@pytest.mark.parametrize(
+    "as_of",
+    ["0", "-1", "999", "yesterday", "1999-01-01", "+-5", "9" * 30, "9" * 5000, "0001-01-01T00:00+23:59", ""],
+    ids=lambda as_of: as_of[:40],
+)
 def test_a_wrong_as_of_names_the_head(command, as_of, sam: Line):
     """A seq that is not there, or no time, is an error that says which seqs there are."""
     head = sam.json("memory", "sam")["as_of"]
@@ -158,6 +162,14 @@ def test_search(sam: Line):
     assert sam.json("search", "sam", "Chad", "--in", "archival")["total"] == 0
     assert "3 found" in sam.ok("search", "sam", "Chad")
     assert "nothing found" in sam.ok("search", "sam", "zebra")
+
+
+def test_pages_and_ranges_far_away(sam: Line):
+    """The largest page and the largest seqs are empty, not an error."""
+    assert sam.json("search", "sam", "Chad", "--page", "1000000")["results"] == []
+    assert sam.json("search", "sam", "Chad", "--page", "1000000", "--in", "archival")["results"] == []
+    assert sam.lines("events", "sam", "--from", "1000000000000000") == []
+    assert sam.lines("events", "sam", "--to", "1000000000000000") == sam.lines("events", "sam")
 
 
 def test_a_file_of_queries(sam: Line, tmp_path: Path):

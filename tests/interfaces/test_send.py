@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from actors.effects import Answer
 from events import ModelError, uuid7
 from interfaces.main import main
 from store import FileStore
 from tests.interfaces.line import Line, completion, says
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+STEPS_MAX = 20
 ID = "018bcfe5-6800-7000-8000-000000000001"
 
 
@@ -130,6 +132,130 @@ def test_who_of_several_users(cli: Line):
     assert cli.lines("send", "sam", "hello", "--name", "Eve")[0]["payload"] == {"name": "Eve"}
 
 
+def endless(cli: Line, turns: int = 1) -> None:
+    """A model that asks for one heartbeat after the other, until its turn is given up."""
+    again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
+    cli.script.answers = [completion(again)] * (STEPS_MAX * turns)
+
+
+def test_a_turn_that_was_given_up_is_a_failure(cli: Line):
+    """A turn that ends at its last step is one paragraph on stderr and exit 1; so it is when the id comes again."""
+    endless(cli)
+    code, out, err = cli("send", "sam", "Go on", "-v", "--id", ID)
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert err.startswith("everlog: The turn was stopped after")
+    assert "stopped" not in out
+    assert cli("send", "sam", "Go on", "--id", ID)[::2] == (1, err)
+
+
+def test_json_has_the_records_of_a_turn_that_was_given_up(cli: Line):
+    """With --json stdout has every record of the turn, the last included; the exit code is 1 all the same."""
+    endless(cli)
+    code, out, err = cli("send", "sam", "Go on", "--json")
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert '"turn_abandoned"' in out.splitlines()[-1]
+
+
+def test_a_repeated_id_of_a_failed_turn_fails_again(cli: Line):
+    """An input whose turn the model failed says so when it is sent again: its answer never came."""
+    cli.script.answers = [failure()]
+    told = cli.fails("send", "sam", "hello", "--id", ID)
+    assert cli.fails("send", "sam", "hello", "--id", ID) == told
+
+
+def test_an_id_of_the_future_is_refused(cli: Line):
+    """An id whose time is more than a day ahead is bad usage: the log would remember it for too long."""
+    cli.ok("create", "sam")
+    code, _, err = cli("send", "sam", "hello", "--id", uuid7(cli.clock.at + 90_000_000_000, 1))
+    assert code == 2
+    assert "ahead of the clock" in err
+    cli.ok("send", "sam", "hello", "--id", uuid7(cli.clock.at + 80_000_000_000, 1))
+
+
+def test_a_fenced_command_names_the_agent(cli: Line):
+    """Who was fenced is told which agent it was, not only its partition."""
+    cli.ok("create", "sam")
+
+    async def overtaken(_: bytes):
+        FileStore(cli.root, cli.clock.now).open("sam", "other", take_over=True).close()
+        return Answer(says("Too late."), 5)
+
+    cli.script.ask = overtaken  # type: ignore[method-assign]
+    assert "took the agent 'sam' over" in cli.fails("send", "sam", "hello")
+
+
+def test_a_tail_that_was_cut_is_told(cli: Line):
+    """Who opens an agent after a torn write hears how many bytes were cut, and finds them where it is said."""
+    cli.ok("create", "sam")
+    (path,) = cli.root.glob("log/*/*.open")
+    with path.open("ab") as file:
+        file.write(b"nonsense")
+    code, out, err = cli("send", "sam", "hello")
+    assert (code, out) == (0, "Indeed.\n")
+    assert "8 damaged bytes" in err
+    assert Path(err.split("kept in ")[1].strip().rstrip(".")).read_bytes() == b"nonsense"
+    assert cli("send", "sam", "hello")[2] == ""
+
+
+def test_a_model_without_a_key_is_told(cli: Line, monkeypatch):
+    """An agent whose recorded model needs an endpoint says what is missing when there is neither key nor URL."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    cli.ok("create", "sam", "--model", "gpt-x")
+    cli.real = True
+    told = cli.fails("send", "sam", "hello")
+    assert "OPENAI_API_KEY" in told
+    assert "OPENAI_BASE_URL" in told
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "told"),
+    [
+        ("x = 1\ndef (:\n", 2, "SyntaxError"),
+        ("\nimport nowhere_at_all\n", 2, "nowhere_at_all"),
+        ("import sys\n\nsys.exit(3)\n", 3, "SystemExit: 3"),
+        ("x = 1\ny = z\n", 2, "'z' is not defined"),
+        ("from actors.tools import tool\n@tool\ndef f(a):\n    'Do.'\n", 2, "type hint"),
+    ],
+    ids=["syntax", "import", "exit", "name", "hint"],
+)
+def test_functions_that_cannot_be_loaded(code, line, told, cli: Line, tmp_path):
+    """A file of functions with a fault is one paragraph that names the file and the line, and no agent is begun."""
+    path = tmp_path / "tools.py"
+    path.write_text(code)
+    err = cli.fails("send", "sam", "hi", "--tools", str(path))
+    assert f"{path}, line {line}: " in err
+    assert told in err
+    assert not cli.root.exists()
+
+
+EVIL = "s\x1b]0;evil\x07\u202eam"
+
+
+def test_nothing_from_outside_reaches_the_terminal_raw(cli: Line, tmp_path, monkeypatch):
+    """Names, labels, calls and errors are escaped in what every command prints for people."""
+    tricky = completion(
+        ("no\x1bsuch", {"a\x1bb": "c\x1bd"}), ("send_message", {"message": "hi\x1b[2J"}), thought="th\x1bink"
+    )
+    cli.script.answers = [tricky, says("x\x1b")]
+    talk = tmp_path / "talk\x1b.jsonl"
+    talk.write_text(
+        '{"role":"user","name":"A\\u001bnn","content":"boat\\u001b","time":"2023-05-08","ref":"r\\u001b"}\n'
+    )
+    runs = [
+        cli("create", EVIL), cli("create", EVIL), cli("send", EVIL, "boat\x1b", "-v", "--name", "x\x1by"),
+        cli("import", EVIL, str(talk)), cli("import", EVIL, str(talk)), cli("agents"), cli("memory", EVIL),
+        cli("context", EVIL), cli("context", EVIL, "--full"), cli("pressure", EVIL), cli("events", EVIL),
+        cli("search", EVIL, "boat"), cli("search", EVIL, "\x1b"), cli("memory", "t\x1b"), cli("rebuild", EVIL),
+        cli("verify", EVIL), cli("log", "check", EVIL), cli("events", EVIL, "--type", "\x1b"), cli("no\x1b"),
+        cli("memory", EVIL, "x\x1b", "y"), cli("memory", EVIL, "--as-of", "\x1b"), cli("delete", EVIL, "--yes"),
+        cli("delete", EVIL, "--yes"), cli("memory", EVIL),
+    ]  # fmt: skip
+    for _, out, err in runs:
+        assert not any(sign in out + err for sign in "\x1b\x07\u202e"), (out, err)
+    assert "\\x1b" in runs[0][1]
+
+
 def test_text_from_stdin(cli: Line, monkeypatch):
     """`-` reads the text from stdin."""
     import io
@@ -147,7 +273,7 @@ def test_half_a_character_is_refused(cli: Line):
 def test_control_characters_do_not_reach_the_terminal(cli: Line):
     """What an agent says cannot move the cursor or change colours."""
     cli.script.answers = [says("a\x1b[31mb\x07c")]
-    assert cli.ok("send", "sam", "hello") == "a�[31mb�c\n"
+    assert cli.ok("send", "sam", "hello") == "a\\x1b[31mb\\x07c\n"
 
 
 def test_create_with_blocks_and_files(cli: Line, tmp_path):
@@ -173,7 +299,7 @@ def test_create_with_blocks_and_files(cli: Line, tmp_path):
         (["--system", "/no/such/file"], "cannot be read"),
         (["--block", "notes=/no/such/file"], "cannot be read"),
         (["--zone", "Mars"], "no time zone"),
-        (["--window", "10"], "too small"),
+        (["--window", "10"], "4096"),
         (["--tools", "/no/such/file.py"], "no Python file"),
     ],
 )
