@@ -7,7 +7,7 @@ import pytest
 
 from actors import decide, presets
 from actors.offline import reply
-from actors.offline_summary import summary
+from actors.offline.summary import summary
 from events import BadInput
 from tests.actors.offline_chat import (
     AT,

@@ -15,8 +15,8 @@ from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
 TINY = {
-    "step": "step.report(step.Plan(young=10, old=12, measured=2, runs=1, window=3000))",
-    "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=3000))",
+    "step": "step.report(step.Plan(young=24, old=26, measured=2, runs=1, window=4096))",
+    "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096))",
 }
 KEYS = {"step": step.KEYS, "cold_start": cold_start.KEYS}
 

@@ -1,20 +1,19 @@
 """What the offline stand-in does about everything that waits for it: its triggers, in order, into one reply. Pure.
 
-`Turn` is what it sees of a request, `Plan` is what it wants to do. It never repeats a call: a search of the
+It never repeats a call: a search of the
 conversation is followed by one of the archive, then by an answer; a failed call is followed by words.
 So every turn ends.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import msgspec
+from actors.constants import PAUSE_MINUTES_MAX
 
-from . import offline_rules as rules
-from .constants import PAUSE_MINUTES_MAX
-from .offline_search import Search, best, told
-from .offline_words import content, days, plain, sentences, short
+from . import rules, talk
+from .plan import Event, Outcome, Plan, Turn
+from .search import DATED, Search, best, told
+from .words import content, days, plain, sentences, short
 
 STEPS_MAX = 3
 """Replies to one input, inclusive; the last one calls nothing that asks for another."""
@@ -37,72 +36,30 @@ _KEEP = re.compile(
 )
 _PAUSE = re.compile(r"\bpause\b[^.?!]{0,60}?\bfor\s+(?:about\s+)?(\d{1,6}|an?|half an)\s+(min|hour)", re.IGNORECASE)
 _FORGET = re.compile(r"^(?:please )?forget (?:that |about |the fact that )?(.+)", re.IGNORECASE | re.DOTALL)
-_ABOUT_ME = re.compile(r"\bknow about me\b|\bremember about me\b|\bwho am i\b|\btell me about me\b", re.IGNORECASE)
+_ABOUT_ME = re.compile(
+    r"\b(?:know|remember|noted?|learned|told you|recall) (?:anything |all )?about (?:me|myself)\b|\bremember me\b"
+    r"|\bwho am i\b|\btell me about (?:me|myself)\b",
+    re.IGNORECASE,
+)
+_NO_LONGER = re.compile(
+    r"^(?:no,? )?(i (?:don't|do not|no longer) (?:live in|work at|work as|work for) .+"
+    r"|i (?:don't|do not|no longer) .+ (?:any ?more|any longer)|i no longer .+)$",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:don't|do not|no longer) |\s*\b(?:any ?more|any longer)\b", re.IGNORECASE)
+_LATELY = re.compile(
+    r"^what (?:did|have|had) (?:i|we) (?:just |been )?(?:say|said|tell you|told you|talk(?:ed|ing)? about"
+    r"|discuss(?:ed)?)"
+    r"(?: last| before| earlier| so far| just now| until now)?[\s?.]*$",
+    re.IGNORECASE,
+)
+_TODO = re.compile(r"\bto-?do\b|\bwhat (?:do|did|should) i (?:have|need|want) to do\b", re.IGNORECASE)
+_MY_NAME = re.compile(r"^(?:\w+ )*?what'?s?(?: is)? my (?:first )?name\b|\bknow my name\b", re.IGNORECASE)
+_LIKE = re.compile(r"(^what(?:'?s| is| was| are| were)\b.*) like(?=\W*$)", re.IGNORECASE)
+_OF_ARCHIVE = frozenset(["archive", "archives", "archival", "archived", "memory", "memories"])
 _TIME = re.compile(r"\bwhat (?:time|day) is it\b|\bwhat(?:'s| is) (?:the time|today's date|the date)\b", re.IGNORECASE)
 _SAID = re.compile(r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|discuss|discussed)\b", re.IGNORECASE)
 _ARCHIVE = re.compile(r"\barchiv|\bdid you (?:keep|store|save)\b|\bask(?:ed)? you to keep\b", re.IGNORECASE)
-
-
-class Event(msgspec.Struct):
-    """One of the small JSON objects that wait at the end of a request."""
-
-    type: str = ""
-    message: str | None = None
-    name: str | None = None
-    time: str = ""
-    reason: str = ""
-    last_login: str = ""
-
-
-class Outcome(msgspec.Struct):
-    """A call of the last reply, and what came of it."""
-
-    name: str
-    arguments: dict[str, Any]
-    ok: bool
-    message: str
-
-
-class Turn(msgspec.Struct):
-    """Everything that the rules look at."""
-
-    human: list[str] | None
-    """The lines of the block `human`; None where there is no such block."""
-    first: bool
-    """Whether we have never replied, as far as we see."""
-    steps: int
-    """Replies since the last input of a user."""
-    events: list[Event]
-    """What waits, in order."""
-    outcomes: list[Outcome]
-    """The calls of the last reply."""
-    asked: list[str]
-    """What users asked last: a search finds the question too, which is no answer."""
-    statements: Callable[[], list[str]]
-    """What users said that is in view, in order."""
-
-
-class Plan(msgspec.Struct):
-    """One reply in the making."""
-
-    thought: str = ""
-    calls: list[tuple[str, dict[str, Any]]] = []
-    says: list[str] = []
-
-    def call(self, function: str, /, *, heartbeat: bool = False, **arguments: Any) -> None:
-        """Call a function, once."""
-        call = (function, {**arguments, "request_heartbeat": heartbeat})
-        if call not in self.calls:
-            self.calls.append(call)
-
-    def say(self, text: str) -> None:
-        """Say a sentence to the user, once."""
-        if text not in self.says:
-            self.says.append(text)
-
-    def think(self, text: str) -> None:
-        """The monologue, unless there is one already."""
-        self.thought = self.thought or text
 
 
 def plan(turn: Turn) -> Plan:
@@ -154,7 +111,8 @@ def _searched(turn: Turn, made: Plan, outcomes: Sequence[Outcome]) -> None:
         if hits:
             made.say(told(hits))
         elif any(search.name != "conversation_search" for search in found) or turn.steps >= STEPS_MAX:
-            made.say(f"{NOT_KNOWN}: my memory holds nothing about {query}. You can tell me, and I will keep it.")
+            about = f'"{query}"' if any(search.name != DATED for search in found) else query
+            made.say(f"{NOT_KNOWN}: my memory holds nothing about {about}. You can tell me, and I will keep it.")
         else:
             made.call("archival_memory_search", heartbeat=True, query=query)
 
@@ -163,7 +121,7 @@ def _login(turn: Turn, made: Plan, event: Event, *, alone: bool) -> None:
     """Greet whoever logged in; `alone`: they have not said anything yet."""
     if alone:
         made.think("Somebody logged in, so I greet them.")
-    text = rules.greeting(rules.known_name(turn.human or []), first=turn.first, ask=alone)
+    text = talk.greeting(rules.known_name(turn.human or []), first=turn.first, ask=alone)
     if event.last_login and not event.last_login.startswith("Never"):
         text += f" You were last here on {event.last_login}."
     made.say(text)
@@ -189,13 +147,18 @@ def _compact(statements: Sequence[str]) -> str:
     for text in dict.fromkeys(reversed(statements)):
         told_facts = [fact.value if fact.key == rules.SAID else fact.line for fact in rules.facts(text)]
         line = short("; ".join(told_facts) or text, 200)
-        if rules.is_question(text) and not told_facts:
+        if not told_facts and _passing(text):
             continue
         if len(line) + 2 > left:
             break
         kept.append(line)
         left -= len(line) + 2
     return f"{rules.SAID}: {'; '.join(reversed(kept))}" if kept else ""
+
+
+def _passing(text: str) -> bool:
+    """Whether words without a fact are not worth keeping."""
+    return rules.is_question(text) or talk.is_greeting(text) or talk.small_talk(text) is not None
 
 
 def _user(turn: Turn, made: Plan, event: Event) -> None:
@@ -207,10 +170,14 @@ def _user(turn: Turn, made: Plan, event: Event) -> None:
     questions = [sentence for sentence in sentences(text) if rules.is_question(sentence)]
     lines = list(turn.human or [])
     if facts:
+        if feeling := talk.feeling(text):
+            made.say(feeling)
         _learn(turn, made, facts, lines)
+        if facts[0].key == "To do" and "remind" in text.lower():
+            made.say("I cannot remind you by myself, but ask me what is on your to-do list.")
     for question in questions[:USERS_MAX]:
         made.think("The user asks something, so I look for the answer in what I know.")
-        _answer(made, question, lines, event.time)
+        _answer(turn, made, question, lines, event.time)
     if not facts and not questions:
         made.think("No rule of mine finds a fact or a question here, so I keep the talk going.")
         _talk(turn, made, text, lines)
@@ -231,21 +198,34 @@ def _command(turn: Turn, made: Plan, text: str, whole: str) -> bool:
         made.say(f"I pause my timed heartbeats for {minutes} minutes. You can still write to me.")
     elif match := _FORGET.match(text):
         _forget(turn, made, match[1])
+    elif (match := _NO_LONGER.match(text.rstrip(".! "))) and (gone := _held(turn, _NEGATION.sub("", match[1]))):
+        made.think("Something is no longer so, so I take it out.")
+        _remove(made, gone)
+        made.say("I have taken that out of my core memory. Tell me what is so now, if you like.")
     else:
         return False
     return True
 
 
+def _held(turn: Turn, text: str) -> list[str]:
+    """The lines of the block that say what `text` says."""
+    told_lines = {fact.line for fact in rules.facts(f"Remember that {text}")}
+    return [line for line in turn.human or [] if line in told_lines]
+
+
+def _remove(made: Plan, lines: Sequence[str]) -> None:
+    for line in lines:
+        made.call("core_memory_remove", name="human", content=line)
+
+
 def _forget(turn: Turn, made: Plan, text: str) -> None:
     made.think("The user wants something forgotten, so I look for it in core memory.")
-    told_lines = {fact.line for fact in rules.facts(f"Remember that {text}")}
     recalled = {fact.line for fact in rules.recalled(text, turn.human or [])}
     lines = turn.human or []
-    gone = [line for line in lines if line in told_lines] or [
+    gone = _held(turn, text) or [
         line for line in lines if {fact.line if fact.key else fact.value for fact in rules.read([line])} & recalled
     ]
-    for line in gone:
-        made.call("core_memory_remove", name="human", content=line)
+    _remove(made, gone)
     if gone:
         made.say("I have taken that out of my core memory. The log of what was said keeps it.")
     else:
@@ -255,7 +235,7 @@ def _forget(turn: Turn, made: Plan, text: str) -> None:
 def _learn(turn: Turn, made: Plan, facts: Sequence[rules.Fact], lines: list[str]) -> None:
     """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
     made.think("The user told me something about themselves, so I write it down.")
-    fresh = [fact for fact in facts if fact.line not in lines]
+    fresh = [fact for fact in facts if not _knows(fact, lines)]
     added: list[str] = []
     for fact in fresh:
         old = _old_line(fact, lines)
@@ -270,15 +250,26 @@ def _learn(turn: Turn, made: Plan, facts: Sequence[rules.Fact], lines: list[str]
         made.call("core_memory_append", name="human", content="\n".join(added))
     elif added:
         made.call("archival_memory_insert", content="\n".join(added))
-    made.say(_thanks(fresh, facts, introduce=turn.first and not any(rules.INTRODUCTION in said for said in made.says)))
+    made.say(_thanks(fresh, facts, introduce=turn.first and not any(talk.INTRODUCTION in said for said in made.says)))
+
+
+def _keys(fact: rules.Fact) -> tuple[str, ...]:
+    return ("Name", "First name") if fact.key == "Name" else (fact.key,)
+
+
+def _knows(fact: rules.Fact, lines: Sequence[str]) -> bool:
+    """Whether the block says so already, under any key for it; a single value is the last one that it has."""
+    values = [old.value.casefold() for old in rules.read(lines) if old.key in _keys(fact)]
+    return fact.value.casefold() in (values[-1:] if fact.single else values)
 
 
 def _old_line(fact: rules.Fact, lines: Sequence[str]) -> str | None:
-    """The line whose place a fact takes: of the same key, or where a name is still unknown."""
+    """The line whose place a fact takes: the last of the same key, or where the value is still unknown."""
     if not fact.single:
         return None
-    keys = ("Name", "First name") if fact.key == "Name" else (fact.key,)
-    return next((line for line in lines if line.partition(":")[0].strip() in keys), None)
+    mine = [line for line in lines if line.partition(":")[0].strip() in _keys(fact)]
+    known = [line for line in mine if rules.read([line])]
+    return next(reversed(known or mine), None)
 
 
 def _thanks(fresh: Sequence[rules.Fact], facts: Sequence[rules.Fact], *, introduce: bool) -> str:
@@ -288,9 +279,11 @@ def _thanks(fresh: Sequence[rules.Fact], facts: Sequence[rules.Fact], *, introdu
     others = [fact for fact in fresh if fact.key != "Name"]
     parts = [f"Nice to meet you, {name}." if name else ""]
     if introduce:
-        parts.append(rules.INTRODUCTION)
+        parts.append(talk.INTRODUCTION)
     if others:
-        parts.append(f"I noted that {_listed(others)}.")
+        clauses = all(fact.key != rules.SAID or fact.told.startswith("you") for fact in others)
+        clauses = clauses and not any(fact.key == rules.SAID and fact.told.startswith("your ") for fact in others)
+        parts.append(f"I noted{' that' if clauses else ':'} {_listed(others)}.")
     return " ".join(part for part in parts if part)
 
 
@@ -299,29 +292,53 @@ def _listed(facts: Sequence[rules.Fact]) -> str:
     return ", and ".join([", ".join(told_facts[:-1]), told_facts[-1]] if told_facts[1:] else told_facts)
 
 
-def _answer(made: Plan, question: str, lines: Sequence[str], time: str) -> None:
+def _answer(turn: Turn, made: Plan, question: str, lines: Sequence[str], time: str) -> None:
     """Answer from what we are, from the block, or search for it."""
-    span = days(question, time)
-    words = " ".join(content(question))
-    if rules.identity(question):
-        made.say(f"{rules.INTRODUCTION} I keep what you tell me and look it up when you ask.")
-    elif ready := rules.small_talk(question):
+    if talk.identity(question):
+        made.say(f"{talk.INTRODUCTION} I keep what you tell me in everlog's log, and look it up when you ask.")
+    elif ready := talk.small_talk(question):
         made.say(ready)
     elif _TIME.search(question) and time:
         made.say(f"Your message came at {time}.")
     elif _ABOUT_ME.search(question):
-        facts = rules.read(lines)
-        made.say(f"This is what I know: {_listed(facts)}." if facts else "I know nothing about you yet. Tell me!")
-    elif span:
+        known = "; ".join(fact.told if fact.key else f'"{fact.value}"' for fact in rules.read(lines))
+        made.say(f"This is what I know: {known}." if known else "I know nothing about you yet. Tell me!")
+    elif _TODO.search(question) and (facts := [fact for fact in rules.read(lines) if fact.key == "To do"]):
+        made.say(_sentence(_listed(facts)))
+    elif _MY_NAME.search(question) and not rules.known_name(lines) and not rules.recalled(question, lines):
+        made.say("I do not know your name yet. What is it?")
+    elif ready := talk.beyond(question):
+        made.say(ready)
+    elif _LATELY.match(question):
+        made.say(_lately(turn, 1 if " i " in question.lower() else 3))
+    else:
+        _look_up(made, question, lines, time)
+
+
+def _look_up(made: Plan, question: str, lines: Sequence[str], time: str) -> None:
+    """Answer from the block, or search: days by day, the archive where it is named, else the conversation."""
+    words = " ".join(content(_LIKE.sub(r"\1", question)))
+    kept = " ".join(word for word in words.split() if word not in _OF_ARCHIVE)
+    if span := days(question, time):
         made.call("conversation_search_date", heartbeat=True, start_date=span[0], end_date=span[1])
-    elif _ARCHIVE.search(question) and words:
-        made.call("archival_memory_search", heartbeat=True, query=words)
+    elif _ARCHIVE.search(question) and kept:
+        made.call("archival_memory_search", heartbeat=True, query=kept)
+    elif _ARCHIVE.search(question):
+        made.say('Tell me what to look for, like "search your archive for wifi".')
     elif not _SAID.search(question) and rules.about_user(question) and (facts := rules.recalled(question, lines)):
         made.say(_sentence(_listed(facts)))
     elif words:
         made.call("conversation_search", heartbeat=True, query=words)
     else:
-        made.say(rules.fallback(question))
+        made.say(talk.fallback(question))
+
+
+def _lately(turn: Turn, count: int) -> str:
+    """The last `count` things that the user told, before what they ask now."""
+    before = [text for text in turn.statements()[:-1] if not _passing(plain(text))]
+    if not before:
+        return "You have not told me anything yet."
+    return "You said: " + ", then ".join(f'"{short(text, 100)}"' for text in before[-count:]) + "."
 
 
 def _sentence(text: str) -> str:
@@ -329,9 +346,14 @@ def _sentence(text: str) -> str:
 
 
 def _talk(turn: Turn, made: Plan, text: str, lines: Sequence[str]) -> None:
-    if rules.identity(text):
-        made.say(rules.INTRODUCTION)
-    elif rules.is_greeting(text):
-        made.say(rules.greeting(rules.known_name(lines), first=turn.first))
+    name = rules.known_name(lines)
+    small = talk.small_talk(text)
+    if talk.identity(text):
+        made.say(talk.INTRODUCTION)
+    elif small is None and talk.is_greeting(text):
+        if not any(said.startswith("Hello") for said in made.says):
+            made.say(talk.greeting(name, first=turn.first))
+        elif not name:
+            made.say("What is your name?")
     else:
-        made.say(rules.small_talk(text) or rules.fallback(text))
+        made.say(small or talk.beyond(text) or talk.feeling(text) or talk.fallback(text))

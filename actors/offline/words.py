@@ -32,9 +32,16 @@ _NEAR = re.compile(r"\b(today|yesterday|last week|past week)\b", re.IGNORECASE)
 _NEAR_DAYS = {"today": (0, 0), "yesterday": (1, 1), "last week": (7, 0), "past week": (7, 0)}
 
 _SWAPPED = {
+    "i am": "you are", "i was": "you were", "you are": "I am", "you're": "I'm", "your": "my", "you": "me",
     "i": "you", "i'm": "you're", "i've": "you've", "i'll": "you'll", "i'd": "you'd", "am": "are", "my": "your",
-    "me": "you", "mine": "yours", "myself": "yourself",
+    "me": "you", "mine": "yours", "myself": "yourself", "we": "you", "we're": "you're", "we've": "you've",
+    "our": "your", "us": "you", "ours": "yours",
 }  # fmt: skip
+_SWAP = re.compile(
+    rf"(?<![\w'-])(?:{'|'.join(sorted(_SWAPPED, key=lambda word: -len(word)))})(?![\w-]|'\w)", re.IGNORECASE
+)
+_BEGINS = re.compile(r"^(?:The|An?|This|It|There|On|In|At|Every) ")
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):\d\d ([AP])M .*?([+-])(\d\d)(\d\d)$")
 
 
 def plain(text: str) -> str:
@@ -115,8 +122,19 @@ def _date(year: str, month: str, day: str) -> date | None:
 
 def to_you(text: str) -> str:
     """What a user said of themselves, said to them: "I sail" becomes "you sail"."""
-    swapped = " ".join(_SWAPPED.get(word.lower(), word) for word in text.split())
-    return swapped.replace("you was ", "you were ")
+    swapped = _SWAP.sub(lambda match: _SWAPPED[match[0].lower()] if match[0] != "US" else match[0], text)
+    return _BEGINS.sub(lambda match: match[0].lower(), swapped)
+
+
+def minutes(time: str) -> int | None:
+    """A time as events tell it, in minutes, for comparing; None for what is no time."""
+    match = _MOMENT.match(time)
+    day = _date(match[1], match[2], match[3]) if match else None
+    if match is None or day is None:
+        return None
+    offset = (int(match[8]) * 60 + int(match[9])) * (-1 if match[7] == "-" else 1)
+    hour = int(match[4]) % 12 + 12 * (match[6] == "P")
+    return day.toordinal() * 1440 + hour * 60 + int(match[5]) - offset
 
 
 def short(text: str, chars: int) -> str:

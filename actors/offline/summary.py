@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from .offline_words import sentences
+from .words import sentences
 
 WORDS = 100
 """Words of a summary where the request does not say how many."""

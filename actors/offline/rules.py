@@ -1,18 +1,16 @@
-"""The rules that tell what a user's words are: facts about the user, questions, commands, small talk. Pure, no state.
+"""The rules that tell what a user's words are: facts about the user, or questions. Pure, no state.
 
 A fact is one line of the block `human`: "Name: Chad", or "The user said: I sail" where no better key is known.
 """
 
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from .offline_words import plain, sentences, short, stems, to_you, words
+from .words import plain, sentences, short, stems, to_you, words
 
 SAID = "The user said"
-INTRODUCTION = "I am everlog's offline stand-in: rule-based, not a language model."
 FACT_CHARS_MAX = 200
 
 
@@ -29,18 +27,23 @@ class Fact(msgspec.Struct, frozen=True):
     @property
     def single(self) -> bool:
         """Whether a new value takes the place of the old one."""
-        return self.key in ("Name", "Lives in", "Works as", "Works at", "Age", "From") or self.key.endswith("'s name")
+        return self.key in ("Name", "Lives in", "Works as", "Works at", "Age", "From") or bool(_SINGLE.search(self.key))
 
     @property
     def told(self) -> str:
         """The fact as the user is told it."""
         if self.key in _TOLD:
-            return _TOLD[self.key].format(self.value)
+            return _TOLD[self.key].format(to_you(self.value))
         if self.key == SAID:
             return to_you(self.value)
-        return f"your {self.key[:1].lower()}{self.key[1:]} is {self.value}"
+        return f"your {self.key[:1].lower()}{self.key[1:]} {_be(self.key)} {to_you(self.value)}"
 
 
+_SINGLE = re.compile(
+    r"'s name$|' names$|^favou?rite |\b(?:birthday|number|address|e-?mail|password|surname|height|job|car|wife"
+    r"|husband)$",
+    re.IGNORECASE,
+)
 _TOLD = {
     "Name": "your name is {}",
     "First name": "your name is {}",
@@ -51,6 +54,7 @@ _TOLD = {
     "Age": "you are {} years old",
     "Likes": "you like {}",
     "Dislikes": "you dislike {}",
+    "To do": "you want to {}",
 }
 
 _FILLER = re.compile(
@@ -58,7 +62,27 @@ _FILLER = re.compile(
     r"|thank you|nice to meet you|good (?:morning|evening|afternoon))(?:[,!.: ]+|$)",
     re.IGNORECASE,
 )
-_CLAUSES = re.compile(r",?\s+(?:and|but)\s+(?=(?:i|i'm|i've|my|call|we)\b)|,\s+(?=(?:i|i'm|i've|my)\s)", re.IGNORECASE)
+_CLAUSES = re.compile(
+    r",?\s+(?:and|but)\s+(?=(?:i|i'm|i've|my|call|we)\b)|,\s+(?!i mean\b)(?=(?:i|i'm|i've|my)\s)", re.IGNORECASE
+)
+_CORRECTED = re.compile(
+    r"[,.!-]{0,3}\s+(?:(?:oh )?no,? wait|wait,? no|no,? sorry|i mean|or rather|no,? actually|scratch that|make that)\b"
+    r"[,:.!]{0,3}\s+",
+    re.IGNORECASE,
+)
+"""What stands between a slip and the word that was meant."""
+_TIMES = re.compile(
+    r",?\s+(?:(?:last|this) (?:year|month|week|summer|winter|spring|autumn|fall|\w+day)|in (?:19|20)\d\d|since .+"
+    r"|(?:a|an|\w+) (?:few |couple of )?(?:years?|months?|weeks?|days?) ago|for .+ (?:years?|months?|weeks?)|recently"
+    r"|yesterday|today|now|at the moment|these days|nowadays|any ?more)$",
+    re.IGNORECASE,
+)
+_IM = re.compile(r"^i('?)(m|ve)\b", re.IGNORECASE)
+_TODO = re.compile(
+    r"^(?:(?:can|could|would) you )?(?:please )?(?:remind me|remember|don't forget|do not forget|don't let me forget)"
+    r" to (.+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _REMEMBER = re.compile(
     r"^(?:(?:can|could|would) you )?(?:please )?(?:(?:remember|note|don't forget|do not forget|keep in mind)"
     r"(?: that\b|\s*:|(?= (?:i|i'm|my|we|our)\b))|(?:remember|note) (?=this\b))\s*(.+)",
@@ -73,69 +97,12 @@ _NAMED = (
     re.compile(rf"^(?:i'm|i am|this is) {_CAPITAL}(?:,? from .+)?[.!]*$", re.IGNORECASE),
 )
 _NO_NAMES = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "not",
-        "unknown",
-        "ok",
-        "okay",
-        "fine",
-        "good",
-        "sorry",
-        "sure",
-        "back",
-        "here",
-        "happy",
-        "sad",
-        "tired",
-        "great",
-        "well",
-        "too",
-        "so",
-        "very",
-        "in",
-        "on",
-        "at",
-        "from",
-        "just",
-        "really",
-        "american",
-        "british",
-        "english",
-        "german",
-        "french",
-        "italian",
-        "spanish",
-        "norwegian",
-        "swedish",
-        "danish",
-        "dutch",
-        "polish",
-        "russian",
-        "chinese",
-        "japanese",
-        "korean",
-        "indian",
-        "canadian",
-        "australian",
-        "irish",
-        "scottish",
-        "brazilian",
-        "mexican",
-        "christian",
-        "muslim",
-        "jewish",
-        "hindu",
-        "later",
-        "tomorrow",
-        "today",
-        "when",
-        "if",
-        "maybe",
-        "what",
-    ]
+    """
+    a an the not unknown ok okay fine good sorry sure back here happy sad tired great well too so very in on at
+    from just really american british english german french italian spanish norwegian swedish danish dutch
+    polish russian chinese japanese korean indian canadian australian irish scottish brazilian mexican christian
+    muslim jewish hindu later tomorrow today when if maybe what bored wrong right married retired
+    """.split()  # noqa: SIM905 - one word a line would be longer than the rules
 )
 _PATTERNS = (
     ("Lives in", re.compile(r"^(?:i|we)(?: now| currently)? live in (.+)", re.IGNORECASE)),
@@ -144,68 +111,44 @@ _PATTERNS = (
     ("Works at", re.compile(r"^i(?: now)? work (?:at|for) (.+)", re.IGNORECASE)),
     ("From", re.compile(r"^(?:i'm|i am|i come)(?: originally)? from (.+)", re.IGNORECASE)),
     ("Age", re.compile(r"^(?:i'm|i am) (\d{1,3})(?: years old)?$", re.IGNORECASE)),
-    ("Likes", re.compile(r"^i (?:really |also |just )*(?:like|love|enjoy|adore) (.+)", re.IGNORECASE)),
+    ("Likes", re.compile(r"^i (?:really |also |just )*(?:like|love|enjoy|adore) (?!you\b)(.+)", re.IGNORECASE)),
     ("Dislikes", re.compile(
-        r"^i (?:really |also )*(?:hate|dislike|don't like|do not like|can't stand) (.+)", re.IGNORECASE)),
+        r"^i (?:really |also )*(?:hate|dislike|don't like|do not like|can't stand) (?!you\b)(.+)", re.IGNORECASE)),
 )  # fmt: skip
 _CALLED = re.compile(
     r"^(?:my|we have an?|i have an?|i've got an?) ([\w' -]{1,40}?)(?:'s| is| are)? (?:called|named) (.+)", re.IGNORECASE
 )
 _NAME_OF = re.compile(r"^my ([\w -]{1,40}?)'s name(?:'s| is) (.+)", re.IGNORECASE)
-_MY = re.compile(r"^my ([\w' -]{1,40}?)(?:'s| is| are) (.+)", re.IGNORECASE)
+_MY = re.compile(r"^my ([\w' -]{1,40}?) (?:is|are) (.+)", re.IGNORECASE)
+_MY_SHORT = re.compile(r"^my ([\w -]{1,40}?)'s ((?:an?|the|\d)\b.*)", re.IGNORECASE)
+_NO_KEY = re.compile(r"\b(?:and|or|but|who|that|which|said|says|thinks?|name)\b|^\S+(?: \S+){4}", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"^(?:i|we|i'm|i've|we're|we've|my|our) \w+", re.IGNORECASE)
 _NO_FACT = re.compile(
-    r"^(?:(?:i'm|i am) (?:not |so |very |just |really |quite |doing )*(?:fine|good|ok|okay|well|great"
-    r"|tired|bored|sorry|sure|back|here|happy|glad|ready|done|confused|curious)\b"
+    r"^(?:(?:i'm|i am) (?:not |so |very |just |really |quite |doing |feeling |a bit )*(?:fine|good|ok|okay|well|great"
+    r"|sad|lonely|sick|tired|bored|sorry|sure|back|here|happy|glad|ready|done|confused|curious)\b"
     r"|i (?:think|guess|mean|see|know|do not|don't|can't|wonder|hope|wish|suppose|agree|understand"
-    r"|said|told|asked|want you|need you|was wondering|would like you|forgot|have a question)\b"
+    r"|said|told|asked|feel|(?:love|like|hate|miss) you|want you|need you|was wondering|would like you"
+    r"|forgot|have a question)\b"
     r"|my (?:god|goodness|bad)\b)",
     re.IGNORECASE,
 )
 
 _QUESTION = re.compile(
-    r"^(?:what|where|when|who|whose|which|why|how)(?:'s|\s+(?:is|are|was|were|do|does|did|have|has|am|can|old|many|much"
+    r"^(?:what|where|when|who|whose|which|why|how)(?:'?s\b|\s+(?:is|are|was|were|do|does|did|have|has|am|can|old|many|much"
     r"|long|often|kind|would|should|will))\b|^(?:do|did|does|can|could|are|is|was|were|have|has|am|will|would|should) "
     r"(?:you|i|we|my|he|she|it|they|there)\b"
-    r"|^(?:please )?(?:tell|remind) me (?!a joke)|^(?:please )?(?:search|look up|find|show me)\b",
+    r"|^(?:please )?(?:tell|remind) me (?!(?:a|another|one more) joke|to )"
+    r"|^(?:please )?(?:search|look up|find|list|show me)\b",
     re.IGNORECASE,
-)
-GREETING = re.compile(r"^(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
-_IDENTITY = re.compile(
-    r"\b(?:who|what) (?:exactly )?are you\b|\bwho am i (?:talking|speaking)|\bwhat(?:'s| is) your name\b|\bwhat model\b"
-    r"|\bare you (?:an? |the |really |even )*(?:ai|bot|robot|chatbot|human|person|language model|llm|gpt\S*|chatgpt"
-    r"|claude|real|machine|program|computer|alive|conscious|sentient|rule)"
-    r"|\bintroduce yourself\b|\babout yourself\b|\bhow do you work\b",
-    re.IGNORECASE,
-)
-_SMALL = (
-    (re.compile(r"\bhow are you\b|\bhow's it going\b|\bwhat's up\b", re.IGNORECASE),
-     "All my rules are in order, thank you. How are you?"),
-    (re.compile(r"^(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE), "You are welcome."),
-    (re.compile(r"^(?:bye|goodbye|good night|see you|talk to you later)\b", re.IGNORECASE),
-     "Goodbye. I keep what you told me."),
-    (re.compile(r"\bjoke\b", re.IGNORECASE),
-     "Only one fits into my rules: an event log walks into a bar, and it can tell you exactly when."),
-)  # fmt: skip
-_DEEP = re.compile(
-    r"\b(?:understand|opinion|explain|why|advice|advise|translate|summari[sz]e|write|poem|story|code|solve|calculate|suggest"
-    r"|recommend|help me|what (?:do|should|would) (?:you|i)|how (?:do|can|should) i)\b",
-    re.IGNORECASE,
-)
-_HONEST = "I am rule-based and not a language model, so I cannot think that through. I can remember and look things up."
-_PLEASANT = (
-    "Go on, I am listening.",
-    "Tell me more about that.",
-    "I see. What happened next?",
-    "That goes into my log. What else is on your mind?",
-    "Interesting. Is there something in it that I should remember?",
-    "I have heard you. I follow simple rules, but I keep every word.",
 )
 
 
 def facts(text: str) -> list[Fact]:
     """The facts in the statements of `text`, in order, once each."""
     text = plain(text)
+    text = _CORRECTED.sub(", no wait, ", text)
+    if todo := _TODO.match(_unfilled(text)):
+        return [Fact("To do", short(_clean(todo[1]), FACT_CHARS_MAX))]
     asked = _REMEMBER.match(_unfilled(text))
     if asked:
         return _of_clauses(asked[1], wanted=True)
@@ -219,39 +162,9 @@ def facts(text: str) -> list[Fact]:
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks something."""
     start = _unfilled(sentence)
-    if _REMEMBER.match(start):
+    if _REMEMBER.match(start) or _TODO.match(start):
         return False
     return sentence.rstrip(" \"')").endswith("?") or bool(_QUESTION.match(start))
-
-
-def is_greeting(text: str) -> bool:
-    """Whether a message begins with a greeting."""
-    return bool(GREETING.match(text))
-
-
-def identity(text: str) -> bool:
-    """Whether somebody asks what we are."""
-    return bool(_IDENTITY.search(text))
-
-
-def small_talk(text: str) -> str | None:
-    """An answer to thanks, goodbye and the like."""
-    return next((answer for pattern, answer in _SMALL if pattern.search(text)), None)
-
-
-def fallback(text: str) -> str:
-    """What to say where no rule fits: honest where understanding is expected, else one of a few by the text's hash."""
-    if _DEEP.search(plain(text)):
-        return _HONEST
-    return _PLEASANT[zlib.crc32(text.encode("utf-8", "replace")) % len(_PLEASANT)]
-
-
-def greeting(name: str | None, *, first: bool, ask: bool = True) -> str:
-    """A greeting; the first one says what we are, and asks for a name that we do not know."""
-    hello = f"Hello, {name}!" if name else "Hello!"
-    if first:
-        return f"{hello} {INTRODUCTION}" + (" What is your name?" if ask and not name else "")
-    return f"{hello} It is good to hear from you."
 
 
 def known_name(lines: Sequence[str]) -> str | None:
@@ -288,7 +201,7 @@ def _overlap(asked: set[str], fact: Fact) -> float:
     common = len(asked & (key | stems(fact.value)))
     if not asked or common * 2 <= len(asked):
         return 0.0
-    return 2 * common / (len(asked) + max(1, len(key)))
+    return 2 * common / (len(asked) + max(1, len(key))) + 0.5 * bool(asked & key)
 
 
 def _unfilled(text: str) -> str:
@@ -303,6 +216,11 @@ def _of_clauses(text: str, *, wanted: bool) -> list[Fact]:
 
 def _of_clause(clause: str, *, wanted: bool) -> Iterator[Fact]:
     """The facts of one clause; where somebody asked to remember it (`wanted`), any words will do."""
+    clause = _IM.sub(r"I'\2", clause)
+    slip, corrected, meant = clause.rpartition(", no wait, ")
+    if corrected:
+        yield from _meant(slip, meant, clause, wanted=wanted)
+        return
     name = _name(clause)
     if name:
         yield Fact("Name", name)
@@ -316,17 +234,39 @@ def _of_clause(clause: str, *, wanted: bool) -> Iterator[Fact]:
         yield Fact(SAID, short(clause, FACT_CHARS_MAX))
 
 
+def _meant(slip: str, meant: str, clause: str, *, wanted: bool) -> Iterator[Fact]:
+    """The facts of "it is A, no wait, B": what B says by itself, else B in the place of A, else the words as said."""
+    whole = list(_of_clause(_clean(_unfilled(meant)), wanted=False))
+    slips = list(_of_clause(slip, wanted=wanted))
+    if whole:
+        yield from whole
+    elif len(slips) == 1 and slips[0].key != SAID and len(meant.split()) <= 4:
+        yield Fact(slips[0].key, _upper(meant) if slips[0].key == "Name" else meant)
+    elif slips:
+        yield Fact(SAID, short(clause, FACT_CHARS_MAX))
+
+
 def _keyed(clause: str) -> Fact | None:
     for key, pattern in _PATTERNS:
         if match := pattern.match(clause):
-            return Fact(key, short(match[1], FACT_CHARS_MAX))
+            value = match[1] if key in ("Likes", "Dislikes") else _TIMES.sub("", short(match[1], FACT_CHARS_MAX))
+            return Fact(key, short(value, FACT_CHARS_MAX))
     match = _NAME_OF.match(clause) or _CALLED.match(clause)
     if match:
-        return Fact(f"{_upper(match[1].removesuffix(chr(39) + 's'))}'s name", short(match[2], FACT_CHARS_MAX))
-    match = _MY.match(clause)
-    if match and not _NO_FACT.match(clause) and not match[1].lower().endswith("name"):
+        owner = _upper(match[1].removesuffix("'s"))
+        key = f"{owner}' names" if _be(owner) == "are" and owner[-1] == "s" else f"{owner}'s name"
+        return Fact(key, short(match[2], FACT_CHARS_MAX))
+    match = _MY.match(clause) or _MY_SHORT.match(clause)
+    if match and not _NO_FACT.match(clause) and not _NO_KEY.search(match[1]):
         return Fact(_upper(match[1]), short(match[2], FACT_CHARS_MAX))
     return None
+
+
+def _be(key: str) -> str:
+    """What joins a key with its value: `are` where the key is of many, else `is`."""
+    last = words(key)[-1:]
+    many = last and (last[0] in ("children", "people") or re.search(r"[^siu]s$", last[0]))
+    return "are" if many else "is"
 
 
 def _name(clause: str) -> str | None:

@@ -6,17 +6,26 @@ from typing import Any
 
 import msgspec
 
-from .offline_rules import is_question
-from .offline_words import content, short, stem, stems, without_days
+from .rules import is_question
+from .talk import INTRODUCTION, is_greeting
+from .words import content, sentences, short, stem, stems, without_days
 
 QUOTE_CHARS_MAX = 400
 """A longer hit is quoted cut."""
+
+DATED = "conversation_search_date"
+
+COMMON_MIN = 2
+"""Words of a question that a result holds, where the question has more than two: fewer is chance."""
+
+SCORE_MIN = 0.5
 
 DATED_HITS = 3
 """Hits quoted where only days were asked for."""
 
 _LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
 _AMONG = re.compile(r'timestamp: \d{4}-.*?(?="\s*,\s*"timestamp: |"\]|\Z)', re.DOTALL)
+_ORDER = re.compile(r"(?:please )?(?:forget|search|look up|find|show me|list)\b", re.IGNORECASE)
 _SPEAKERS = {"user": "you", "assistant": "I", "memory": "I"}
 
 _lines = msgspec.json.Decoder(list[str])
@@ -71,23 +80,45 @@ def best(search: Search, asked: Sequence[str], not_known: str) -> list[Found]:
 
     What the user just asked is no answer, nor is what we said when we did not know (it begins with `not_known`).
     """
-    dated = search.name == "conversation_search_date"
+    dated = search.name == DATED
     if dated:
         wanted = {stem(word) for text in asked for word in content(without_days(text))}
     else:
         wanted = stems(search.query)
     own = {" ".join(text.split()) for text in asked}
-    usable = [hit for hit in search.found if " ".join(hit.text.split()) not in own and not_known not in hit.text]
+    usable = [
+        hit
+        for hit in search.found
+        if " ".join(hit.text.split()) not in own and not_known not in hit.text and not _ORDER.match(hit.text)
+    ]
     ranked = sorted(usable, key=lambda hit: -_score(hit, wanted))
     if dated and (not ranked or _score(ranked[0], wanted) < 1):
-        return usable[:DATED_HITS]
-    return ranked[:1]
+        telling = [hit for hit in usable if not _dull(hit)] or usable
+        return telling[:DATED_HITS]
+    needed = min(COMMON_MIN, -(-len(wanted) // 2))
+    return [hit for hit in ranked if _score(hit, wanted) >= SCORE_MIN and _common(hit, wanted) >= needed][:1]
+
+
+def _dull(hit: Found) -> bool:
+    return (
+        any(is_question(sentence) for sentence in sentences(hit.text))
+        or is_greeting(hit.text)
+        or INTRODUCTION in hit.text
+    )
+
+
+def _asks(hit: Found) -> bool:
+    """Whether a result tells nothing beside questions."""
+    return all(is_question(sentence) for sentence in sentences(hit.text))
+
+
+def _common(hit: Found, wanted: set[str]) -> int:
+    return len(wanted & stems(f"{hit.who} {hit.text}"))
 
 
 def _score(hit: Found, wanted: set[str]) -> float:
     """Words in common; a question says little, and what we said ourselves less than what others said."""
-    common = len(wanted & stems(f"{hit.who} {hit.text}"))
-    return common - 0.8 * is_question(hit.text) - 0.5 * (hit.who == "assistant")
+    return _common(hit, wanted) - 0.8 * _asks(hit) - 0.5 * (hit.who == "assistant")
 
 
 def told(hits: Sequence[Found]) -> str:

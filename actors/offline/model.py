@@ -1,7 +1,7 @@
 """The offline model: an embedded, rule-based stand-in for a language model. No key, no network, no chance.
 
 `reply` is pure: the same request always gives the same answer, byte for byte. Here is only the wire: what a request
-holds and what an answer looks like. What to say is in `offline_turn.py` and the files beside it.
+holds and what an answer looks like. What to say is in `turn.py` and the files beside it.
 """
 
 import hashlib
@@ -9,18 +9,22 @@ from typing import Any
 
 import msgspec
 
+from actors.effects import Answer
+from actors.real import monotonic_us
 from events import ModelError
 
-from . import offline_rules as rules
-from . import offline_summary
-from .effects import Answer
-from .offline_turn import Event, Outcome, Plan, Turn, plan
-from .real import monotonic_us
+from . import rules, summary, talk
+from .plan import Event, Outcome, Plan, Turn
+from .turn import plan
+from .words import minutes
 
 MODEL = "offline (rule-based)"
 
 _RECENT_MESSAGES = 400
 """How far back users' statements are looked for."""
+
+_WAITED_MINUTES_MAX = 10
+"""A message this much older than the newest input is not served with it: it is history that was imported."""
 
 _MEMORY = "\nCore memory shown below"
 _HUMAN = '\n<human characters="'
@@ -88,9 +92,9 @@ def reply(request: bytes) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"The offline model was sent no chat-completions request: {error}.", kind="request") from error
     system = asked.messages[0].content or "" if asked.messages and asked.messages[0].role == "system" else ""
-    words = offline_summary.limit(system)
+    words = summary.limit(system)
     if asked.tools is None and words is not None:
-        return _encoded(request, offline_summary.summary(asked.messages[-1].content or "", words), [])
+        return _encoded(request, summary.summary(asked.messages[-1].content or "", words), [])
     turn = _turn(asked, system)
     made = _allowed(plan(turn), turn, {tool.function.name for tool in asked.tools or []})
     return _encoded(request, made.thought, made.calls)
@@ -108,7 +112,7 @@ def _allowed(made: Plan, turn: Turn, functions: set[str]) -> Plan:
             search = {"query": query, "request_heartbeat": True}
             made.calls.insert(0, ("archival_memory_search", search))
         else:
-            made.say("Let me see." if made.calls else rules.greeting(rules.known_name(turn.human or []), first=True))
+            made.say("Let me see." if made.calls else talk.greeting(rules.known_name(turn.human or []), first=True))
     if made.says and "send_message" in functions:
         made.calls.insert(0 if turn.first else len(made.calls), ("send_message", {"message": " ".join(made.says)}))
     elif made.says:
@@ -159,7 +163,7 @@ def _turn(asked: _Request, system: str) -> Turn:
     """What the rules look at: the block `human`, what waits after the last reply, and what that reply called."""
     messages = asked.messages
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), 0)
-    events = [_read(m) for m in messages[last:] if m.role == "user" and not _is_summary(m)]
+    events = _open([_read(m) for m in messages[last:] if m.role == "user" and not _is_summary(m)])
     asked_before, steps = _before(messages, last)
     users = [event.message or "" for event in events if event.type == "user_message"]
     return Turn(
@@ -203,10 +207,30 @@ def _given(message: _Message) -> bool:
     )
 
 
+def _open(events: list[Event]) -> list[Event]:
+    """What can be open input: the newest event, and messages before it that came shortly before, from the same speaker.
+
+    An import that ends with a user's lines leaves them where waiting input stands, and nothing but time and name tell.
+    """
+    if not any(event.type == "user_message" for event in events[:-1]):
+        return events
+    newest = events[-1]
+    now = minutes(newest.time)
+    served = []
+    for event in events[:-1]:
+        if event.type == "user_message" and now is not None:
+            came = now if event.time == newest.time else minutes(event.time)
+            stranger = newest.type == "user_message" and event.name != newest.name
+            if stranger or came is None or not 0 <= now - came <= _WAITED_MINUTES_MAX:
+                continue
+        served.append(event)
+    return [*served, newest]
+
+
 def _before(messages: list[_Message], last: int) -> tuple[list[str], int]:
     """What users said last before message `last`, and how many replies came since."""
     steps = 0
-    asked: list[str] = []
+    asked: list[Event] = []
     for message in reversed(messages[: last + 1]):
         if message.role == "assistant" and asked:
             break
@@ -214,10 +238,10 @@ def _before(messages: list[_Message], last: int) -> tuple[list[str], int]:
         if message.role == "user":
             event = _read(message)
             if event.type == "user_message":
-                asked.insert(0, event.message or "")
+                asked.insert(0, event)
             elif event.type == "login":
                 break
-    return asked, steps
+    return [event.message or "" for event in _open(asked)], steps
 
 
 def _outcomes(messages: list[_Message], last: int) -> list[Outcome]:
