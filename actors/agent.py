@@ -1,14 +1,11 @@
 """The agent: a plain class that turns inputs into events. It has no state beside its log but where it stands in it.
 
-An input is one commit, durable before anything else happens. Then turns are run one after the other, each in steps:
-render the context, ask the model, run the functions, commit all of it at once. A call with an effect outside the log
-is the one thing that needs a commit of its own, before the effect leaves.
+An input is one commit, durable before anything else happens. Then turns are run one after the other (`turns.py`).
 
 The same class runs in a terminal, in a test and in a Ray actor: every effect is an argument.
 """
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -19,13 +16,9 @@ from events import (
     AgentConfigured,
     Event,
     EverlogError,
-    FunctionResult,
-    FunctionStarted,
     Heartbeat,
     ModelError,
-    ModelReply,
     Record,
-    TurnAbandoned,
     UsageError,
     draft,
 )
@@ -34,18 +27,14 @@ from store import Damage
 from . import setup
 from .constants import INBOX_MAX
 from .context import Context
-from .decide import Outside, Step
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .importing import Said
 from .journal import Journal
-from .memory import Desk
-from .think import Thinker, Thought
+from .think import Thinker
 from .tools import Tool
+from .turns import Turns
 
 Listener = Callable[[Sequence[Record]], None]
-
-INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
-INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -78,7 +67,6 @@ class Agent:
         self._models = models
         self._journal = journal
         self._tools = tools
-        self._searcher = searcher
         self._clock = clock
         self._ids = ids
         self._listen = listen
@@ -95,6 +83,7 @@ class Agent:
         self.schemas: dict[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log."""
         self._thinker = Thinker(self)
+        self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
     async def activate(self, settings: setup.Settings) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns."""
@@ -148,7 +137,11 @@ class Agent:
             while self._waiting:
                 turn, cause = self._waiting[0]
                 self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
-                await self._run_turn(turn, cause)
+                try:
+                    await self._turns.run(turn, cause)
+                except ModelError:  # it is in the log and ends the turn; the turns after it may have better luck
+                    self._waiting.popleft()
+                    raise
                 self._waiting.popleft()
 
     async def commit(
@@ -211,137 +204,6 @@ class Agent:
             msgspec.structs.force_setattr(recorded, "text", row["text"] or "")
             self.schemas.update(recorded.schemas)
         return recorded
-
-    async def _run_turn(self, turn: int, cause: str) -> None:
-        step = 1
-        if not cause:
-            cause, step, goes_on = await self._take_up(turn)
-            if not goes_on:
-                return
-            steps_max = (await self._thinker.context(turn)).config.steps_max
-            if step > steps_max:
-                await self._abandon(turn, step - 1, steps_max)
-                return
-        while True:
-            thought = await self._think(turn, step, cause)
-            if thought is None:
-                return
-            cause, goes_on = await self._act(thought, turn, step)
-            if not goes_on:
-                return
-            if step >= thought.context.config.steps_max:
-                await self._abandon(turn, step, thought.context.config.steps_max)
-                return
-            step += 1
-
-    async def _think(self, turn: int, step: int, cause: str) -> Thought | None:
-        """Ask the model. A failure has been recorded and ends the turn; what was said stays in the context."""
-        try:
-            return await self._thinker.think(turn, step, cause)
-        except ModelError:
-            self._waiting.popleft()
-            raise
-
-    async def _act(self, thought: Thought, turn: int, step: int) -> tuple[str, bool]:
-        """Run the functions of a reply and commit everything; the id of the last input, and whether it needs a step."""
-        now = self._clock.now()
-        work = self._step(thought.context, thought.reply, turn, step, now)
-        return await self._work_off(work, turn, step, thought.cause, at=now)
-
-    def _step(
-        self,
-        context: Context,
-        reply: ModelReply,
-        turn: int,
-        step: int,
-        now: int,
-        results: Mapping[str, FunctionResult] | None = None,
-    ) -> Step:
-        desk = Desk(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results)
-
-    async def _work_off(
-        self,
-        work: Step,
-        turn: int,
-        step: int,
-        cause: str | None,
-        *,
-        at: int | None = None,
-        started: frozenset[str] = frozenset(),
-    ) -> tuple[str, bool]:
-        """Run what is left of a step; `at` is when its reply arrived.
-
-        `started`: calls whose intent was durable before a crash, and that may be run again.
-        """
-        while (outside := work.outside()) is not None:
-            if outside.tool.outside and outside.call.id not in started:
-                work.started(outside)
-                records = await self.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
-                cause, at = records[0].event_id, None
-            await self._run_outside(work, outside)
-        goes_on = work.finish()
-        events = work.taken()
-        if not events:
-            return cause or "", goes_on
-        records = await self.commit(events, turn=turn, step=step, cause=cause, at=at)
-        return records[-1].event_id, goes_on
-
-    async def _run_outside(self, work: Step, outside: Outside) -> None:
-        """Run a function that reaches outside the log. What a user's function raises is told to the model."""
-        arguments = dict(outside.arguments)
-        if outside.tool.takes_key:
-            arguments["idempotency_key"] = outside.key
-        try:
-            result = outside.tool.function(**arguments)
-            if inspect.isawaitable(result):
-                result = await result
-        except outside.tool.faults as error:
-            work.ended(outside, error=f"Error calling function {outside.call.name}: {error}")
-        else:
-            work.ended(outside, result)
-
-    async def _take_up(self, turn: int) -> tuple[str, int, bool]:
-        """Where an unfinished turn goes on after a crash: the cause, the next step, and whether there is one."""
-        records = [row for row in await self.rows("turn_records") if row["turn"] == turn]
-        if not records:
-            return "", 0, False
-        replies = [row for row in records if row["type"] == "model_reply"]
-        last = replies[-1] if replies else None
-        inputs = [row for row in records if row["type"] in INPUTS]
-        if last is not None and last["seq"] > inputs[-1]["seq"]:
-            cause, goes_on = await self._finish_calls(last, records)
-            return cause, last["step"] + 1, goes_on
-        return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
-
-    async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
-        """Finish the calls of a reply that was interrupted between an intent and its result."""
-        reply = msgspec.json.decode(row["payload"], type=ModelReply)
-        mine = [r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]]
-        results = {
-            result.call_id: result
-            for result in (
-                msgspec.json.decode(r["payload"], type=FunctionResult) for r in mine if r["type"] == "function_result"
-            )
-        }
-        begun = [
-            msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
-        ]
-        asked = await self._thinker.context(row["turn"], row["seq"] - 1)
-        blocks = (await self._thinker.context(row["turn"])).blocks
-        context = msgspec.structs.replace(asked, blocks=blocks)
-        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
-        for intent in begun:
-            if intent.call_id not in results and (intent.effect == "at_most_once" or not work.knows(intent.name)):
-                work.given(
-                    FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
-                )
-        started = frozenset(intent.call_id for intent in begun)
-        return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)
-
-    async def _abandon(self, turn: int, step: int, steps_max: int) -> None:
-        text = f"The turn was stopped after {steps_max} model calls, the most that one turn may make."
-        await self.commit([TurnAbandoned(text=text, reason="steps_max")], turn=turn, step=step)
 
     async def beat(self, text: str = "") -> None:
         """Run the agent once by hand, without a user."""

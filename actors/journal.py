@@ -5,6 +5,8 @@ agents can commit, project and query them together; a lone agent is a batch of o
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import duckdb
+
 from events import Draft
 from projections import Projections
 from store import Commit, Log
@@ -30,10 +32,14 @@ class LocalJournal:
         self._projections = projections
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append durably, then project."""
+        """Append durably, then project. The acknowledgement stands: if the projection fails, it is built again."""
         commit = self._log.append(agent_id, expected_seq, drafts)
         if not commit.repeated:
-            self._projections.add(commit.records)
+            try:
+                self._projections.add(commit.records)
+            except duckdb.Error:
+                self._projections.forget(agent_id)
+                self._projections.load(self._log.table(agent_id))
         return commit
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:

@@ -39,7 +39,7 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Author(Protocol):
-    """What a thinker needs of its agent."""
+    """What a thinker and a turn need of their agent."""
 
     agent_id: str
     head: int
@@ -50,7 +50,7 @@ class Author(Protocol):
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
     async def commit(
-        self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None
+        self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None, at: int | None = None
     ) -> Sequence[Record]: ...
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import duckdb
 import msgspec
 import pytest
 
@@ -11,6 +12,7 @@ from actors import parse
 from actors.endpoint import Endpoint
 from actors.replay import verify
 from events import AgentDeleted, BadInput, ModelError, event_of
+from projections import Projections
 from tests.world import World, completion, counted, kinds, say
 
 HOSTILE: list[tuple[str, dict[str, Any] | str]] = [
@@ -134,4 +136,22 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
     assert verify(world.system.look("sam"), world.system.tools).checked == 3
     turns = world.system.look("sam").rows("turns")
     assert [(turn["turn"], turn["status"]) for turn in turns] == [(1, "done")]
+    assert not verify(world.system.look("sam"), world.system.tools).faults
+
+
+def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB refuses a commit's rows: the record is in the log, the tables are made from it anew, the turn goes on."""
+    world = World(after=say("Yes."))
+    asyncio.run(world.tell("one"))
+    add, failing = Projections.add, iter([True, False, True])
+
+    def sometimes(self: Projections, records: Any) -> None:
+        if next(failing, False):
+            raise duckdb.Error("out of memory")
+        add(self, records)
+
+    monkeypatch.setattr(Projections, "add", sometimes)
+    asyncio.run(world.tell("two", "three"))
+    monkeypatch.undo()
+    assert [turn["status"] for turn in world.system.look("sam").rows("turns")] == ["done"] * 3
     assert not verify(world.system.look("sam"), world.system.tools).faults
