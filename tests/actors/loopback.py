@@ -1,0 +1,56 @@
+"""A chat-completions server on this machine: it remembers the requests byte for byte and answers from a script."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Reply = tuple[int, str]
+
+
+class Loopback:
+    """What the server received, and what it will say: (status, body), the last one for ever."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.bodies: list[bytes] = []
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+
+    def answer(self, headers: dict[str, str], body: bytes) -> Reply:
+        self.bodies.append(body)
+        self.headers.append(headers)
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+@contextmanager
+def serving(*replies: Reply) -> Iterator[Loopback]:
+    """A server on 127.0.0.1 for as long as the block runs."""
+    script = Loopback(*replies)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            status, text = script.answer({k.lower(): v for k, v in self.headers.items()}, body)
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    script.url = f"http://127.0.0.1:{server.server_port}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
