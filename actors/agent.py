@@ -22,6 +22,7 @@ from events import (
     UsageError,
     draft,
 )
+from projections import HEAD
 from store import Damage
 
 from . import setup
@@ -100,7 +101,7 @@ class Agent:
         self.zone = configured.zone
         self._model_name = configured.model
         if exists:
-            for turn in sorted(await self._journal.rows("turns", self.agent_id, self.head), key=lambda t: t["turn"]):
+            for turn in sorted(await self.rows("turns"), key=lambda t: t["turn"]):
                 if turn["status"] == "open":
                     self._waiting.append((turn["turn"], ""))
 
@@ -193,8 +194,8 @@ class Agent:
         return await self.model.ask(request)
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Rows of a projection over this agent's log."""
-        return await self._journal.rows(name, self.agent_id, self.head if as_of is None else as_of)
+        """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
+        return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
 
     async def _configurations(self) -> AgentConfigured | None:
         """The newest configuration; every schema of the log is remembered by its name."""

@@ -62,8 +62,8 @@ class Thinker:
 
     async def context(self, turn: int, as_of: int | None = None) -> Context:
         """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
-        as_of = self._agent.head if as_of is None else as_of
-        return of_turn(context_of(self._agent.agent_id, as_of, await self._agent.rows("context_window", as_of)), turn)
+        upto = self._agent.head if as_of is None else as_of
+        return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
 
     async def think(self, turn: int, step: int, cause: str) -> Thought | None:
         """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""

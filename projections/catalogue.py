@@ -7,6 +7,7 @@ serves two forms, made here and nowhere else:
 - the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
 """
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -41,6 +42,9 @@ def _needs(name: str) -> list[str]:
     return first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
 
 
+_RECORDS = re.compile(r"\brecords\b")
+
+
 def _assembled(name: str, wanted: str) -> str:
     parts = [
         f"wanted AS ({wanted})",
@@ -57,6 +61,12 @@ def batched(name: str) -> str:
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow.
     """
     return _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
+
+
+@cache
+def live(name: str) -> str:
+    """The batched query over the hot rows alone: the same rows, for `context_window` as of now."""
+    return _RECORDS.sub("hot", batched(name))
 
 
 @cache

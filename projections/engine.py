@@ -6,6 +6,7 @@ one transaction. Nothing but SQL decides what the rows mean; see `sql/`.
 
 import atexit
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Self
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 from events import CATALOGUE, Record, current
 from store import SCHEMA, batch_of, records_of
 
-from .catalogue import PROJECTIONS, batched, macro, sql
+from .catalogue import PROJECTIONS, batched, live, macro, sql
 from .constants import MEMORY_MB, THREADS
 
 Row = dict[str, Any]
@@ -31,6 +32,10 @@ _OLD_SHAPES = "SELECT 1 FROM incoming WHERE " + " OR ".join(
 )
 _COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")
 """Kinds of records whose moment the memory header tells of."""
+_SUMMARIES = ("summary", "summary_expanded")
+_LIVE = ("context_window",)
+"""Projections whose rows of now are all in the hot table."""
+_SUMMARIZED = "SELECT DISTINCT agent_id FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
 
@@ -87,7 +92,9 @@ class Projections:
         if records:
             births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
             counted = any(record.type in _COUNTED for record in records)
-            self._add([batch_of([current(record) for record in records])], births, "count_new" if counted else None)
+            summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
+            batches = [batch_of([current(record) for record in records])]
+            self._add(batches, births, "count_new" if counted else None, summarized)
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
@@ -96,46 +103,73 @@ class Projections:
             if self.query(_OLD_SHAPES):
                 self._incoming.batches = [batch_of([current(record) for record in records_of(table)])]
             births = [(row["agent_id"], row["seq"]) for row in self.query(_BIRTHS)]
-            self._add(self._incoming.batches, births, "count_all")
+            summarized = [row["agent_id"] for row in self.query(_SUMMARIZED)]
+            self._add(self._incoming.batches, births, "count_all", summarized)
 
-    def _add(self, batches: Sequence[pa.RecordBatch], births: Sequence[tuple[str, int]], count: str | None) -> None:
+    def _add(
+        self,
+        batches: Sequence[pa.RecordBatch],
+        births: Sequence[tuple[str, int]],
+        count: str | None,
+        summarized: Sequence[str],
+    ) -> None:
         self._incoming.batches = batches
         try:
             if not births and count is None:
                 self._db.execute("EXECUTE add_records")
             else:
-                self._add_and_follow(births, count)
+                self._add_and_follow(births, count, summarized)
         finally:
             self._incoming.batches = ()
 
-    def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None) -> None:
+    def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
         """Add, and bring up to date what the new rows change in others, in one transaction."""
         self._db.execute("BEGIN")
         try:
             self._db.execute("EXECUTE add_records")
             for birth in births:
-                self._db.execute(sql("end_life"), birth)
+                for table in ("hot", "cold"):
+                    self._db.execute(sql("end_life").format(table=table), birth)
             if count is not None:
                 self._db.execute(sql(count))
+            if summarized:
+                self._settle(summarized)
             self._db.execute("COMMIT")
         except duckdb.Error:
             self._db.execute("ROLLBACK")
             raise
 
+    def _settle(self, agents: Sequence[str]) -> None:
+        """After a summary: what the context of now no longer needs goes cold, what it needs again comes back."""
+        for row in self.query(sql("thaw"), [agents]):
+            self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
+            self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
+        self._db.execute(f"INSERT INTO settled {live('settle')}", [agents, [HEAD] * len(agents)])
+        self._db.execute(
+            "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
+        )
+        self._db.execute("DELETE FROM hot USING settled s WHERE hot.agent_id = s.agent_id AND hot.seq = s.seq")
+        self._db.execute("DELETE FROM settled")
+
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
-        self._db.execute("DELETE FROM hot WHERE agent_id = ?", [agent_id])
+        for table in ("hot", "cold"):
+            self._db.execute(f"DELETE FROM {table} WHERE agent_id = ?", [agent_id])
 
     def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Row]:
-        """Rows of projection `name` for each (agent, as_of) of `wanted`, all in one query; in no particular order.
+        """Rows of projection `name` for each (agent, as_of) of `wanted`, all in one query, in the order of the log.
 
         Times come as microseconds UTC.
         """
-        if name not in self._prepared:
-            statement = self._without_timestamps(batched(name), [["-"], [0]])
-            self._db.execute(f"PREPARE batch_{name} AS {statement}")
-            self._prepared.add(name)
-        return self.query(f"EXECUTE batch_{name}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
+        now = name in _LIVE and all(as_of == HEAD for _, as_of in wanted)
+        prepared = f"live_{name}" if now else f"batch_{name}"
+        if prepared not in self._prepared:
+            statement = self._without_timestamps((live if now else batched)(name), [["-"], [0]])
+            self._db.execute(f"PREPARE {prepared} AS {statement}")
+            self._prepared.add(prepared)
+        rows = self.query(f"EXECUTE {prepared}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
+        place = next((column for column in ("seq", "turn") if rows and column in rows[0]), None)
+        return sorted(rows, key=itemgetter(place)) if place else rows
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""

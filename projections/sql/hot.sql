@@ -1,5 +1,7 @@
 -- The hot table: the envelope's columns, and what the macros would otherwise have to read out of JSON again and again.
--- It is filled from Arrow record batches by `add.sql`; `records` is the one name that every macro reads.
+-- It is filled from Arrow record batches by `add.sql`. When a summary comes, what the context of now no longer needs goes
+-- to the cold table (`settle.sql`), so that a step costs the same after a thousand turns as after ten. `records`, all of
+-- both, is the one name that every macro reads; a question about now may read the hot table alone.
 CREATE TABLE hot (
     agent_id VARCHAR, seq BIGINT, "commit" BIGINT, event_id UUID, recorded_at TIMESTAMPTZ, said_at TIMESTAMPTZ,
     type VARCHAR, turn BIGINT, step INTEGER, cause UUID, version INTEGER, text VARCHAR, payload VARCHAR,
@@ -11,4 +13,6 @@ CREATE TABLE hot (
     archival BIGINT,    -- and how many memories were in the archive
     ended BIGINT        -- seq of the agent_created that ended the life which the record belongs to
 );
-CREATE VIEW records AS FROM hot;
+CREATE TABLE cold AS FROM hot;
+CREATE VIEW records AS FROM hot UNION ALL FROM cold;
+CREATE TEMP TABLE settled (agent_id VARCHAR, seq BIGINT);

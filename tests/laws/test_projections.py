@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 from actors import setup
 from actors.builtin import BUILTIN
 from actors.context import context_of
-from events import Call, FunctionResult, MessageSent, ModelReply, Record, Usage, UserMessage, draft, place, uuid7
+from events import (
+    Call,
+    FunctionResult,
+    MessageSent,
+    ModelReply,
+    Record,
+    Summary,
+    SummaryExpanded,
+    Usage,
+    UserMessage,
+    draft,
+    place,
+    uuid7,
+)
 from projections import HEAD, PROJECTIONS, Projections
 from store import batch_of
 from tests import strategies
@@ -66,6 +79,43 @@ def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Recor
     assert tables(now, as_of=seq) == tables(then)
     now.close()
     then.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(STREAMS, st.data())
+def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data: st.DataObject) -> None:
+    """After every commit, and loaded at any cut, the context of now is the same from the hot rows as from all rows."""
+    cut = data.draw(st.integers(1, len(records)))
+    with Projections() as engine:
+        engine.load(pa.Table.from_batches([batch_of(records[:cut])]))
+        for record in [None, *records[cut:]]:
+            if record is not None:
+                engine.add([record])
+            now = [{**row, "as_of": 0} for row in engine.rows("context_window", "sam")]
+            then = [{**row, "as_of": 0} for row in engine.rows("context_window", "sam", HEAD - 1)]
+            assert sorted(map(repr, now)) == sorted(map(repr, then))
+
+
+def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
+    """The hot table shrinks with a summary and grows again when it is expanded; nothing is lost between the two."""
+    life = small_life()
+    head = len(life)
+    covered = head - 3
+    place_of = {"recorded_at": 0, "turn": 2, "step": 0}
+    summary = Summary(
+        text="s", covers_from=1, covers_to=covered, kept_from=covered + 1, hidden=1, total=2, summarized=1
+    )
+    expanded = SummaryExpanded(summary_seq=head + 1, kept_from=1)
+    with Projections() as engine:
+        engine.add(life)
+        before = engine.query("SELECT count(*) AS n FROM hot")[0]["n"]
+        engine.add([place(draft(summary, event_id=uuid7(1, 1), **place_of), "sam", head + 1, head + 1)])
+        assert engine.query("SELECT count(*) AS n FROM hot")[0]["n"] < before
+        assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 1
+        engine.add([place(draft(expanded, event_id=uuid7(1, 2), **place_of), "sam", head + 2, head + 2)])
+        shown = [row["seq"] for row in engine.rows("context_window", "sam") if row["shown"]]
+        assert min(shown) < covered
+        assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 2
 
 
 @settings(max_examples=10, deadline=None)
