@@ -77,7 +77,8 @@ class Agent:
         self._running = asyncio.Lock()
         self.model: Model | None = None
         """Made when it is first asked: an agent can be opened, read and deleted without a key."""
-        self._model_name = setup.OFFLINE
+        self.model_name = setup.OFFLINE
+        """What the newest configuration calls the model."""
         self.cut: Damage | None = None
         """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
         self.zone = "UTC"
@@ -99,7 +100,7 @@ class Agent:
             await self.commit([configured], turn=self._turn, step=0)
         self.schemas.update(configured.schemas)
         self.zone = configured.zone
-        self._model_name = configured.model
+        self.model_name = configured.model
         if exists:
             for turn in sorted(await self.rows("turns"), key=lambda t: t["turn"]):
                 if turn["status"] == "open":
@@ -190,7 +191,7 @@ class Agent:
     async def ask(self, request: bytes) -> Answer:
         """Send a request to the model of the newest configuration. Raises ModelError, for a missing key too."""
         if self.model is None:
-            self.model = self._models(self._model_name)
+            self.model = self._models(self.model_name)
         return await self.model.ask(request)
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:

@@ -24,7 +24,7 @@ from .builtin import ALIASES
 from .constants import RESULT_CHARS_MAX
 from .context import Context
 from .memory import Desk
-from .tools import HEARTBEAT, Effect, Tool
+from .tools import HEARTBEAT, Effect, Tool, said
 
 PRESSURE_WARNING = (
     "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
@@ -176,7 +176,7 @@ class Step:
             result = tool.function(self._desk, **bound)
         except tool.faults as error:
             self._desk.restore(before)
-            self._refused(call, f"Error calling function {call.name}: {error}")
+            self._refused(call, f"Error calling function {call.name}: {said(error)}")
             return
         self._events.extend(self._desk.taken())
         self._succeeded(call, tool, result)
@@ -205,7 +205,7 @@ class Step:
 def returned(result: Any, *, whole: bool) -> str:
     """What the model is told of a return value: None is "None", structures are JSON, long text is cut.
 
-    What JSON does not know is told as Python prints it, and half a character (a lone surrogate) as "?".
+    What JSON does not know is told by the name of its type, and half a character (a lone surrogate) as "?".
     """
     text = result if isinstance(result, str) else "None" if result is None else _json(result)
     text = text.encode(errors="replace").decode()
@@ -219,9 +219,14 @@ def returned(result: Any, *, whole: bool) -> str:
 
 def _json(result: Any) -> str:
     try:
-        return msgspec.json.encode(result, enc_hook=str).decode()
+        return msgspec.json.encode(result, enc_hook=_named).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return str(result)
+        return _named(result)
+
+
+def _named(value: Any) -> str:
+    """What JSON does not know is told by its type: Python's own words for it may hold an address, or fail."""
+    return f"<{type(value).__name__}>"
 
 
 def first_message_fault(reply: ModelReply) -> str | None:

@@ -17,6 +17,10 @@ from .real import monotonic_us
 _OVERFLOW = ("context_length_exceeded", "maximum context length", "context window", "exceeds the context")
 
 
+SECRET_CHARS_MIN = 16
+"""Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
+
+
 class Endpoint:
     """A chat-completions endpoint with tools. The key, OPENAI_API_KEY, goes nowhere but into the request."""
 
@@ -99,7 +103,7 @@ class Endpoint:
 
     def _clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
-        return text.replace(self._key, "[key]") if self._key else text
+        return text.replace(self._key, "[key]") if len(self._key) >= SECRET_CHARS_MIN else text
 
 
 def _check(name: str, key: str, base_url: str | None) -> None:

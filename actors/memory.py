@@ -86,6 +86,8 @@ class Memory:
 
     def _edit(self, label: str, value: str, operation: Literal["appended", "replaced", "removed", "set"]) -> None:
         block = self._block(label)
+        if not isinstance(value, str) or not _whole(value):
+            raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
         if len(value) > block.limit:
             raise FunctionError(
                 f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "
@@ -93,6 +95,15 @@ class Memory:
             )
         self._blocks[label] = Block(label, value, block.limit, block.seq)
         self._events.append(MemoryEdited(text=value, label=label, operation=operation, limit=block.limit))
+
+
+def _whole(text: str) -> bool:
+    """Whether the text can be written down: a lone half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Desk(Memory):

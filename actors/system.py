@@ -13,7 +13,7 @@ from store import LogReader, Store
 
 from . import render
 from .agent import Agent, Listener
-from .builtin import BUILTIN
+from .builtin import ALIASES, BUILTIN
 from .constants import PAGE_RESULTS, PAGES_MAX
 from .context import Context, context_of
 from .effects import Clock, Hit, Ids, Model, Page
@@ -53,6 +53,16 @@ class LocalSearcher:
         """What the agent kept, best match first."""
         page = _bounded(page)
         return _page(self._search.archival(query, page * count, count), page, count)
+
+
+def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """The agent's own functions and the user's. Raises BadInput for a name that is taken: one would be mute."""
+    named = {tool.name: tool for tool in BUILTIN}
+    for tool in tools:
+        if tool.name in named or tool.name in ALIASES:
+            raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")
+        named[tool.name] = tool
+    return named
 
 
 def _bounded(page: int) -> int:
@@ -121,7 +131,7 @@ class System:
         ids: Ids | None = None,
     ) -> None:
         self.store = store
-        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in (*BUILTIN, *tools)}
+        self.tools: Mapping[str, Tool] = _by_name(tools)
         self._models = models or model_for
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
@@ -143,7 +153,7 @@ class System:
 
     def unknown(self, agent_id: str) -> UnknownAgent:
         """The error for a name that is no agent's."""
-        names = self.agents()
+        names = [name for name in self.agents() if name != agent_id]
         near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5) or names[:3]
         said = f"Near it: {', '.join(near)}." if near else "The store has no agents yet."
         return UnknownAgent(f"There is no agent {agent_id!r} here. {said} `everlog create {agent_id}` makes one.")

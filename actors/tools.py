@@ -15,6 +15,7 @@ that it leaves there (effect class `pure`). Pure: nothing here runs a function; 
 import hashlib
 import inspect
 import re
+import traceback
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -54,7 +55,7 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether the model may ask for a heartbeat with it."""
     whole: bool
     """Whether its result is shown whole, however long."""
-    faults: tuple[type[Exception], ...]
+    faults: tuple[type[BaseException], ...]
     """What the function may raise that is told to the model; anything else is our bug. A user's function: anything."""
 
     @property
@@ -91,7 +92,7 @@ def tool(
     aliases: Mapping[str, str] | None = None,
     heartbeat: bool = True,
     whole: bool = False,
-    faults: tuple[type[Exception], ...] = (Exception,),
+    faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
 ) -> Any:
     """Make a `Tool` of a function. A parameter named `idempotency_key` is given the call's key, not shown to the model.
 
@@ -106,6 +107,8 @@ def tool(
     hints = typing.get_type_hints(function)
     first = hints.get(parameters[0].name) if parameters else None
     takes_memory = isinstance(first, type) and issubclass(first, Memory)
+    if takes_memory and inspect.iscoroutinefunction(function):
+        raise BadInput(f"The function {name!r} edits memory, so it cannot be async: its effect is its edits alone.")
     shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
     summary, described = _docstring(function)
     for parameter in shown:
@@ -132,6 +135,13 @@ def tool(
         whole=whole,
         faults=faults,
     )
+
+
+def said(error: BaseException) -> str:
+    """An exception in words for the model; ours are words already, a user's are told with their type."""
+    if isinstance(error, FunctionError):
+        return str(error)
+    return traceback.format_exception_only(error)[-1].strip()
 
 
 def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from .decide import Outside, Step
 from .effects import Clock, Searcher
 from .memory import Desk
 from .think import Author, Thinker, Thought
-from .tools import Tool
+from .tools import Tool, said
 from .transitions import INPUTS
 
 INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
@@ -121,7 +121,7 @@ class Turns:
             if inspect.isawaitable(result):
                 result = await result
         except outside.tool.faults as error:
-            work.ended(outside, error=f"Error calling function {outside.call.name}: {error}")
+            work.ended(outside, error=f"Error calling function {outside.call.name}: {said(error)}")
         else:
             work.ended(outside, result)
 

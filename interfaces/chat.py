@@ -125,7 +125,7 @@ class Session:
 
     async def begin(self) -> None:
         """Say who this is, show the last messages, and finish what was left unfinished."""
-        model = self._agent.model.name if self._agent.model else OFFLINE
+        model = self._agent.model_name
         told = ", a rule-based stand-in, not a language model" if model == OFFLINE else ""
         self._note(f"{self._agent.agent_id} · {model}{told} · /help lists the commands")
         await self._history()

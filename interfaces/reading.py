@@ -11,7 +11,7 @@ from typing import Any
 from actors import fit, render
 from actors.system import System, View
 from events import CATALOGUE, BadInput, CorruptLog, Record
-from projections import Projections
+from projections import HEAD, Projections
 from store import LogReader, name_of
 
 from . import shapes, times
@@ -28,29 +28,31 @@ SEQ_DIGITS_MAX = 20
 def agents(args: Namespace, world: World) -> int:
     """The command `agents`."""
     system = system_of(args, world)
-    rows = agent_rows(system)
+    rows, damaged = agent_rows(system)
     if args.json:
         print(shapes.line([shapes.agent(row) for row in rows]))
-        return 0
-    from . import pages
+    elif rows or not damaged:
+        from . import pages
 
-    pages.show(pages.agents(rows, world.clock.now()))
-    return 0
+        pages.show(pages.agents(rows, world.clock.now()))
+    return int(bool(damaged))
 
 
-def agent_rows(system: System) -> list[dict[str, Any]]:
-    """The living agents of the store, by name: rows of the projection `agents`."""
-    rows: list[dict[str, Any]] = []
-    for name in system.agents():
-        reader = system.store.reader(name)
-        with Projections() as projections:
+def agent_rows(system: System) -> tuple[list[dict[str, Any]], int]:
+    """The living agents of the store, by name: rows of the projection `agents`; and how many logs are damaged."""
+    found: list[str] = []
+    damaged = 0
+    with Projections() as projections:
+        for name in system.agents():
             try:
-                projections.load(reader.table(name))
+                projections.load(system.store.reader(name).table(name))
             except CorruptLog as error:
                 complain(error)
+                damaged += 1
                 continue
-            rows += [row for row in projections.rows("agents", name) if not row["deleted"]]
-    return rows
+            found.append(name)
+        rows = projections.batch("agents", [(name, HEAD) for name in found]) if found else []
+    return sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"])), damaged
 
 
 def as_of(args: Namespace, view: View) -> int:

@@ -63,6 +63,7 @@ class FileStore:
         with storage("make a store in", root):
             if not disk.exists(path):
                 disk.make_dirs(root)
+                _refuse_orphans(disk, root)
                 content = msgspec.json.format(msgspec.json.encode(Configuration(store_id, shards)))
                 file = publish(disk, path, content, token())
                 if file is not None:
@@ -111,12 +112,12 @@ class FileStore:
 
     def reader(self, agent_id: str) -> Reader:
         """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered. Never locks."""
-        return Reader(self.partition(self._assigned(name_of(agent_id)).partition))
+        return Reader(self._found(name_of(agent_id)))
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
         """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""
         name = name_of(agent_id)
-        return self.open_partition(self._assigned(name).partition, command, label=name, take_over=take_over)
+        return self.open_partition(self._found(name).name, command, label=name, take_over=take_over)
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
@@ -128,6 +129,15 @@ class FileStore:
             take_over=take_over,
             segment_bytes_max=self._segment_bytes_max,
         )
+
+    def _found(self, name: str) -> Partition:
+        """The partition of an agent, whose folder was made before the agent was registered."""
+        partition = self.partition(self._assigned(name).partition)
+        with storage("look for", partition.path):
+            there = self._disk.exists(partition.path)
+        if not there:
+            raise CorruptLog(f"{partition.path}, the log of {name!r}, is missing. Restore it from a backup.")
+        return partition
 
     def partition(self, name: str) -> Partition:
         """Where the partition `name` is, or would be."""
@@ -150,6 +160,16 @@ class FileStore:
             if found:
                 return _assignment(self._disk.read(path), path)
         raise unknown_agent(name, self.agents())
+
+
+def _refuse_orphans(disk: Disk, root: Path) -> None:
+    """A folder with logs and no configuration is a store that lost it, not a new one: it is never begun again."""
+    left = [name for name in ("agents", "log") if disk.exists(root / name) and disk.names(root / name)]
+    if left:
+        raise CorruptLog(
+            f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder hold what agents said. "
+            "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."
+        )
 
 
 def _assignment(content: bytes, path: Path) -> Assignment:

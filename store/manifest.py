@@ -88,6 +88,7 @@ def load(partition: Partition) -> Manifest:
         with storage("list", partition.path):
             numbers = partition.numbers(MANIFEST)
         if not numbers:
+            _refuse_orphans(partition)
             return EMPTY
         path = partition.numbered(MANIFEST, numbers[-1])
         try:
@@ -99,6 +100,18 @@ def load(partition: Partition) -> Manifest:
             raise
         return _decode(content, str(path))
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
+
+
+def _refuse_orphans(partition: Partition) -> None:
+    """A file is begun before the first manifest names it, but nothing is written into it before that."""
+    with storage("list", partition.path):
+        names = [name for name in partition.disk.names(partition.path) if name.endswith(".open")]
+        written = [name for name in names if partition.disk.read(partition.path / name, 0, 1)]
+    if written and not partition.numbers(MANIFEST):
+        raise CorruptLog(
+            f"{partition.path} has no manifest, but {', '.join(sorted(written))} holds records. Nothing was changed; "
+            "restore the newest manifest from a backup."
+        )
 
 
 def _decode(content: bytes, path: str) -> Manifest:

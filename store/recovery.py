@@ -7,7 +7,7 @@ may be done again by the next owner. Damage before the end raises CorruptLog bef
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from events import Fenced, StoreError
+from events import CorruptLog, Fenced, StoreError
 
 from .admission import Ledger
 from .arrow import batch_in, records_of
@@ -15,7 +15,7 @@ from .disk import remove_if_there, storage
 from .epoch import Ownership
 from .manifest import OPEN, FileEntry, Manifest, load, succeed
 from .openfile import FrameIndex, OpenFile
-from .partition import Partition
+from .partition import EPOCH, Partition
 from .reader import Damage, heads_before
 from .segment import Scan, corrupt, gone
 
@@ -60,7 +60,7 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
             ledger.commits = entry.last_commit
     growing = manifest.open_file()
     if growing is not None:
-        file, cut = _take_in(partition, manifest, growing, ledger, cut_tail=ownership.goes_on)
+        file, cut = _take_in(partition, manifest, growing, ledger, ownership)
         if ownership.goes_on:
             return Recovered(manifest, file, ledger, indexes, cut)
         files.pop()
@@ -99,9 +99,9 @@ def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger
     return [index]
 
 
-def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, *, cut_tail: bool
+def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, ownership: Ownership
              ) -> tuple[OpenFile, Damage | None]:  # fmt: skip
-    """Read the open file into `ledger`, make what is whole durable, and with `cut_tail` cut what is not."""
+    """Read the open file into `ledger`, make what is whole durable, and cut what is not if the file goes on."""
     path = partition.path / entry.name
     ledger.commits = entry.first_commit - 1
     try:
@@ -120,7 +120,13 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             file.take_in(frame, data, records)
         if scan.later is not None:
             raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
-        cut = _cut(partition, file, scan, data) if cut_tail and scan.tail_bytes else None
+        if scan.epoch >= ownership.epoch:
+            raise CorruptLog(
+                f"{path} was written by epoch {scan.epoch}, and the newest epoch file that was found before this command "
+                f"was {ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from "
+                f"a backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
+            )
+        cut = _cut(partition, file, scan, data) if ownership.goes_on and scan.tail_bytes else None
         file.settle(data)
         done = True
     finally:

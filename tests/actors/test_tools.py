@@ -87,7 +87,7 @@ def test_long_results_are_cut_with_a_note_and_searches_are_not() -> None:
     assert "(5000 > 3000)" in cut
     assert returned("x" * 5000, whole=True) == "x" * 5000
     assert (returned(None, whole=False), returned({"a": [1]}, whole=False)) == ("None", '{"a":[1]}')
-    assert "class 'object'" in returned(object, whole=False)
+    assert returned(object, whole=False) == '"<type>"'
 
 
 def ran(made: Tool, *, arguments: dict[str, Any] | None = None) -> tuple[World, list[Record]]:
@@ -160,3 +160,64 @@ def test_a_function_with_a_memory_edits_all_or_nothing() -> None:
     _, left = ran(plan, arguments={"text": "x" * 1990})
     assert "memory_edited" not in kinds(left)
     assert plan.effect == "pure"
+
+
+def test_a_function_can_do_nothing_that_stops_the_agent() -> None:
+    """Exiting, text that is none, words that fail to print: told to the model as a failure, and the turn goes on."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("mute")
+
+    @tool(effect="read_only")
+    def leave() -> str:
+        """Leave."""
+        raise SystemExit(3)
+
+    @tool(effect="read_only")
+    def mute() -> str:
+        """Say nothing."""
+        raise Mute
+
+    @tool
+    def scribble(memory: Memory) -> None:
+        """Write what is no text."""
+        memory.set("human", ["a"])  # type: ignore[arg-type]
+
+    @tool
+    def halve(memory: Memory) -> None:
+        """Write half a character."""
+        memory.set("human", "\ud800")
+
+    for made in (leave, mute, scribble, halve):
+        world, left = ran(made)
+        assert kinds(left)[:5] == ["user_message", "model_reply", "function_result", "heartbeat", "model_reply"], (
+            made.name
+        )
+        assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
+
+
+def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:
+    """Two functions of one name, one of ours or an old name of ours: BadInput; an async editor too."""
+
+    def made(name: str) -> Tool:
+        @tool(name=name)
+        def anything() -> None:
+            """Do."""
+
+        return anything
+
+    for tools in ([made("twice"), made("twice")], [made("send_message")], [made("edit_memory")]):
+        with pytest.raises(BadInput, match="already"):
+            World(tools=tools)
+    with pytest.raises(BadInput, match="async"):
+
+        @tool
+        async def edit(memory: Memory) -> None:
+            """Edit."""
+
+
+def test_what_json_does_not_know_is_told_by_its_type() -> None:
+    """No address of an object gets into the log, where verify could never find it again."""
+    assert returned(object(), whole=False) == '"<object>"'
+    assert returned({"a": {1, 2}, "b": object()}, whole=False).endswith('"b":"<object>"}')
