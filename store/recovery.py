@@ -122,9 +122,9 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
         if scan.epoch >= ownership.epoch:
             raise CorruptLog(
-                f"{path} was written by epoch {scan.epoch}, and the newest epoch file that was found before this command "
-                f"was {ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from "
-                f"a backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
+                f"{path} was written by epoch {scan.epoch}, but the newest epoch file before this command was that of "
+                f"{ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from a "
+                f"backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
             )
         cut = _cut(partition, file, scan, data) if ownership.goes_on and scan.tail_bytes else None
         file.settle(data)
