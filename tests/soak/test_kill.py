@@ -39,8 +39,9 @@ def killed(store: Path, first: int, chance: random.Random) -> list[dict[str, str
     for _ in range(chance.randrange(20_000)):  # a moment, so that the kill falls anywhere in a step
         pass
     child.send_signal(signal.SIGKILL)
-    rest, _ = child.communicate()
-    return [json.loads(line) for line in [*lines, *rest.splitlines(keepends=True)] if line.endswith("\n")]
+    lines += child.stdout.readlines()  # not communicate(): it passes over what readline has read ahead
+    child.communicate()
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
