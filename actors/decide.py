@@ -176,7 +176,7 @@ class Step:
             result = tool.function(self._desk, **bound)
         except tool.faults as error:
             self._desk.restore(before)
-            self._refused(call, f"Error calling function {call.name}: {said(error)}")
+            self._refused(call, failure(call.name, error))
             return
         self._events.extend(self._desk.taken())
         self._succeeded(call, tool, result)
@@ -215,6 +215,11 @@ def returned(result: Any, *, whole: bool) -> str:
         f"{text[:RESULT_CHARS_MAX]}... [NOTE: function output was truncated since it exceeded the character limit "
         f"({len(text)} > {RESULT_CHARS_MAX})]"
     )
+
+
+def failure(name: str, error: BaseException) -> str:
+    """What the model is told of an exception, cut and cleaned like a return value."""
+    return returned(f"Error calling function {name}: {said(error)}", whole=False)
 
 
 def _json(result: Any) -> str:

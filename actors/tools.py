@@ -17,7 +17,7 @@ import inspect
 import re
 import traceback
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -117,16 +117,17 @@ def tool(
                 f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a line under 'Args:' "
                 "in its docstring: the model knows nothing else of it."
             )
-    arguments = msgspec.defstruct(
-        f"{name}_arguments",
-        [_field(parameter, hints) for parameter in shown],
-        kw_only=True,
-    )
+        if parameter.name == HEARTBEAT or parameter.kind not in _BY_NAME:
+            raise BadInput(
+                f"The parameter {parameter.name!r} of the function {name!r} cannot be given by the model: it gives "
+                f"arguments by name, and {HEARTBEAT} is everlog's own."
+            )
+    arguments, schema = _shape(name, summary, shown, hints, described, heartbeat=heartbeat)
     return Tool(
         name=name,
         function=function,
         effect="pure" if takes_memory else effect,
-        schema=_schema(name, summary, arguments, described, heartbeat=heartbeat),
+        schema=schema,
         arguments=arguments,
         aliases=dict(aliases or {}),
         takes_memory=takes_memory,
@@ -142,6 +143,39 @@ def said(error: BaseException) -> str:
     if isinstance(error, FunctionError):
         return str(error)
     return traceback.format_exception_only(error)[-1].strip()
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _shape(
+    name: str,
+    summary: str,
+    shown: Sequence[inspect.Parameter],
+    hints: Mapping[str, Any],
+    described: Mapping[str, str],
+    *,
+    heartbeat: bool,
+) -> tuple[type[msgspec.Struct], str]:
+    """The arguments as a Struct, and the schema as text. Raises BadInput for a parameter that JSON cannot hold."""
+    try:
+        arguments = msgspec.defstruct(f"{name}_arguments", [_field(p, hints) for p in shown], kw_only=True)
+        return arguments, _schema(name, summary, arguments, described, heartbeat=heartbeat)
+    except TypeError as error:
+        at_fault = next((p.name for p in shown if not _holds(_field(p, hints))), "?")
+        raise BadInput(
+            f"The parameter {at_fault!r} of the function {name!r} has a type or default that JSON cannot hold: "
+            f"{' '.join(str(error).split())}."
+        ) from error
+
+
+def _holds(field: Any) -> bool:
+    """Whether JSON can hold a value of this parameter."""
+    try:
+        msgspec.json.schema(msgspec.defstruct("one", [field]))
+    except TypeError:
+        return False
+    return True
 
 
 def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:

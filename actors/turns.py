@@ -12,11 +12,11 @@ import msgspec
 from events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 
 from .context import Context
-from .decide import Outside, Step
+from .decide import Outside, Step, failure
 from .effects import Clock, Searcher
 from .memory import Desk
 from .think import Author, Thinker, Thought
-from .tools import Tool, said
+from .tools import Tool
 from .transitions import INPUTS
 
 INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
@@ -121,7 +121,7 @@ class Turns:
             if inspect.isawaitable(result):
                 result = await result
         except outside.tool.faults as error:
-            work.ended(outside, error=f"Error calling function {outside.call.name}: {said(error)}")
+            work.ended(outside, error=failure(outside.call.name, error))
         else:
             work.ended(outside, result)
 

@@ -1,0 +1,126 @@
+"""Two real processes on one agent: the second is refused with a name, or fences the first when it is told to."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actors.replay import rebuild, verify
+from actors.setup import Settings
+from actors.system import System
+from events import PartitionBusy, UserMessage
+from store import FileStore, check
+from tests.soak.test_kill import start
+from tests.world import TickingClock
+
+CHAT = """
+import asyncio, json, sys
+from pathlib import Path
+from actors.real import RealClock, RealIds
+from actors.setup import Settings
+from actors.system import System
+from events import Fenced, UserMessage
+from store import FileStore
+
+async def main():
+    clock, ids = RealClock(), RealIds()
+    store = FileStore.create(Path(sys.argv[1]), clock.now, ids.new(clock.now()))
+    async with System(store).agent("sam", Settings(), command="everlog chat") as agent:
+        print("open", flush=True)
+        for line in sys.stdin:
+            try:
+                record = await agent.receive(UserMessage(text=line.strip()))
+                print(record.event_id, flush=True)
+                await agent.run()
+            except Fenced as error:
+                print(f"Fenced: {error}", flush=True)
+
+asyncio.run(main())
+"""
+
+
+class Chat:
+    """A process that has sam open; it prints the id of each message that is durable, or that it was fenced."""
+
+    def __init__(self, store: Path) -> None:
+        self.process: subprocess.Popen[str] = start("-c", CHAT, str(store))
+        assert self.process.stdin and self.process.stdout
+        self.into, self.out = self.process.stdin, self.process.stdout
+        assert self.out.readline() == "open\n"
+
+    def tell(self, text: str) -> str:
+        self.into.write(f"{text}\n")
+        self.into.flush()
+        return self.out.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Iterator[Chat]:
+    running = Chat(tmp_path / "store")
+    yield running
+    running.kill()
+
+
+def here(store: Path) -> System:
+    """This process, looking at the same folder."""
+    return System(FileStore(store, TickingClock().now))
+
+
+async def one_message(system: System, text: str, *, take_over: bool = False) -> None:
+    async with system.agent("sam", Settings(), command="everlog send", take_over=take_over) as agent:
+        await agent.receive(UserMessage(text=text))
+        await agent.run()
+
+
+def said(system: System) -> list[str | None]:
+    return [r.text for r in system.store.reader("sam").read("sam") if r.type == "user_message"]
+
+
+def assert_sound(system: System) -> None:
+    assert isinstance(system.store, FileStore)
+    assert all(check(system.store.partition(name)).ok for name in system.store.partitions())
+    view = system.look("sam")
+    assert (verify(view, system.tools).faults, rebuild(view).faults) == ([], [])
+    assert {turn["status"] for turn in view.rows("turns")} == {"done"}
+    view.close()
+
+
+def test_a_second_process_is_refused_and_nothing_changes(chat: Chat, tmp_path: Path) -> None:
+    """PartitionBusy names the process and its command; the first goes on as if nothing had been."""
+    assert chat.tell("one")
+    refused = rf"^sam is open in process {chat.process.pid} \(everlog chat\)"
+    with pytest.raises(PartitionBusy, match=refused):
+        asyncio.run(one_message(here(tmp_path / "store"), "not kept"))
+    assert "Fenced" not in chat.tell("two")
+    chat.kill()
+    system = here(tmp_path / "store")
+    assert said(system) == ["one", "two"]
+
+
+def test_after_a_take_over_the_first_is_never_acknowledged_again(chat: Chat, tmp_path: Path) -> None:
+    """Its next append raises Fenced and leaves nothing; the new owner's turns stand, and all laws hold."""
+    assert chat.tell("one")
+    system = here(tmp_path / "store")
+    asyncio.run(one_message(system, "taken over", take_over=True))
+    assert chat.tell("lost").startswith("Fenced: epoch 1")
+    assert chat.tell("lost too").startswith("Fenced: epoch 1")
+    asyncio.run(one_message(system, "and on"))
+    assert said(system) == ["one", "taken over", "and on"]
+    assert_sound(system)
+
+
+def test_after_a_kill_the_second_opens_without_being_told_to(chat: Chat, tmp_path: Path) -> None:
+    """A dead owner is not in the way; what it acknowledged last is there once, and its turn is finished."""
+    last = chat.tell("one")
+    chat.kill()
+    system = here(tmp_path / "store")
+    asyncio.run(one_message(system, "two"))
+    assert said(system) == ["one", "two"]
+    assert last in {record.event_id for record in system.store.reader("sam").read("sam")}
+    assert_sound(system)
