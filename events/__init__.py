@@ -4,8 +4,8 @@ Everything here is pure and imports msgspec and nothing of ours: no disk, no clo
 """
 
 from .base import Draft, Event, Record, Unknown, place
-from .codec import CATALOGUE, AnyEvent, current, decode, draft, event_of, is_erased, json_schema
-from .digest import GENESIS, canonical_bytes, digest, extend
+from .codec import CATALOGUE, ERASED_PREFIX, AnyEvent, current, decode, draft, event_of, is_erased, json_schema
+from .digest import GENESIS, canonical_bytes, digest, extend, tombstone
 from .errors import (
     BadInput,
     BadReply,
@@ -63,6 +63,7 @@ from .model import Call, ModelFailed, ModelReply, ReplyRejected, Usage
 
 __all__ = [
     "CATALOGUE",
+    "ERASED_PREFIX",
     "GENESIS",
     "RANDOM_BITS",
     "AgentConfigured",
@@ -132,5 +133,6 @@ __all__ = [
     "json_schema",
     "place",
     "time_of",
+    "tombstone",
     "uuid7",
 ]

@@ -9,7 +9,7 @@ import hashlib
 import msgspec
 
 from .base import Record
-from .codec import is_erased
+from .codec import ERASED_PREFIX, is_erased
 
 GENESIS = bytes(32)
 """The chain of an empty stream."""
@@ -42,6 +42,14 @@ def digest(record: Record) -> bytes:
     if is_erased(record.payload):
         return bytes.fromhex(msgspec.json.decode(record.payload)["digest"])
     return hashlib.sha256(canonical_bytes(record)).digest()
+
+
+def tombstone(record: Record) -> Record:
+    """What is left of an erased record: its place, its envelope and its digest. A tombstone stays as it is."""
+    if is_erased(record.payload):
+        return record
+    payload = f'{ERASED_PREFIX},"digest":"{digest(record).hex()}"}}'
+    return msgspec.structs.replace(record, text=None, payload=payload)
 
 
 def extend(chain: bytes, record: Record) -> bytes:

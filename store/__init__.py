@@ -1,8 +1,8 @@
 """WHERE IT IS KEPT: the log of events, and the only room that touches the disk.
 
-`contract` says what every log promises (P1 to P10), `FileStore` keeps them in a folder, `MemoryStore` in memory. A
-partition is a folder with one writer; it holds frames of commits, a manifest that names its files, and epochs that say
-who owns it. Clock and ids are arguments.
+`contract` says what every log promises, `FileStore` keeps them in a folder, `MemoryStore` in memory. A
+partition is a folder with one writer; it holds frames of commits, Parquet files that these are sealed into, a manifest
+that names its files, and epochs that say who owns it. Clock and ids are arguments.
 """
 
 from .arrow import SCHEMA, batch_of, records_of
@@ -15,9 +15,10 @@ from .constants import (
     GROUP_BYTES_MAX,
     ID_MEMORY_S,
     NAME_BYTES_MAX,
+    SEAL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
 )
-from .contract import Append, Commit, Head, Log, LogReader, Store
+from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, Store
 from .disk import Disk, DiskFile, RealDisk
 from .filelog import FileLog
 from .filestore import FileStore
@@ -35,10 +36,12 @@ __all__ = [
     "ID_MEMORY_S",
     "NAME_BYTES_MAX",
     "SCHEMA",
+    "SEAL_BYTES_MIN",
     "SEGMENT_BYTES_MAX",
     "Append",
     "Commit",
     "Damage",
+    "Derive",
     "Disk",
     "DiskFile",
     "FileLog",
@@ -50,9 +53,12 @@ __all__ = [
     "MemoryReader",
     "MemoryStore",
     "Partition",
+    "Progress",
     "Reader",
     "RealDisk",
     "Report",
+    "Sealed",
+    "State",
     "Store",
     "batch_of",
     "check",

@@ -5,7 +5,7 @@ against it, one after the other, without changing it; when the group is durable,
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from events import (
     GENESIS,
@@ -18,6 +18,7 @@ from events import (
     StoreError,
     WrongSequence,
     extend,
+    is_erased,
     place,
     time_of,
 )
@@ -25,13 +26,13 @@ from events import (
 from .arrow import id_bytes
 from .constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
 from .contract import Append, Commit, Head
+from .idmemory import ID_MEMORY_US, IdMemory
 from .names import name_of
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 INT64_END = 2**63
 INT32_END = 2**31
-ID_MEMORY_US = ID_MEMORY_S * 1_000_000
 RECORD_OVERHEAD_BYTES = 128
 """What a record weighs beside its words: its numbers, ids and offsets in Arrow, at most."""
 WEIGHT_MAX = FRAME_BYTES_MAX // 2
@@ -94,48 +95,6 @@ def _utf8_bytes(value: str, field: str) -> int:
         return len(value.encode())
     except UnicodeEncodeError as error:
         raise BadInput(f"{field} holds half of a character (a lone surrogate): {error}") from error
-
-
-class IdMemory:
-    """Event ids and the commits that hold them, one generation for each file that is remembered."""
-
-    def __init__(self) -> None:
-        self._generations: list[tuple[dict[bytes, int], int]] = [({}, 0)]
-        self.forgotten_to = -1
-        """No id with a later time (microseconds UTC) was ever forgotten."""
-
-    def find(self, key: bytes) -> int | None:
-        """The commit that holds the event `key` (16 bytes)."""
-        for ids, _ in reversed(self._generations):
-            number = ids.get(key)
-            if number is not None:
-                return number
-        return None
-
-    def add(self, records: Iterable[Record]) -> None:
-        """Remember the ids of `records`, in the newest generation."""
-        ids, newest = self._generations[-1]
-        for record in records:
-            ids[id_bytes(record.event_id)] = record.commit
-            newest = max(newest, time_of(record.event_id) or 0)
-        self._generations[-1] = (ids, newest)
-
-    @property
-    def newest(self) -> int:
-        """Time of the newest id in the newest generation, microseconds UTC."""
-        return self._generations[-1][1]
-
-    def begin_generation(self, now: int) -> None:
-        """A file was closed: forget the generations whose newest id is older than `ID_MEMORY_S` at `now`."""
-        kept = [generation for generation in self._generations if not self.forget(generation[1], now)]
-        self._generations = [*kept, ({}, 0)]
-
-    def forget(self, newest: int, now: int) -> bool:
-        """Whether a closed file whose newest id has time `newest` may be forgotten at `now`; notes that it was."""
-        if newest >= now - ID_MEMORY_US:
-            return False
-        self.forgotten_to = max(self.forgotten_to, newest)
-        return True
 
 
 class Ledger:
@@ -252,11 +211,13 @@ class Group:
 
 
 def _same(record: Record, draft: Draft) -> bool:
+    """Whether the draft is the one that became `record`. Of an erased one, its id is all that can be compared."""
     return (
         record.event_id == draft.event_id
         and record.type == draft.type
-        and record.version == draft.version
-        and record.text == draft.text
-        and record.payload == draft.payload
-        and record.said_at == draft.said_at
+        and (
+            is_erased(record.payload)
+            or (record.version, record.text, record.payload, record.said_at)
+            == (draft.version, draft.text, draft.payload, draft.said_at)
+        )
     )

@@ -2,16 +2,21 @@
 
 Records hold ids as 36-character text and times as integers of microseconds; Arrow holds them as uuid and timestamp.
 The format version of a frame names this schema, so a change of it is a new format version.
+
+A batch is put together here, byte by byte, as Arrow's IPC format has it: for the one record of a typical commit that
+costs a third of what thirteen arrays cost. The bytes are exactly those that pyarrow writes.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from events import Record
 
 _ID = pa.uuid()
-_ID_STORAGE = pa.binary(16)
 _TIME = pa.timestamp("us", "UTC")
 _INT64 = pa.int64()
 _INT32 = pa.int32()
@@ -50,26 +55,9 @@ def id_text(value: bytes) -> str:
 
 def batch_of(records: Sequence[Record]) -> pa.RecordBatch:
     """`records` as one batch of `SCHEMA`, in the order given."""
-    ids = pa.array([id_bytes(r.event_id) for r in records], _ID_STORAGE)
-    causes = pa.array([None if r.cause is None else id_bytes(r.cause) for r in records], _ID_STORAGE)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([r.agent_id for r in records], _STRING),
-            pa.array([r.seq for r in records], _INT64),
-            pa.array([r.commit for r in records], _INT64),
-            pa.ExtensionArray.from_storage(_ID, ids),
-            pa.array([r.recorded_at for r in records], _TIME),
-            pa.array([r.said_at for r in records], _TIME),
-            pa.array([r.type for r in records], _STRING),
-            pa.array([r.turn for r in records], _INT64),
-            pa.array([r.step for r in records], _INT32),
-            pa.ExtensionArray.from_storage(_ID, causes),
-            pa.array([r.version for r in records], _INT32),
-            pa.array([r.text for r in records], _STRING),
-            pa.array([r.payload for r in records], _STRING),
-        ],
-        schema=SCHEMA,
-    )
+    if not records:
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    return batch_in(pa.py_buffer(body_of(records)))
 
 
 def records_of(data: pa.RecordBatch | pa.Table) -> Iterator[Record]:
@@ -110,9 +98,81 @@ def records_of(data: pa.RecordBatch | pa.Table) -> Iterator[Record]:
             )
 
 
-def body_of(records: Sequence[Record]) -> pa.Buffer:
-    """`records` as the body of a frame: one encapsulated Arrow IPC message, without a schema."""
-    return batch_of(records).serialize()
+_MESSAGE = struct.Struct("<40sq24sq8s60q8s26q")
+"""A message of one batch of `SCHEMA`: four pieces that never change, and between them the bytes of the body, the rows,
+offset and length of 30 buffers, rows and nulls of 13 columns."""
+_BEFORE_BYTES = bytes.fromhex("ffffffff080300001400000000000000 0c0016000600050008000c000c000000 0003040018000000")
+_BEFORE_ROWS = bytes.fromhex("00000a0018000c00040008000a000000 fc01000010000000")
+_BEFORE_BUFFERS = bytes.fromhex("000000001e000000")
+_BEFORE_COLUMNS = bytes.fromhex("000000000d000000")
+_PADDING = [bytes(count) for count in range(8)]
+_ALL_VALID = b""
+_NO_ID = "0" * 32
+
+
+def body_of(records: Sequence[Record]) -> bytes:
+    """`records`, at least one, as the body of a frame: one encapsulated Arrow IPC message, without a schema."""
+    agent_id, seq, commit, event_id, recorded_at, said_at, kind, turn, step, cause, version, text, payload = zip(
+        *map(astuple, records), strict=True
+    )
+    buffers = (
+        *(_ALL_VALID, *_words(agent_id)),
+        *(_ALL_VALID, _numbers(seq, "q")),
+        *(_ALL_VALID, _numbers(commit, "q")),
+        *(_ALL_VALID, _ids(event_id)),
+        *(_ALL_VALID, _numbers(recorded_at, "q")),
+        *(_valid(said_at), _numbers([value or 0 for value in said_at], "q")),
+        *(_ALL_VALID, *_words(kind)),
+        *(_ALL_VALID, _numbers(turn, "q")),
+        *(_ALL_VALID, _numbers(step, "i")),
+        *(_valid(cause), _ids([value or _NO_ID for value in cause])),
+        *(_ALL_VALID, _numbers(version, "i")),
+        *(_valid(text), *_words([value or "" for value in text])),
+        *(_ALL_VALID, *_words(payload)),
+    )
+    places: list[int] = []
+    parts = [b""]
+    end = 0
+    for buffer in buffers:
+        size = len(buffer)
+        padding = -size & 7
+        places.append(end)
+        places.append(size)
+        parts.append(buffer)
+        parts.append(_PADDING[padding])
+        end += size + padding
+    rows = len(records)
+    nulls = [0, 0, 0, 0, 0, said_at.count(None), 0, 0, 0, cause.count(None), 0, text.count(None), 0]
+    columns = [number for count in nulls for number in (rows, count)]
+    parts[0] = _MESSAGE.pack(
+        _BEFORE_BYTES, end, _BEFORE_ROWS, rows, _BEFORE_BUFFERS, *places, _BEFORE_COLUMNS, *columns
+    )  # fmt: skip
+    return b"".join(parts)
+
+
+def _valid(values: Sequence[object]) -> bytes:
+    """One bit for each value, 0 for None; nothing at all if there is no None."""
+    if None not in values:
+        return _ALL_VALID
+    bits = "".join(["0" if value is None else "1" for value in reversed(values)])
+    return int(bits, 2).to_bytes((len(values) + 7) // 8, "little")
+
+
+def _numbers(values: Sequence[int], width: str) -> bytes:
+    return struct.pack(f"<{len(values)}{width}", *values)
+
+
+def _ids(values: Sequence[str]) -> bytes:
+    return bytes.fromhex("".join(values).replace("-", ""))
+
+
+def _words(values: Sequence[str]) -> tuple[bytes, bytes]:
+    """The offsets of the texts, and the texts."""
+    data = "".join(values).encode()
+    lengths = [len(value) for value in values]
+    if len(data) != sum(lengths):
+        lengths = [len(value.encode()) for value in values]
+    return struct.pack(f"<{len(values) + 1}i", 0, *accumulate(lengths)), data
 
 
 def batch_in(body: pa.Buffer) -> pa.RecordBatch:

@@ -1,17 +1,21 @@
 """Checking a partition: every byte of every live file. Reads only, and goes on after a finding where it can."""
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
+import pyarrow.compute as pc
 
-from events import EverlogError
+from events import EverlogError, Record, RecordsErased
 
 from .admission import follow
 from .arrow import batch_in, records_of
-from .contract import Head
-from .manifest import OPEN, FileEntry, Manifest, head_in, load
+from .contract import Derive, Head, Progress
+from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
+from .parquet import SORTED_BY
 from .partition import Partition
-from .reader import heads_before
+from .reader import Reader, heads_before
+from .sealed import whole
 from .segment import Frame, Scan, corrupt
 
 
@@ -36,23 +40,32 @@ class Report(msgspec.Struct):
         return not self.errors
 
 
-def check(partition: Partition) -> Report:
-    """Check a partition that nobody writes to meanwhile. Findings are in the report; raises nothing for them."""
+def check(partition: Partition, *, deep: bool = False, derive: Derive | None = None,
+          progress: Progress | None = None) -> Report:  # fmt: skip
+    """Check a partition that nobody writes to meanwhile. Findings are in the report; raises nothing for them.
+
+    Every byte is held against its checksum, and every record of the frames against the rules of a log. `deep` does the
+    latter for the sealed records too, and makes the states again with `derive`, to compare them.
+    """
     report = Report(partition.name)
     try:
         manifest = load(partition)
     except EverlogError as error:
         report.errors.append(str(error))
         return report
-    state = _State()
-    for entry in manifest.files:
+    state = _State(deep)
+    for number, entry in enumerate(manifest.files, 1):
         try:
             _check_file(partition, manifest, entry, state, report)
         except EverlogError as error:
             report.errors.append(str(error))
         except OSError as error:
             report.errors.append(f"{partition.path / entry.name} cannot be read: {error.strerror}")
+        if progress is not None:
+            progress(number, len(manifest.files))
     report.agents = len(state.heads)
+    if deep and derive is not None and report.ok:
+        _check_states(partition, manifest, derive, report)
     _note_strays(partition, manifest, report)
     return report
 
@@ -60,7 +73,8 @@ def check(partition: Partition) -> Report:
 class _State:
     """Where the streams and the partition are between two files."""
 
-    def __init__(self) -> None:
+    def __init__(self, deep: bool) -> None:
+        self.deep = deep
         self.heads: dict[str, Head] = {}
         self.next_commit = 1
         self.ids: set[str] = set()
@@ -78,11 +92,25 @@ def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, stat
         _check_closed(data, entry, path, report)
         data = data[: entry.bytes]
     report.bytes += len(data)
+    if entry.kind == SEALED:
+        _check_sealed(partition, entry, state, path, report)
+    else:
+        _check_frames(partition, manifest, entry, data, state, report)
+
+
+def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, data: bytes, state: _State,
+                  report: Report) -> None:  # fmt: skip
+    path = str(partition.path / entry.name)
     salt = partition.salt(entry.name)
     scan = Scan(data, salt, entry.first_commit, path)
     touched: set[str] = set()
+    erasures = 0
     for frame in scan:
-        touched |= _check_frame(frame, state, path, report)
+        records = _check_frame(frame, state, path, report)
+        touched |= {record.agent_id for record in records}
+        erasures += sum(record.type == RecordsErased.kind for record in records)
+    if erasures:
+        report.notes.append(f"{path} holds erasures that were not carried out: `everlog log seal` does it")
     if scan.later is not None or (entry.kind != OPEN and scan.tail_bytes):
         seqs = dict(heads_before(manifest, entry).items())
         report.errors.append(str(corrupt(scan, data, salt, entry.first_commit, path, seqs)))
@@ -92,6 +120,38 @@ def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, stat
         state.next_commit = scan.next_commit
     elif not scan.tail_bytes:
         _check_chains(entry, state, touched, path, report)
+
+
+def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: str, report: Report) -> None:
+    """The parts of a sealed file have their checksums; if it is deep, its records go on where the streams are."""
+    table = whole(partition, entry)
+    commits = table.column("commit").unique().to_pylist()
+    if commits != list(range(entry.first_commit, entry.last_commit + 1)) or table.num_rows != entry.records:
+        report.errors.append(f"{path} does not hold the commits that the manifest says")
+    report.commits += len(commits)
+    report.records += table.num_rows
+    if not state.deep:
+        state.heads.update({name: Head(seq, bytes.fromhex(chain)) for name, (seq, chain) in entry.chains.items()})
+        return
+    records = list(records_of(table))
+    _check_ids(records, state, path, report)
+    follow(state.heads, records, path)
+    _check_chains(entry, state, {record.agent_id for record in records}, path, report)
+
+
+def _check_states(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
+    """The newest state of each agent is what its records say."""
+    reader = Reader(partition)
+    for agent_id in sorted(manifest.closed_heads()):
+        state = reader.state(agent_id, derive.maker)
+        if state is None:
+            continue
+        records = reader.table(agent_id)
+        again = derive(None, records.filter(pc.less_equal(records.column("seq"), state.seq)))
+        if not again.sort_by(SORTED_BY).equals(state.rows):
+            report.errors.append(
+                f"{partition.path}: the state of {agent_id!r} at seq {state.seq} is not what its records say"
+            )
 
 
 def _heads_at(manifest: Manifest, entry: FileEntry) -> dict[str, Head]:
@@ -108,22 +168,26 @@ def _check_closed(data: bytes, entry: FileEntry, path: str, report: Report) -> N
         report.notes.append(f"{path} has {len(data) - entry.bytes} bytes beyond its end, by a writer that was fenced")
 
 
-def _check_frame(frame: Frame, state: _State, path: str, report: Report) -> set[str]:
+def _check_frame(frame: Frame, state: _State, path: str, report: Report) -> list[Record]:
     where = f"{path} at byte {frame.offset}"
     records = list(records_of(batch_in(frame.body)))
     commits = [record.commit for record in records]
     expected = set(range(frame.header.first_commit, frame.last_commit + 1))
     if len(records) != frame.header.records or commits != sorted(commits) or set(commits) != expected:
         report.errors.append(f"{where}: the frame's records are not those that its header counts")
-    repeated = [record.event_id for record in records if record.event_id in state.ids]
-    if repeated:
-        report.errors.append(f"{where}: event {repeated[0]} is in the log twice")
-    state.ids.update(record.event_id for record in records)
+    _check_ids(records, state, where, report)
     follow(state.heads, records, where)
     report.frames += 1
     report.commits += frame.header.commits
     report.records += len(records)
-    return {record.agent_id for record in records}
+    return records
+
+
+def _check_ids(records: Sequence[Record], state: _State, where: str, report: Report) -> None:
+    repeated = [record.event_id for record in records if record.event_id in state.ids]
+    if repeated:
+        report.errors.append(f"{where}: event {repeated[0]} is in the log twice")
+    state.ids.update(record.event_id for record in records)
 
 
 def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str, report: Report) -> None:
@@ -136,11 +200,11 @@ def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str,
 
 
 def _note_strays(partition: Partition, manifest: Manifest, report: Report) -> None:
-    live = {entry.name for entry in manifest.files}
+    live = manifest.names()
     try:
         names = sorted(partition.disk.names(partition.path))
     except FileNotFoundError:
         return
     for name in names:
-        if name not in live and name.endswith((".open", ".cut", ".tmp")):
+        if name not in live and name.endswith((".open", ".parquet", ".state", ".cut", ".tmp")):
             report.notes.append(f"{partition.path / name} is left over; no manifest names it")

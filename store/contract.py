@@ -21,10 +21,16 @@ P9  **No width limits** below 2**63 for counters; names of 1 to 255 bytes; text 
 P10 **Disk full, I/O errors, a read-only folder** fail the append cleanly with StoreError; after the cause is gone, the
     log opens again without manual steps.
 
-(P11 to P20 belong to projections, hosts and later releases; their numbers are those of the roadmap.)
+P18 **Erasure.** After a `records_erased` was appended and `seal` returned, no file of the log holds what those records
+    said. A tombstone keeps seq, id, type and digest, so that order, counts and the chain still verify.
+P19 **Sealing and compaction** never change what a read returns: the new files are durable and were read back before one
+    new manifest names them, and the old ones are removed after it. At no moment is a record missing or double.
+P20 **Simulation.** Disk, clock and crashes from one seed, in `tests/sim`; each of these promises has a checker there.
+
+(P11 to P17 belong to projections, hosts and later releases; their numbers are those of the roadmap.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -61,6 +67,47 @@ class Head(msgspec.Struct, frozen=True):
     """Chain value at that seq (32 bytes)."""
 
 
+class State(msgspec.Struct, frozen=True):
+    """Where an agent stood at some seq: derived from its records up to there, kept beside them, losable."""
+
+    seq: int
+    """Last seq that it was derived from."""
+    rows: pa.Table
+    """As the Derive gave them."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What `seal` did."""
+
+    files: int = 0
+    """Files that were made into others."""
+    records: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    erased: int = 0
+    """Records that became tombstones."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done and the bytes in all, now and then."""
+
+
+class Derive(Protocol):
+    """Makes states. Another room knows what they mean; the store only keeps them beside the records."""
+
+    @property
+    def maker(self) -> str:
+        """What tells states of this derivation from those of others: changes with every change of their meaning."""
+        ...
+
+    def __call__(self, earlier: pa.Table | None, records: pa.Table) -> pa.Table:
+        """The new state rows of all agents in `earlier` (states made before, if any) after `records` (commit order).
+
+        The rows have columns `agent_id` and `seq`, and others that are this derivation's own. Pure.
+        """
+        ...
+
+
 class LogReader(Protocol):
     """One partition, for reading. Sees whole commits only."""
 
@@ -79,8 +126,18 @@ class LogReader(Protocol):
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         ...
 
-    def table(self, agent_id: str | None = None) -> pa.Table:
-        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order.
+
+        `from_seq` (inclusive) is for one stream.
+        """
+        ...
+
+    def state(self, agent_id: str, maker: str) -> State | None:
+        """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
+
+        It saves reading the records up to its seq, and is never needed: whoever gets None reads them.
+        """
         ...
 
 
@@ -100,6 +157,19 @@ class Log(LogReader, Protocol):
         """Append many commits as one group: one frame, one sync. Each is accepted or refused by itself, in order.
 
         A refusal (WrongSequence, DuplicateId, StaleId) is returned in its place; a failure of the group is raised.
+        """
+        ...
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """Bytes that `seal` would work on; 0 where nothing is ever sealed."""
+        ...
+
+    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+        """Bring what was appended into its lasting form, carry erasures out, compact; reads before and after are equal.
+
+        Appends may go on meanwhile. With `derive`, states are kept beside. A `records_erased` appended before is
+        carried out when this returns: of the records that it names no content is left in any file of the log.
         """
         ...
 

@@ -7,23 +7,26 @@ writer which was interrupted anywhere in between never writes again.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
 
-from .admission import ID_MEMORY_US, Group, Weighed
+from .admission import Group, Weighed
 from .constants import SEGMENT_BYTES_MAX
-from .contract import Append, Commit, Head
-from .disk import storage_error
+from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
+from .disk import remove_if_there, storage, storage_error
 from .epoch import Ownership, take, this_process
 from .group import GroupCommit, Result
-from .manifest import succeed
+from .manifest import FRAMES, SEALED, FileEntry, succeed
 from .names import name_of
 from .openfile import OpenFile, commit_in
 from .partition import Partition
 from .reader import Reader
-from .recovery import Recovered, recover
+from .recovery import Recovered, recover, remove_cut
+from .sealed import commit_of, ids_of
+from .sealing import Change, Sealing
 
 
 class FileLog:
@@ -45,6 +48,7 @@ class FileLog:
         self._durable = (self._file.entry.name, self._file.length)
         self._reader = Reader(partition, lambda: self._durable)
         self._io = threading.Lock()
+        self._sealing = threading.Lock()
         self._group = GroupCommit(self._commit)
         self._closed = False
         self._fenced = False
@@ -66,7 +70,20 @@ class FileLog:
         finally:
             if not opened:
                 ownership.release()
-        return cls(partition, ownership, recovered, now, segment_bytes_max)
+        log = cls(partition, ownership, recovered, now, segment_bytes_max)
+        opened = False
+        try:
+            log._finish_erasures()
+            opened = True
+        finally:
+            if not opened:
+                log.close()
+        return log
+
+    def _finish_erasures(self) -> None:
+        """An owner before appended a `records_erased` and did not come to carry it out."""
+        if self._file.erasures or any(entry.erasures for entry in self._manifest.files):
+            self.seal()
 
     @property
     def partition(self) -> str:
@@ -101,9 +118,13 @@ class FileLog:
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         return self._reader.read(agent_id, from_seq, to_seq)
 
-    def table(self, agent_id: str | None = None) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        return self._reader.table(agent_id)
+        return self._reader.table(agent_id, from_seq)
+
+    def state(self, agent_id: str, maker: str) -> State | None:
+        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
+        return self._reader.state(agent_id, maker)
 
     def close(self) -> None:
         """Give the partition up. Idempotent; waits for the group that is being written."""
@@ -161,26 +182,118 @@ class FileLog:
         """Close the open file in a new manifest and begin the next one. May raise OSError, Fenced."""
         file = OpenFile.begin(self._where, self._ledger.commits + 1, self.epoch)
         closed = self._file.closed(self._ledger)
-        manifest = succeed(self._where, self._manifest, self.epoch, [*self._manifest.files[:-1], closed, file.entry])
-        if manifest is None:
+        try:
+            self._publish([*self._manifest.files[:-1], closed, file.entry])
+        except Fenced:
             file.close()
+            raise
+        self._file.close()
+        self._indexes.append(self._file.index)
+        self._ledger.ids.begin_generation(closed.last_commit, self._now())
+        self._file = file
+        self._durable = (file.entry.name, 0)
+
+    def _publish(self, files: list[FileEntry]) -> None:
+        """Make `files` the live ones. May raise StoreError, Fenced."""
+        manifest = succeed(self._where, self._manifest, self.epoch, files)
+        if manifest is None:
             self._fenced = True
             raise Fenced(self._fenced_message())
-        self._file.close()
-        now = self._now()
-        self._indexes = [i for i in (*self._indexes, self._file.index) if i.ids_to >= now - ID_MEMORY_US]
-        self._ledger.ids.begin_generation(now)
-        self._manifest, self._file = manifest, file
+        self._manifest = manifest
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """Bytes in frames, which `seal` would work on."""
+        with self._io:
+            return self._file.length + sum(entry.bytes for entry in self._manifest.files if entry.kind == FRAMES)
+
+    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+        """Turn all frames into Parquet, carry erasures out, compact. See `store.Log`. Raises StoreError, CorruptLog.
+
+        A failure changes nothing: the frames stay as they are, and the log goes on.
+        """
+        with self._sealing:
+            with self._io:
+                self._refuse_if_unfit()
+                if self._file.length:
+                    self._begin_file()
+            done = Sealed()
+            while (change := self._seal_some(derive, progress)) is not None:
+                done = Sealed(
+                    files=done.files + len(change.before) + len(change.rewritten),
+                    records=done.records + change.after.records,
+                    bytes_before=done.bytes_before + sum(entry.bytes for entry in change.before),
+                    bytes_after=done.bytes_after + change.after.bytes,
+                    erased=done.erased + change.erased,
+                )
+            return done
+
+    def _begin_file(self) -> None:
+        """`_roll`, outside an append. After a failure nobody knows what was begun: the writer is poisoned."""
+        self._poison = "it was interrupted"
+        try:
+            self._roll()
+        except OSError as error:
+            failure = storage_error(error, "close", self._file.path)
+            self._poison = str(failure)
+            raise failure from error
+        self._poison = ""
+
+    def _seal_some(self, derive: Derive | None, progress: Progress | None) -> Change | None:
+        """One step of sealing; None if nothing is left to do."""
+        before = self._manifest
+        sealing = Sealing(self._where, before, self.epoch, derive, progress)
+        written = False
+        try:
+            with storage("seal", self._where.path):
+                change = sealing.run()
+            written = True
+        except StoreError as error:
+            if not self._is_latest():
+                raise Fenced(self._fenced_message()) from error
+            raise
+        finally:
+            if not written:
+                sealing.undo()
+        if change is None:
+            return None
+        with self._io:
+            self._refuse_if_unfit()
+            self._poison = "sealing was interrupted"
+            self._publish(change.files(self._manifest.files))
+            self._poison = ""
+            gone = {entry.name for entry in change.before}
+            self._indexes = [index for index in self._indexes if index.name not in gone]
+            for entry in (*change.rewritten.values(), change.after):
+                self._remember(entry)
+            replaced = before.names() - self._manifest.names()
+        with storage("remove what was sealed in", self._where.path):
+            for name in replaced:
+                remove_if_there(self._where.disk, self._where.path / name)
+            if change.erasing:
+                remove_cut(self._where)
+            self._where.disk.sync_dir(self._where.path)
+        return change
+
+    def _is_latest(self) -> bool:
+        with storage("look for a newer owner in", self._where.path):
+            return self._ownership.is_latest()
+
+    def _remember(self, entry: FileEntry) -> None:
+        """Event ids of this sealed file are looked up in it from now on."""
+        load = partial(ids_of, self._where, entry)
+        self._ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, load, self._now())
 
     def _recall(self, number: int) -> Sequence[Record]:
-        """The records of a commit whose ids are remembered."""
-        for index in (self._file.index, *self._indexes):
-            try:
+        """The records of a durable commit."""
+        with storage("read", self._where.path):
+            for index in (self._file.index, *self._indexes):
                 records = commit_in(self._where, index, number)
-            except OSError as error:
-                raise storage_error(error, "read", self._where.path / index.name) from error
-            if records:
-                return records
+                if records:
+                    return records
+            for entry in self._manifest.files:
+                if entry.kind == SEALED and entry.first_commit <= number <= entry.last_commit:
+                    return commit_of(self._where, entry, number)
         raise CorruptLog(
             f"{self._where.path}: commit {number} was there when the log was opened and cannot be read now. Nothing "
             "was changed. Look at the disk, then open the log again."

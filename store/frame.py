@@ -45,11 +45,11 @@ def salt_of(store_id: str, partition: str, name: str) -> int:
     return int(google_crc32c.value(f"{store_id}\0{partition}\0{name}".encode()))
 
 
-def pack(salt: int, offset: int, body: pa.Buffer, *, epoch: int, first_commit: int, commits: int, records: int,
+def pack(salt: int, offset: int, body: bytes, *, epoch: int, first_commit: int, commits: int, records: int,
          previous: int) -> tuple[bytes, int]:  # fmt: skip
     """The header of the frame at `offset` whose body is `body`, and its CRC."""
     fields = _FIELDS.pack(
-        MAGIC, FORMAT_VERSION, 0, body.size, commits, epoch, first_commit, records, previous, google_crc32c.value(body)
+        MAGIC, FORMAT_VERSION, 0, len(body), commits, epoch, first_commit, records, previous, google_crc32c.value(body)
     )
     crc = google_crc32c.extend(salt, _OFFSET.pack(offset) + fields)
     return fields + _CRC.pack(crc), crc

@@ -2,7 +2,7 @@
 
 Manifests are numbered from 1 and the highest rules. Each is written whole beside and linked to its number, which only
 one process can do: publishing is a compare-and-swap. The content is one JSON object whose `crc32c` covers the text of
-its `manifest`. Room for later kinds of file (`sealed`, `state`) is in `kind`; their fields are added with defaults.
+its `manifest`. New kinds of file are named in `kind`, and their fields have defaults.
 """
 
 import google_crc32c
@@ -17,9 +17,35 @@ from .partition import MANIFEST, Partition, token
 
 OPEN = "open"
 FRAMES = "frames"
-KINDS = (OPEN, FRAMES)
+SEALED = "sealed"
+KINDS = (OPEN, FRAMES, SEALED)
 MANIFESTS_KEPT = 2
 READ_ATTEMPTS_MAX = 100
+
+
+class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
+    """One row group of a Parquet file: the bytes up to the next one, and the rows in them, which are sorted."""
+
+    offset: int
+    bytes: int
+    crc32c: int
+    rows: int
+    first: tuple[str, int]
+    """Agent and seq of the first row."""
+    last: tuple[str, int]
+
+
+class ParquetEntry(msgspec.Struct, frozen=True):
+    """A Parquet file, with a checksum for each part that is read by itself. Parquet alone tells no flipped bit."""
+
+    name: str
+    bytes: int
+    groups: list[GroupEntry]
+    """In order, from byte 0 to the footer, without a gap."""
+    footer_crc32c: int
+    """Of the bytes after the last row group."""
+    maker: str = ""
+    """Of a state file: what made it. Another one must not use it."""
 
 
 class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,7 +53,7 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: str
     kind: str
-    """`open`: frames, growing; `frames`: frames, closed."""
+    """`open`: frames, growing; `frames`: frames, closed; `sealed`: Parquet, sorted by agent and seq."""
     first_commit: int
     last_commit: int = 0
     bytes: int = 0
@@ -38,6 +64,15 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Time of the newest event id in it, microseconds UTC."""
     chains: dict[str, tuple[int, str]] = {}
     """Of each stream that has records in it: seq and chain value (hexadecimal) at its end."""
+    records: int = 0
+    text_bytes: int = 0
+    """UTF-8 bytes of `text` and `payload`, as they were appended: what amplification is held against."""
+    erasures: int = 0
+    """Of frames: how many `records_erased` are in them, which sealing carries out."""
+    parquet: ParquetEntry | None = None
+    """Of a sealed file: how it is read."""
+    state: ParquetEntry | None = None
+    """Of a sealed file: where its agents stood at its end, if that was derived."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -57,6 +92,15 @@ class Manifest(msgspec.Struct, frozen=True):
             for agent_id, (seq, chain) in entry.chains.items()
         }
 
+    def covered_to(self) -> int:
+        """Number of the last commit in the closed files, 0 for none."""
+        return max((entry.last_commit for entry in self.files), default=0)
+
+    def names(self) -> set[str]:
+        """Names of all live files."""
+        states = (entry.state.name for entry in self.files if entry.state is not None)
+        return {entry.name for entry in self.files}.union(states)
+
     def open_file(self) -> FileEntry | None:
         """The open file, if there is one."""
         return self.files[-1] if self.files and self.files[-1].kind == OPEN else None
@@ -75,11 +119,9 @@ EMPTY = Manifest(0, 0, [])
 _encoder = msgspec.json.Encoder()
 
 
-def closed_entry(entry: FileEntry, *, last_commit: int, length: int, sha256: str, ids_to: int,
-                 heads: dict[str, Head]) -> FileEntry:  # fmt: skip
-    """The open `entry` as a closed one; `heads` are the ends of the streams with records in it."""
-    chains = {agent_id: (head.seq, head.chain.hex()) for agent_id, head in sorted(heads.items())}
-    return FileEntry(entry.name, FRAMES, entry.first_commit, last_commit, length, sha256, ids_to, chains)
+def chains_of(heads: dict[str, Head]) -> dict[str, tuple[int, str]]:
+    """The ends of streams as an entry keeps them."""
+    return {agent_id: (head.seq, head.chain.hex()) for agent_id, head in sorted(heads.items())}
 
 
 def load(partition: Partition) -> Manifest:

@@ -5,14 +5,16 @@ The same rules as in files (`admission`), no disk. What was opened here lives as
 
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import pyarrow as pa
 
-from events import Draft, Fenced, PartitionBusy, Record, StoreError
+from events import Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
-from .contract import Append, Commit, Head
+from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
+from .erasing import erasures_in
 from .names import name_of, partition_of, unknown_agent
 
 
@@ -56,10 +58,15 @@ class MemoryReader:
             if record.agent_id == name and record.seq >= from_seq and (to_seq is None or record.seq <= to_seq):
                 yield record
 
-    def table(self, agent_id: str | None = None) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id))
+        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id, from_seq))
         return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
+
+    def state(self, agent_id: str, maker: str) -> State | None:
+        """None: nothing is kept beside the records."""
+        name_of(agent_id)
+        return None
 
 
 class MemoryLog(MemoryReader):
@@ -108,6 +115,26 @@ class MemoryLog(MemoryReader):
                 if isinstance(result, Commit) and not result.repeated
             )
             return results
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """0: memory has one form only."""
+        return 0
+
+    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+        """Carry erasures out; there is nothing else to do."""
+        del derive, progress
+        shared = self._shared
+        with shared.mutex:
+            self._refuse_if_unfit()
+            spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
+            left = [
+                tombstone(r) if any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r for r in shared.records
+            ]
+            count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
+            shared.records = left
+            shared.commits = {n: list(records) for n, records in groupby(left, key=lambda record: record.commit)}
+            return Sealed(records=len(left), erased=count)
 
     def close(self) -> None:
         """Give the partition up. Idempotent."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from events import Record
+from events import Record, RecordsErased
 
 from .admission import Ledger
 from .arrow import batch_in, body_of, records_of
 from .disk import DiskFile
 from .frame import HEADER_BYTES, body_is_right, pack, unpack
-from .manifest import OPEN, FileEntry, closed_entry
+from .manifest import FRAMES, OPEN, FileEntry, chains_of
 from .partition import Partition, open_name
 from .segment import Frame
 
@@ -54,6 +54,9 @@ class OpenFile:
         self.index = FrameIndex(entry.name)
         self.length = 0
         """Bytes in whole frames."""
+        self.records = 0
+        self.erasures = 0
+        """How many `records_erased` are in the file: each is carried out when it is sealed."""
         self._salt = partition.salt(entry.name)
         self._file = file
         self._previous = 0
@@ -75,7 +78,7 @@ class OpenFile:
     def take_in(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
         """Go past a frame that is in the file; `data` is the file from its start."""
         self.index.add(frame.header.first_commit, frame.offset)
-        self._agents.update(record.agent_id for record in records)
+        self._count(records)
         self._sha256.update(memoryview(data)[frame.offset : frame.end])
         self._previous = frame.header.crc
         self.length = frame.end
@@ -83,7 +86,6 @@ class OpenFile:
     def write(self, records: Sequence[Record], commits: int, epoch: int) -> None:
         """Append `records`, which are `commits` whole commits, as one frame. Not durable yet. May raise OSError."""
         body = body_of(records)
-        view = memoryview(body)
         first_commit = records[0].commit
         header, crc = pack(
             self._salt,
@@ -95,13 +97,18 @@ class OpenFile:
             records=len(records),
             previous=self._previous,
         )
-        self._file.write([header, view], self.length)
+        self._file.write([header, body], self.length)
         self.index.add(first_commit, self.length)
-        self._agents.update(record.agent_id for record in records)
+        self._count(records)
         self._sha256.update(header)
-        self._sha256.update(view)
+        self._sha256.update(body)
         self._previous = crc
-        self.length += HEADER_BYTES + body.size
+        self.length += HEADER_BYTES + len(body)
+
+    def _count(self, records: Sequence[Record]) -> None:
+        self._agents.update(record.agent_id for record in records)
+        self.records += len(records)
+        self.erasures += sum(record.type == RecordsErased.kind for record in records)
 
     def sync(self) -> None:
         """Make what was written durable. May raise OSError."""
@@ -120,14 +127,17 @@ class OpenFile:
     def closed(self, ledger: Ledger) -> FileEntry:
         """What a manifest says of the file when it is closed as it is now."""
         self.index.ids_to = ledger.ids.newest
-        heads = {agent_id: ledger.heads[agent_id] for agent_id in self._agents}
-        return closed_entry(
-            self.entry,
-            last_commit=ledger.commits,
-            length=self.length,
-            sha256=self._sha256.hexdigest(),
-            ids_to=self.index.ids_to,
-            heads=heads,
+        return FileEntry(
+            self.entry.name,
+            FRAMES,
+            self.entry.first_commit,
+            ledger.commits,
+            self.length,
+            self._sha256.hexdigest(),
+            ledger.ids.newest,
+            chains_of({agent_id: ledger.heads[agent_id] for agent_id in self._agents}),
+            records=self.records,
+            erasures=self.erasures,
         )
 
     def cut(self) -> None:

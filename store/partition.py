@@ -1,6 +1,7 @@
 """Where a partition is: its folder, its name, and the disk under it."""
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,27 @@ def numbers_in(names: list[str], prefix: str) -> list[int]:
 def open_name(first_commit: int, epoch: int) -> str:
     """Name of the file of frames that epoch `epoch` begins with `first_commit`: never used twice in a partition."""
     return f"{first_commit:012d}-e{epoch:06d}.open"
+
+
+def sealed_name(first_commit: int, last_commit: int, epoch: int, number: int, ending: str) -> str:
+    """Name of the file of these commits that epoch `epoch` makes for its manifest `number`: never used twice."""
+    return f"{first_commit:012d}-{last_commit:012d}-e{epoch:06d}-{number:06d}.{ending}"
+
+
+class Named(NamedTuple):
+    """What the name of a file of records says."""
+
+    first_commit: int
+    epoch: int
+
+
+_OURS = re.compile(r"(\d{12,})(?:-\d{12,})?-e(\d{6,})(?:-\d{6,})?\.(?:open|parquet|state)").fullmatch
+
+
+def named(name: str) -> Named | None:
+    """What `name` says of the file; None if it is not a file of records or states."""
+    match = _OURS(name)
+    return Named(int(match[1]), int(match[2])) if match else None
 
 
 def token() -> str:

@@ -5,6 +5,7 @@ over and noted in `damage`; damage before the end raises CorruptLog after everyt
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +16,13 @@ from events import CorruptLog, Record
 
 from .admission import follow
 from .arrow import SCHEMA, batch_in, records_of
-from .contract import Head
-from .disk import storage
+from .contract import Head, State
+from .disk import storage, storage_error
 from .epoch import has_live_owner
-from .manifest import OPEN, FileEntry, Manifest, head_in, load
+from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .names import name_of
 from .partition import MANIFEST, Partition
+from .sealed import newest_state, rows_of, whole
 from .segment import Frame, Scan, corrupt, gone
 
 BATCHES_AT_ONCE = 1024
@@ -63,96 +65,135 @@ class Reader:
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
-        for table in self._tables(name_of(agent_id)):
-            for record in records_of(table):
-                if to_seq is not None and record.seq > to_seq:
-                    return
-                if record.seq >= from_seq:
-                    yield record
+        for table in self._stream(name_of(agent_id), from_seq, to_seq):
+            yield from records_of(table)
 
-    def table(self, agent_id: str | None = None) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        tables = list(self._tables(None if agent_id is None else name_of(agent_id)))
-        return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+        tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, None)
+        return pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
 
-    def frames(self, from_commit: int = 1) -> Iterator[Frame]:
-        """The whole frames that hold `from_commit` and later commits, in order."""
+    def state(self, agent_id: str, maker: str) -> State | None:
+        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
+        name = name_of(agent_id)
+        while True:
+            manifest = load(self._where)
+            with storage("read", self._where.path):
+                found = newest_state(self._where, manifest, name, maker)
+            if found is not None:
+                return State(found[1], found[0])
+            if not self._is_old(manifest):
+                return None
+
+    def _stream(self, name: str, from_seq: int, to_seq: int | None) -> Iterator[pa.Table]:
+        """Records of one stream, in order, in tables of any size."""
+        for piece in self._pieces(1, name, from_seq, to_seq):
+            seq = piece.column("seq")
+            keep = pc.and_(pc.equal(piece.column("agent_id"), name), pc.greater_equal(seq, from_seq))
+            table = piece.filter(keep if to_seq is None else pc.and_(keep, pc.less_equal(seq, to_seq)))
+            if table.num_rows:
+                from_seq = table.column("seq")[-1].as_py() + 1
+                yield table
+            if to_seq is not None and from_seq > to_seq:
+                return
+
+    def _since(self, commit: int) -> Iterator[pa.Table]:
+        """Records of all streams in commit order, from `commit` on."""
+        for piece in self._pieces(commit, None, 1, None):
+            table = piece.filter(pc.greater_equal(piece.column("commit"), commit))
+            if table.num_rows:
+                commit = table.column("commit")[-1].as_py() + 1
+                yield table
+
+    def _pieces(self, commit: int, name: str | None, from_seq: int, to_seq: int | None) -> Iterator[pa.Table]:
+        """Tables that hold what is asked for, from `commit` on, and perhaps more; some may come again.
+
+        They do when a file went because the owner sealed it: its records are in another by then.
+        """
         self.damage = None
-        next_commit = from_commit
         again = True
         while again:
             again = False
             manifest = load(self._where)
             for entry in manifest.files:
-                if entry.kind != OPEN and entry.last_commit < next_commit:
-                    continue
-                data = self._read_file(entry, manifest)
-                if data is None:
-                    again = True
-                    break
-                for frame in self._scan(entry, data, manifest):
-                    if frame.last_commit >= next_commit:
-                        next_commit = frame.last_commit + 1
-                        yield frame
+                if entry.kind == OPEN or entry.last_commit >= commit:
+                    try:
+                        yield from self._file(entry, manifest, name, from_seq, to_seq)
+                    except FileNotFoundError as error:
+                        if self._is_old(manifest):
+                            again = True
+                            break
+                        raise gone(str(self._where.path / entry.name), entry.first_commit) from error
 
-    def _tables(self, name: str | None) -> Iterator[pa.Table]:
-        batches: list[pa.RecordBatch] = []
-        try:
-            for frame in self.frames():
-                batches.append(batch_in(frame.body))
-                if len(batches) == BATCHES_AT_ONCE:
-                    yield _table_of(batches, name)
-                    batches = []
-        except CorruptLog:
-            yield _table_of(batches, name)
-            raise
-        if batches:
-            yield _table_of(batches, name)
+    def _file(self, entry: FileEntry, manifest: Manifest, name: str | None, from_seq: int, to_seq: int | None
+              ) -> Iterator[pa.Table]:  # fmt: skip
+        """The records of a file. Raises FileNotFoundError."""
+        if entry.kind != OPEN and name is not None and entry.chains.get(name, (0, ""))[0] < from_seq:
+            return
+        if entry.kind != SEALED:
+            yield from _tables(self._frames(entry, manifest))
+            return
+        with read_errors(self._where.path / entry.name):
+            if name is None:
+                yield whole(self._where, entry)
+            else:
+                yield from rows_of(self._where, entry, name, from_seq, to_seq)
 
     def _heads(self) -> dict[str, Head]:
         manifest = load(self._where)
         heads = manifest.closed_heads()
-        entry = manifest.open_file()
-        first = entry.first_commit if entry else (manifest.files[-1].last_commit + 1 if manifest.files else 1)
-        for frame in self.frames(first):
-            follow(heads, list(records_of(batch_in(frame.body))), str(self._where.path))
+        for table in self._since(manifest.covered_to() + 1):
+            follow(heads, list(records_of(table)), str(self._where.path))
         return heads
 
-    def _read_file(self, entry: FileEntry, manifest: Manifest) -> bytes | None:
-        """The bytes of a file that count; None if a newer manifest rules by now and must be read first."""
+    def _frames(self, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
+        """The frames of a file that is not sealed, as far as they count."""
+        if entry.kind != OPEN:
+            yield from closed_frames(self._where, entry, manifest)
+            return
         path = self._where.path / entry.name
-        limit = None if entry.kind == OPEN else entry.bytes
-        if entry.kind == OPEN and self._durable is not None:
+        limit = None
+        if self._durable is not None:
             name, length = self._durable()
             limit = length if name == entry.name else None
-        try:
+        with read_errors(path):
             data = self._where.disk.read(path, 0, limit)
-        except FileNotFoundError as error:
-            if self._is_old(manifest):
-                return None
-            raise gone(str(path), entry.first_commit) from error
-        except OSError:
-            with storage("read", path):
-                raise
-        return None if entry.kind == OPEN and self._is_old(manifest) else data
+        if self._is_old(manifest):
+            raise FileNotFoundError(path)  # it may be closed by now, and hold what a fenced writer wrote
+        scan = Scan(data, self._where.salt(entry.name), entry.first_commit, str(path))
+        yield from scan
+        if scan.later is not None:
+            raise corrupt(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
+                          heads_before(manifest, entry))  # fmt: skip
+        if scan.tail_bytes and self._durable is None and not has_live_owner(self._where):
+            self.damage = Damage(path, scan.end, scan.tail_bytes)
 
     def _is_old(self, manifest: Manifest) -> bool:
         with storage("list", self._where.path):
-            return self._where.numbers(MANIFEST)[-1] != manifest.number
+            return (self._where.numbers(MANIFEST) or [0])[-1] != manifest.number
 
-    def _scan(self, entry: FileEntry, data: bytes, manifest: Manifest) -> Iterator[Frame]:
-        path = self._where.path / entry.name
-        salt = self._where.salt(entry.name)
-        scan = Scan(data, salt, entry.first_commit, str(path))
-        yield from scan
-        broken = scan.later is not None
-        if entry.kind != OPEN:
-            broken = scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1
-        if broken:
-            heads = heads_before(manifest, entry)
-            raise corrupt(scan, data, salt, entry.first_commit, str(path), heads)
-        if scan.tail_bytes and self._durable is None and not has_live_owner(self._where):
-            self.damage = Damage(path, scan.end, scan.tail_bytes)
+
+def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
+    """The frames of a closed file. Raises FileNotFoundError; CorruptLog, once all before the damage was given."""
+    path = partition.path / entry.name
+    with read_errors(path):
+        data = partition.disk.read(path, 0, entry.bytes)
+    salt = partition.salt(entry.name)
+    scan = Scan(data, salt, entry.first_commit, str(path))
+    yield from scan
+    if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
+        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+
+
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn any OSError inside into a StoreError about reading `path`, but for a file that is not there."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_error(error, "read", path) from error
 
 
 def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
@@ -161,6 +202,17 @@ def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
     return {agent_id: seq for other in earlier for agent_id, (seq, _) in other.chains.items()}
 
 
-def _table_of(batches: list[pa.RecordBatch], name: str | None) -> pa.Table:
-    table = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
-    return table if name is None else table.filter(pc.equal(table.column(0), name))
+def _tables(frames: Iterator[Frame]) -> Iterator[pa.Table]:
+    """The records of frames, many frames to a table; what lies before damage is given before the error."""
+    batches: list[pa.RecordBatch] = []
+    try:
+        for frame in frames:
+            batches.append(batch_in(frame.body))
+            if len(batches) == BATCHES_AT_ONCE:
+                yield pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+                batches = []
+    except CorruptLog:
+        yield pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+        raise
+    if batches:
+        yield pa.Table.from_batches(batches, SCHEMA).combine_chunks()

@@ -5,6 +5,7 @@ may be done again by the next owner. Damage before the end raises CorruptLog bef
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from events import CorruptLog, Fenced, StoreError
@@ -13,13 +14,15 @@ from .admission import Ledger
 from .arrow import batch_in, records_of
 from .disk import remove_if_there, storage
 from .epoch import Ownership
-from .manifest import OPEN, FileEntry, Manifest, load, succeed
+from .manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
 from .openfile import FrameIndex, OpenFile
-from .partition import EPOCH, Partition
-from .reader import Damage, heads_before
+from .partition import EPOCH, MANIFEST, Named, Partition, named
+from .reader import Damage, closed_frames, heads_before
+from .sealed import ids_of
 from .segment import Scan, corrupt, gone
 
 ATTEMPTS_MAX = 1000
+CUT = ".cut"
 
 
 class Recovered(NamedTuple):
@@ -39,7 +42,12 @@ def recover(partition: Partition, ownership: Ownership, now: int) -> Recovered:
     with storage("recover", partition.path):
         for _ in range(ATTEMPTS_MAX):
             manifest = load(partition)
-            recovered = _recover(partition, ownership, manifest, now)
+            try:
+                recovered = _recover(partition, ownership, manifest, now)
+            except CorruptLog:
+                if partition.numbers(MANIFEST)[-1:] == [manifest.number]:
+                    raise
+                continue  # the owner that we fence was at work: look again
             if recovered is not None:
                 _sweep(partition, ownership, recovered.manifest)
                 return recovered
@@ -50,6 +58,7 @@ def recover(partition: Partition, ownership: Ownership, now: int) -> Recovered:
 
 def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int) -> Recovered | None:
     """One attempt; None if somebody published a manifest in between."""
+    _refuse_missing(partition, manifest)
     ledger = Ledger(manifest.closed_heads())
     indexes = []
     files = list(manifest.files)
@@ -67,7 +76,7 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
         if file.length:
             files.append(file.closed(ledger))
             indexes.append(file.index)
-            ledger.ids.begin_generation(now)
+            ledger.ids.begin_generation(ledger.commits, now)
         file.close()
     file = OpenFile.begin(partition, ledger.commits + 1, ownership.epoch)
     published = succeed(partition, manifest, ownership.epoch, [*files, file.entry])
@@ -77,25 +86,37 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     return Recovered(published, file, ledger, indexes, cut)
 
 
+def _refuse_missing(partition: Partition, manifest: Manifest) -> None:
+    """Every file that the manifest names is there, and none that holds later records: else a manifest was removed."""
+    there = partition.disk.names(partition.path)
+    for entry in manifest.files:
+        if entry.name not in there:
+            raise gone(str(partition.path / entry.name), entry.first_commit)
+    for name in sorted(set(there) - manifest.names()):
+        begun = named(name)
+        if begun and begun.epoch >= manifest.epoch and _is_beyond(partition, manifest, name, begun):
+            raise CorruptLog(
+                f"{partition.path / name} holds records from commit {begun.first_commit} on, but the newest manifest, "
+                f"{manifest.number}, does not name it: a newer manifest was removed. Nothing was changed; put it back "
+                "from a backup."
+            )
+
+
 def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, now: int) -> list[FrameIndex]:
-    """Take in the ids of a closed file, unless it is so old that they may be forgotten."""
+    """Take in the ids of a closed file, unless it is so old that they may be forgotten; read it if it has frames."""
+    if entry.kind == SEALED:
+        ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, partial(ids_of, partition, entry), now)
+        return []
     if ledger.ids.forget(entry.ids_to, now):
         return []
-    path = partition.path / entry.name
-    try:
-        data = partition.disk.read(path, 0, entry.bytes)
-    except FileNotFoundError as error:
-        raise gone(str(path), entry.first_commit) from error
     index = FrameIndex(entry.name)
-    index.ids_to = entry.ids_to
-    salt = partition.salt(entry.name)
-    scan = Scan(data, salt, entry.first_commit, str(path))
-    for frame in scan:
-        ledger.ids.add(records_of(batch_in(frame.body)))
-        index.add(frame.header.first_commit, frame.offset)
-    if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
-        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
-    ledger.ids.begin_generation(now)
+    try:
+        for frame in closed_frames(partition, entry, manifest):
+            ledger.ids.add(records_of(batch_in(frame.body)))
+            index.add(frame.header.first_commit, frame.offset)
+    except FileNotFoundError as error:
+        raise gone(str(partition.path / entry.name), entry.first_commit) from error
+    ledger.ids.begin_generation(entry.last_commit, now)
     return [index]
 
 
@@ -137,11 +158,11 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
 
 def _cut(partition: Partition, file: OpenFile, scan: Scan, data: bytes) -> Damage:
     """Keep the bytes after the last whole frame beside the file, durably; then cut them off."""
-    kept = file.path.with_name(f"{file.path.name}.{scan.end}.cut")
+    kept = file.path.with_name(f"{file.path.name}.{scan.end}{CUT}")
     number = 1
     while partition.disk.exists(kept) and partition.disk.read(kept) != data[scan.end :]:
         number += 1
-        kept = file.path.with_name(f"{file.path.name}.{scan.end}.{number}.cut")
+        kept = file.path.with_name(f"{file.path.name}.{scan.end}.{number}{CUT}")
     remove_if_there(partition.disk, kept)
     copy = partition.disk.create(kept)
     try:
@@ -154,14 +175,34 @@ def _cut(partition: Partition, file: OpenFile, scan: Scan, data: bytes) -> Damag
     return Damage(file.path, scan.end, scan.tail_bytes)
 
 
-def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> None:
-    """Remove what owners before left that no manifest names, as far as it is empty, and their epochs."""
-    ownership.sweep()
-    live = {entry.name for entry in manifest.files}
-    for name in _strays(partition, live):
-        if not partition.disk.read(partition.path / name, 0, 1):
+def remove_cut(partition: Partition) -> None:
+    """Remove the tails that were cut and kept: they may say what was erased."""
+    for name in partition.disk.names(partition.path):
+        if name.endswith(CUT):
             remove_if_there(partition.disk, partition.path / name)
 
 
-def _strays(partition: Partition, live: set[str]) -> Iterator[str]:
-    return (name for name in partition.disk.names(partition.path) if name.endswith(".open") and name not in live)
+def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> None:
+    """Remove what owners before left: their epochs, and files that no manifest names, whose records are in others."""
+    ownership.sweep()
+    for name in strays(partition, manifest, ownership.epoch):
+        remove_if_there(partition.disk, partition.path / name)
+
+
+def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: Named) -> bool:
+    """Whether a file that the manifest does not name holds what no named file holds."""
+    return begun.first_commit > manifest.covered_to() and bool(partition.disk.read(partition.path / name, 0, 1))
+
+
+def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str]:
+    """Files of records that `manifest` does not name and that no owner up to `epoch` will name any more.
+
+    Their records are in files that it names, or were never acknowledged: by a writer that was fenced.
+    """
+    live = manifest.names()
+    for name in partition.disk.names(partition.path):
+        begun = named(name)
+        if begun is None or name in live or begun.epoch > epoch:
+            continue
+        if begun.epoch < manifest.epoch or not _is_beyond(partition, manifest, name, begun):
+            yield name

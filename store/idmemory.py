@@ -1,0 +1,97 @@
+"""Which commit holds an event id: what makes appends idempotent (P6).
+
+Ids carry their time, and a file's newest id is known. So the ids of a sealed file are read from it only when somebody
+sends an id that is as old as the file: opening a log does not cost more for being long.
+"""
+
+from collections.abc import Callable, Iterable
+
+from events import Record, time_of
+
+from .arrow import id_bytes
+from .constants import ID_MEMORY_S
+
+ID_MEMORY_US = ID_MEMORY_S * 1_000_000
+
+Ids = dict[bytes, int]
+"""Commit numbers by the 16 bytes of an event id."""
+
+
+class _Generation:
+    """The ids of one file."""
+
+    __slots__ = ("ids", "last_commit", "load", "newest")
+
+    def __init__(self) -> None:
+        self.ids: Ids | None = {}
+        self.newest = 0
+        """Time of the newest id, microseconds UTC."""
+        self.last_commit = 0
+        """Last commit of the file once it is closed."""
+        self.load: Callable[[], Ids] = dict
+
+    def find(self, key: bytes) -> int | None:
+        if int.from_bytes(key[:6], "big") * 1000 > self.newest:
+            return None
+        if self.ids is None:
+            self.ids = self.load()
+        return self.ids.get(key)
+
+
+class IdMemory:
+    """Event ids and the commits that hold them, one generation for each file that is remembered."""
+
+    def __init__(self) -> None:
+        self._open = _Generation()
+        self._closed: list[_Generation] = []
+        self.forgotten_to = -1
+        """No id with a later time (microseconds UTC) was ever forgotten."""
+
+    def find(self, key: bytes) -> int | None:
+        """The commit that holds the event `key` (16 bytes). Raises CorruptLog, StoreError if a file cannot be read."""
+        number = self._open.find(key)
+        for generation in reversed(self._closed):
+            if number is not None:
+                break
+            number = generation.find(key)
+        return number
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Remember the ids of `records`, in the newest generation."""
+        ids, newest = self._open.ids, self._open.newest
+        assert ids is not None
+        for record in records:
+            ids[id_bytes(record.event_id)] = record.commit
+            newest = max(newest, time_of(record.event_id) or 0)
+        self._open.newest = newest
+
+    @property
+    def newest(self) -> int:
+        """Time of the newest id in the newest generation, microseconds UTC."""
+        return self._open.newest
+
+    def begin_generation(self, last_commit: int, now: int) -> None:
+        """The file that ends with `last_commit` was closed; what is older than `ID_MEMORY_S` at `now` is forgotten."""
+        self._open.last_commit = last_commit
+        self._closed = [g for g in (*self._closed, self._open) if not self.forget(g.newest, now)]
+        self._open = _Generation()
+
+    def seal(self, first_commit: int, last_commit: int, newest: int, load: Callable[[], Ids], now: int) -> None:
+        """The files from `first_commit` to `last_commit` are one now, whose ids `load` reads; `newest` is the last.
+
+        For a file that is sealed since long, this is how it is remembered.
+        """
+        kept = [g for g in self._closed if not first_commit <= g.last_commit <= last_commit]
+        if not self.forget(newest, now):
+            generation = _Generation()
+            generation.ids, generation.newest, generation.last_commit = None, newest, last_commit
+            generation.load = load
+            kept.append(generation)
+        self._closed = sorted(kept, key=lambda g: g.last_commit)
+
+    def forget(self, newest: int, now: int) -> bool:
+        """Whether a closed file whose newest id has time `newest` may be forgotten at `now`; notes that it was."""
+        if newest >= now - ID_MEMORY_US:
+            return False
+        self.forgotten_to = max(self.forgotten_to, newest)
+        return True

@@ -1,0 +1,155 @@
+"""Parquet files with a checksum for each part: what sealed records and derived states are kept in.
+
+A row group is the unit of reading: its bytes are checked against the manifest before any of them is understood. Rows
+are sorted by agent and seq, and the manifest knows the first and the last of each group, so that a reader of one agent
+touches the groups that hold it and no others. Any tool reads the files without this module.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from events import CorruptLog
+
+from .constants import PAGE_BYTES, ROW_GROUP_ROWS, ZSTD_LEVEL
+from .disk import remove_if_there
+from .manifest import GroupEntry, ParquetEntry
+from .partition import Partition
+
+SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
+
+
+def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> tuple[ParquetEntry, str]:
+    """Write `table`, which has `agent_id` and `seq`, as the file `name`, durable but for its name. May raise OSError.
+
+    Gives what the manifest says of it, and its SHA-256.
+
+    A file of that name is one that this same owner began and could not finish: it is removed first.
+    """
+    content, entry = encode(name, table, maker)
+    path = partition.path / name
+    remove_if_there(partition.disk, path)
+    file = partition.disk.create(path)
+    try:
+        file.write([content], 0)
+        file.sync()
+    finally:
+        file.close()
+    return entry, hashlib.sha256(content).hexdigest()
+
+
+def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetEntry]:
+    """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
+    table = table.sort_by(SORTED_BY)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **_options(table.schema)) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    content = sink.getvalue().to_pybytes()
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    starts = [_start(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
+    ends = [*starts[1:], _end(metadata)] if starts else []
+    groups = []
+    row = 0
+    for number, end in enumerate(ends):
+        start = starts[number] if number else 0
+        rows = metadata.row_group(number).num_rows
+        crc = google_crc32c.value(content[start:end])
+        groups.append(GroupEntry(start, end - start, crc, rows, _key(table, row), _key(table, row + rows - 1)))
+        row += rows
+    footer = ends[-1] if ends else 0
+    crc = google_crc32c.value(content[footer:])
+    return content, ParquetEntry(name, len(content), groups, crc, maker)
+
+
+def _options(schema: pa.Schema) -> dict[str, object]:
+    return {
+        "compression": "zstd",
+        "compression_level": ZSTD_LEVEL,
+        "data_page_size": PAGE_BYTES,
+        "use_dictionary": [name for name in ("agent_id", "type", "cause") if name in schema.names],
+        "sorting_columns": pq.SortingColumn.from_ordering(schema, SORTED_BY),
+        "write_page_index": True,
+    }
+
+
+def _start(group: pq.RowGroupMetaData) -> int:
+    """Offset of the first byte of a row group."""
+    columns = (group.column(number) for number in range(group.num_columns))
+    return min(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns)
+
+
+def _end(metadata: pq.FileMetaData) -> int:
+    """Offset of the byte after the last row group: page indexes and the footer follow."""
+    group = metadata.row_group(metadata.num_row_groups - 1)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return max(
+        (c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset) + c.total_compressed_size
+        for c in columns
+    )
+
+
+def _key(table: pa.Table, row: int) -> tuple[str, int]:
+    return table.column("agent_id")[row].as_py(), table.column("seq")[row].as_py()
+
+
+def tables(partition: Partition, entry: ParquetEntry, agent_id: str | None = None, from_seq: int = 1,
+           to_seq: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:  # fmt: skip
+    """The rows of a file, one table for each row group that holds what is wanted; all agents' for None.
+
+    `from_seq` and `to_seq` are inclusive. Raises CorruptLog when it comes to a part that does not have its checksum,
+    after everything before was given; FileNotFoundError and other OSErrors.
+    """
+    wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
+    if not wanted:
+        return
+    content = bytearray(entry.bytes)
+    _fetch_footer(partition, entry, content)
+    file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)))  # sees what is fetched later: the bytes are shared
+    for number in wanted:
+        _fetch(partition, entry, number, content)
+        table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
+        yield _only(table, agent_id, from_seq, to_seq) if agent_id is not None else table
+
+
+def _holds(group: GroupEntry, agent_id: str | None, from_seq: int, to_seq: int | None) -> bool:
+    if agent_id is None:
+        return True
+    return group.last >= (agent_id, from_seq) and group.first <= (agent_id, 2**63 if to_seq is None else to_seq)
+
+
+def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> pa.Table:
+    seq = table.column("seq")
+    keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
+    if to_seq is not None:
+        keep = pc.and_(keep, pc.less_equal(seq, to_seq))
+    return table.filter(keep)
+
+
+def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: bytearray) -> None:
+    """Put the bytes of a row group into `content`, once they are known to be right."""
+    group = entry.groups[number]
+    data = partition.disk.read(partition.path / entry.name, group.offset, group.bytes)
+    if len(data) != group.bytes or google_crc32c.value(data) != group.crc32c:
+        (agent_id, seq), (last_agent, last_seq) = group.first, group.last
+        raise CorruptLog(
+            f"{partition.path / entry.name} is damaged between byte {group.offset} and {group.offset + group.bytes}, "
+            f"where the records from {agent_id!r} seq {seq} to {last_agent!r} seq {last_seq} are. Nothing was changed "
+            "and what lies before can still be read. Restore the file from a backup."
+        )
+    content[group.offset : group.offset + group.bytes] = data
+
+
+def _fetch_footer(partition: Partition, entry: ParquetEntry, content: bytearray) -> None:
+    start = entry.groups[-1].offset + entry.groups[-1].bytes
+    data = partition.disk.read(partition.path / entry.name, start, entry.bytes - start)
+    if len(data) != entry.bytes - start or google_crc32c.value(data) != entry.footer_crc32c:
+        agent_id, seq = entry.groups[0].first
+        raise CorruptLog(
+            f"{partition.path / entry.name} is damaged after byte {start}, in the footer: its records, from "
+            f"{agent_id!r} seq {seq} on, cannot be found. Nothing was changed. Restore the file from a backup."
+        )
+    content[start:] = data

@@ -1,0 +1,79 @@
+"""Reading sealed files: records, the commits and ids in them, and the states derived at their end."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from events import CorruptLog, Record
+
+from .arrow import SCHEMA, records_of
+from .idmemory import Ids
+from .manifest import SEALED, FileEntry, Manifest
+from .parquet import tables
+from .partition import Partition
+from .segment import gone
+
+COMMIT_ORDER = [("commit", "ascending"), ("seq", "ascending")]
+
+
+def rows_of(partition: Partition, entry: FileEntry, agent_id: str | None = None, from_seq: int = 1,
+            to_seq: int | None = None) -> Iterator[pa.Table]:  # fmt: skip
+    """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does."""
+    assert entry.parquet is not None
+    for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq):
+        yield table.cast(SCHEMA)
+
+
+def whole(partition: Partition, entry: FileEntry) -> pa.Table:
+    """All records of a sealed file, in the order of their commits. Raises CorruptLog, FileNotFoundError."""
+    return pa.concat_tables([SCHEMA.empty_table(), *rows_of(partition, entry)]).sort_by(COMMIT_ORDER)
+
+
+def ids_of(partition: Partition, entry: FileEntry) -> Ids:
+    """The commits that hold the event ids of a sealed file. Raises CorruptLog; OSError."""
+    assert entry.parquet is not None
+    ids: Ids = {}
+    try:
+        for table in tables(partition, entry.parquet, columns=["event_id", "commit"]):
+            keys = table.column("event_id").cast(pa.binary(16)).to_pylist()
+            ids.update(zip(keys, table.column("commit").to_pylist(), strict=True))
+    except FileNotFoundError as error:
+        raise gone(str(partition.path / entry.name), entry.first_commit) from error
+    return ids
+
+
+def commit_of(partition: Partition, entry: FileEntry, number: int) -> list[Record]:
+    """The records of one commit of a sealed file, in order. Raises CorruptLog; OSError."""
+    found: list[Record] = []
+    try:
+        for table in rows_of(partition, entry):
+            found += records_of(table.filter(pc.equal(table.column("commit"), number)))
+    except FileNotFoundError as error:
+        raise gone(str(partition.path / entry.name), entry.first_commit) from error
+    return found
+
+
+def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str) -> tuple[pa.Table, int] | None:
+    """The newest state of an agent that `maker` made, and the seq that it is of; None if there is none to be used.
+
+    A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
+    May raise OSError.
+    """
+    for entry in reversed(manifest.files):
+        if entry.kind == SEALED and agent_id in entry.chains:
+            rows = state_rows(partition, entry, maker, agent_id)
+            if rows is not None and rows.num_rows:
+                return rows, entry.chains[agent_id][0]
+    return None
+
+
+def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | None = None) -> pa.Table | None:
+    """The state rows at the end of a sealed file, of one agent or of all; None if they cannot be used."""
+    if entry.state is None or entry.state.maker != maker:
+        return None
+    try:
+        found = list(tables(partition, entry.state, agent_id))
+    except (CorruptLog, FileNotFoundError):
+        return None
+    return pa.concat_tables(found) if found else None

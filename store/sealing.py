@@ -1,0 +1,221 @@
+"""Sealing: frames become a Parquet file, small sealed files are merged into it, erasures are carried out.
+
+Nothing here changes the partition: a `Sealing` writes new files beside the old ones and says what the next manifest
+must name in place of what. Whoever owns the partition publishes that and then removes what is named no longer. The
+records of new files are read back and compared before anybody relies on them.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from events import StoreError
+
+from .arrow import SCHEMA, batch_in
+from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
+from .contract import Derive, Progress
+from .erasing import Erasures, erased, erasures_in
+from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry
+from .parquet import save
+from .partition import Partition, sealed_name
+from .reader import closed_frames
+from .sealed import COMMIT_ORDER, rows_of, state_rows, whole
+
+
+class Change(NamedTuple):
+    """What the next manifest must say: `after` in place of `before`, and each of `rewritten` in place of its key."""
+
+    before: Sequence[FileEntry]
+    after: FileEntry
+    rewritten: dict[str, FileEntry]
+    erased: int
+    erasing: bool
+    """An erasure was carried out: bytes that were cut and kept go too."""
+
+    def files(self, files: Sequence[FileEntry]) -> list[FileEntry]:
+        """The live files after the change; `files` are those before, perhaps with newer ones at their end."""
+        gone = {entry.name for entry in self.before}
+        start = next(index for index, entry in enumerate(files) if entry.name in gone)
+        kept = [self.rewritten.get(entry.name, entry) for entry in files]
+        return [*kept[:start], self.after, *(entry for entry in kept[start:] if entry.name not in gone)]
+
+
+class Sealing:
+    """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
+
+    def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: Derive | None,
+                 progress: Progress | None) -> None:  # fmt: skip
+        self._where = partition
+        self._manifest = manifest
+        self._epoch = epoch
+        self._derive = derive
+        self._progress = progress or (lambda _done, _all: None)
+        self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
+        self._inputs = chosen(self._closed)
+        self._erasures: Erasures = {}
+        self._begun: list[str] = []
+
+    def run(self) -> Change | None:
+        """Write the new files; None if there is nothing to seal."""
+        if not self._inputs:
+            return None
+        weight = sum(entry.bytes for entry in self._inputs)
+        tables = {}
+        for number, entry in enumerate(self._inputs):
+            tables[entry.name] = self._contents(entry)
+            self._progress(sum(e.bytes for e in self._inputs[: number + 1]), 2 * weight)
+        fresh = pa.concat_tables([tables[entry.name] for entry in self._inputs if entry.kind == FRAMES])
+        self._erasures = erasures_in(fresh)
+        table, count = erased(pa.concat_tables(list(tables.values())), self._erasures)
+        rewritten = {}
+        for entry in self._others():
+            changed, more = self._rewritten(entry)
+            rewritten[entry.name] = changed
+            count += more
+        after = self._sealed(table)
+        files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
+        if self._derive is not None:
+            fresh, _ = erased(fresh, self._erasures)
+            after = msgspec.structs.replace(after, state=self._state(self._derive, files, after, table, fresh))
+        self._where.disk.sync_dir(self._where.path)
+        self._progress(2 * weight, 2 * weight)
+        return Change(self._inputs, after, rewritten, count, bool(self._erasures))
+
+    def _contents(self, entry: FileEntry) -> pa.Table:
+        if entry.kind == SEALED:
+            return whole(self._where, entry)
+        batches = [batch_in(frame.body) for frame in closed_frames(self._where, entry, self._manifest)]
+        return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+
+    def _sealed(self, table: pa.Table) -> FileEntry:
+        """The records of `table`, all of the inputs, as one sealed file."""
+        first, last = self._inputs[0], self._inputs[-1]
+        chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
+        ids_to = max(entry.ids_to for entry in self._inputs)
+        entry = FileEntry(
+            "", SEALED, first.first_commit, last.last_commit, ids_to=ids_to, chains=dict(sorted(chains.items()))
+        )
+        return self._written(entry, table)
+
+    def _written(self, entry: FileEntry, table: pa.Table) -> FileEntry:
+        """Write `table` as the sealed file of `entry` and read it back."""
+        saved, sha256 = save(self._where, self._name(entry, "parquet"), table)
+        words = (pc.sum(pc.binary_length(table.column(name))).as_py() or 0 for name in ("text", "payload"))
+        entry = msgspec.structs.replace(
+            entry,
+            name=saved.name,
+            bytes=saved.bytes,
+            sha256=sha256,
+            records=table.num_rows,
+            text_bytes=sum(words),
+            parquet=saved,
+            state=None,
+        )
+        if not whole(self._where, entry).equals(table.sort_by(COMMIT_ORDER)):
+            raise StoreError(
+                f"{self._where.path / saved.name}: what was read back is not what was written. Nothing was changed and "
+                "the records are where they were. Look at the disk and at the memory of this machine."
+            )
+        return entry
+
+    def _name(self, entry: FileEntry, ending: str) -> str:
+        number = self._manifest.number + 1
+        name = sealed_name(entry.first_commit, entry.last_commit, self._epoch, number, ending)
+        self._begun.append(name)
+        return name
+
+    def undo(self) -> None:
+        """Remove what was written, as far as the disk lets us: nothing names it. The next owner does so too."""
+        for name in self._begun:
+            with suppress(OSError):
+                self._where.disk.remove(self._where.path / name)
+
+    def _others(self) -> list[FileEntry]:
+        """Sealed files outside the inputs in which an agent is whose records are erased."""
+        if not self._erasures:
+            return []
+        sealed = [entry for entry in self._closed if entry.kind == SEALED and entry not in self._inputs]
+        return [entry for entry in sealed if not self._erasures.keys().isdisjoint(entry.chains)]
+
+    def _rewritten(self, entry: FileEntry) -> tuple[FileEntry, int]:
+        """The file without what is erased, and how many records that changed. A state may quote it: it goes too."""
+        table, count = erased(whole(self._where, entry), self._erasures)
+        state = None
+        rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
+        if rows is not None and entry.state is not None:
+            theirs = pc.is_in(rows.column("agent_id"), pa.array(list(self._erasures)))
+            state = self._saved_state(entry, rows.filter(pc.invert(theirs)), entry.state.maker)
+        changed = self._written(entry, table) if count else entry
+        return msgspec.structs.replace(changed, state=state), count
+
+    def _saved_state(self, entry: FileEntry, rows: pa.Table, maker: str) -> ParquetEntry | None:
+        if not rows.num_rows:
+            return None
+        saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
+        return saved
+
+    def _state(self, derive: Derive, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
+               ) -> ParquetEntry | None:  # fmt: skip
+        """The state of every agent of the new file: from the state before and what is `fresh`, or from all records.
+
+        `files` are the other closed files, `table` all records of the new one.
+        """
+        earlier, known = self._known(derive.maker, files, set(after.chains) - set(self._erasures))
+        unknown = pa.array(sorted(set(after.chains) - known), pa.string())
+        records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
+        for entry in files:
+            if entry.kind == SEALED and entry.last_commit < after.first_commit:
+                records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
+        rows = derive(earlier, pa.concat_tables(records).sort_by(COMMIT_ORDER))
+        return self._saved_state(after, rows, derive.maker)
+
+    def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
+        if set(entry.chains).isdisjoint(unknown.to_pylist()):
+            return []
+        return list(rows_of(self._where, entry))
+
+    def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str]) -> tuple[pa.Table | None, set[str]]:
+        """The states of `agents` before the fresh records, as far as the newest file of each has one."""
+        wanted = set(agents)
+        known: set[str] = set()
+        found = []
+        sealed = [entry for entry in (*files, *self._inputs) if entry.kind == SEALED]
+        for entry in sorted(sealed, key=lambda entry: -entry.first_commit):
+            here = wanted.intersection(entry.chains)
+            rows = state_rows(self._where, entry, maker) if here else None
+            wanted -= here
+            if rows is not None:
+                rows = _only(rows, pa.array(sorted(here), pa.string()))
+                known.update(rows.column("agent_id").unique().to_pylist())
+                found.append(rows)
+        return (pa.concat_tables(found) if found else None), known
+
+
+def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
+    """The rows of some agents."""
+    return table.filter(pc.is_in(table.column("agent_id"), agents))
+
+
+def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:
+    """The closed files that are sealed next, neighbours: the first frames, and the small sealed files before them.
+
+    A sealed file is merged unless it is more than MERGE_RATIO times as large as what comes after it: so there are few
+    files, and a record is rewritten a few times only, however long the log.
+    """
+    first = next((index for index, entry in enumerate(closed) if entry.kind == FRAMES), len(closed))
+    stop, weight = first, 0
+    while stop < len(closed) and (stop == first or weight + closed[stop].bytes <= SEGMENT_BYTES_MAX):
+        weight += closed[stop].bytes
+        stop += 1
+    start = first
+    while start and stop > first:
+        before = closed[start - 1].text_bytes
+        if before > MERGE_RATIO * weight or before + weight > MERGED_BYTES_MAX:
+            break
+        start -= 1
+        weight += before
+    return list(closed[start:stop])
