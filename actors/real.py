@@ -15,11 +15,19 @@ class RealClock:
 
 
 class RealIds:
-    """UUIDv7 from the operating system's chance."""
+    """UUIDv7 from the operating system's chance. Those of one moment, the events of a commit, count up from the first
+    (RFC 9562, 6.2, method 2): they sort as they were made, and a sealed file keeps the common part once.
+    """
+
+    def __init__(self) -> None:
+        self._at = -1
+        self._chance = 0
 
     def new(self, at: int) -> str:
         """A fresh UUIDv7 for time `at` (microseconds UTC)."""
-        return uuid7(at, secrets.randbits(RANDOM_BITS))
+        self._chance = self._chance + 1 if at == self._at else secrets.randbits(RANDOM_BITS - 1)
+        self._at = at
+        return uuid7(at, self._chance)
 
 
 def monotonic_us() -> int:

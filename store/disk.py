@@ -153,6 +153,7 @@ class RealDisk:
 
     def make_dirs(self, path: Path) -> None:
         if path.is_dir():
+            self.sync_dir(path.parent)  # whoever made it may have died before it was durable
             return
         self.make_dirs(path.parent)
         try:

@@ -15,7 +15,7 @@ from events import PartitionBusy, StoreError
 
 from .constants import FORMAT_VERSION
 from .disk import DiskFile, publish, remove_if_there, storage
-from .partition import EPOCH, MANIFEST, Partition, numbers_in, token
+from .partition import EPOCH, Partition, numbers_in, token
 
 TAKE_ATTEMPTS_MAX = 1000
 STAT_START = 19
@@ -58,17 +58,17 @@ class Ownership:
         """The owner before is certainly gone, so its open file may be cut and continued; else it is closed as it is."""
         self._partition = partition
         self._path = partition.numbered(EPOCH, epoch)
+        self._next = partition.numbered(EPOCH, epoch + 1)
         self._file = file
 
     def is_latest(self) -> bool:
         """Whether no higher epoch was published before this call. May raise OSError."""
-        disk = self._partition.disk
-        numbers = numbers_in(disk.names(self._partition.path), EPOCH)
-        # Epochs are removed in ascending order. So one that was removed while we listed took ours with it before.
-        return bool(numbers) and numbers[-1] <= self.epoch and disk.exists(self._path)
+        # Epochs are consecutive and removed in ascending order. So if the next one was there and is removed again, ours
+        # went before it.
+        return not self._partition.disk.exists(self._next) and self._partition.disk.exists(self._path)
 
     def sweep(self) -> None:
-        """Remove lower epochs and the temporary files of owners before."""
+        """Remove lower epochs and the temporary files of owners before; what a newer owner has begun is not ours."""
         partition = self._partition
         for number in partition.numbers(EPOCH):
             if number < self.epoch:
@@ -77,7 +77,8 @@ class Ownership:
             stem, dot, rest = name.partition(".")
             if not (dot and rest.endswith(".tmp")):
                 continue
-            if stem.startswith(MANIFEST) or any(number <= self.epoch for number in numbers_in([stem], EPOCH)):
+            epochs = numbers_in([stem], EPOCH) or numbers_in([rest.split("-")[0]], "e")
+            if any(number <= self.epoch for number in epochs):
                 remove_if_there(partition.disk, partition.path / name)
 
     def release(self) -> None:

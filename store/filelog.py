@@ -141,6 +141,9 @@ class FileLog:
             results = [group.admit(append) for append in appends]
             if group.records:
                 self._write(group)
+            elif any(isinstance(result, Commit) for result in results) and not self._is_latest():
+                self._fenced = True
+                raise Fenced(self._fenced_message())
             return results
 
     def _refuse_if_unfit(self) -> None:

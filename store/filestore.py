@@ -68,6 +68,7 @@ class FileStore:
                 file = publish(disk, path, content, token())
                 if file is not None:
                     file.close()
+            disk.sync_dir(root)  # whoever made it may have died before it was durable
         return cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
 
     @property
@@ -101,6 +102,7 @@ class FileStore:
         assignment = Assignment(name, partition_of(name))
         with storage("register an agent in", path.parent):
             if self._disk.exists(path):
+                self._disk.sync_dir(path.parent)  # whoever registered it may have died before it was durable
                 return False
             self._disk.make_dirs(path.parent)
             self._disk.make_dirs(self.partition(assignment.partition).path)
@@ -165,7 +167,7 @@ class FileStore:
 def _refuse_orphans(disk: Disk, root: Path) -> None:
     """A folder with logs and no configuration is a store that lost it, not a new one: it is never begun again."""
     left = [name for name in ("agents", "log") if disk.exists(root / name) and disk.names(root / name)]
-    if left:
+    if left and not disk.exists(root / CONFIGURATION):  # another process may be making the store
         raise CorruptLog(
             f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder hold what agents said. "
             "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."

@@ -148,12 +148,19 @@ def _refuse_orphans(partition: Partition) -> None:
     """A file is begun before the first manifest names it, but nothing is written into it before that."""
     with storage("list", partition.path):
         names = [name for name in partition.disk.names(partition.path) if name.endswith(".open")]
-        written = [name for name in names if partition.disk.read(partition.path / name, 0, 1)]
+        written = [name for name in names if _is_written(partition, name)]
     if written and not partition.numbers(MANIFEST):
         raise CorruptLog(
             f"{partition.path} has no manifest, but {', '.join(sorted(written))} holds records. Nothing was changed; "
             "restore the newest manifest from a backup."
         )
+
+
+def _is_written(partition: Partition, name: str) -> bool:
+    try:
+        return bool(partition.disk.read(partition.path / name, 0, 1))
+    except FileNotFoundError:  # its owner has published a manifest by now, and swept
+        return False
 
 
 def _decode(content: bytes, path: str) -> Manifest:
@@ -186,7 +193,7 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
     manifest = Manifest(before.number + 1, epoch, files)
     path = partition.numbered(MANIFEST, manifest.number)
     with storage("publish", path):
-        file = publish(partition.disk, path, encode(manifest), token())
+        file = publish(partition.disk, path, encode(manifest), f"e{epoch:06d}-{token()}")
         if file is None:
             return None
         file.close()

@@ -42,6 +42,8 @@ def recover(partition: Partition, ownership: Ownership, now: int) -> Recovered:
     with storage("recover", partition.path):
         for _ in range(ATTEMPTS_MAX):
             manifest = load(partition)
+            if manifest.epoch > ownership.epoch:
+                raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
             try:
                 recovered = _recover(partition, ownership, manifest, now)
             except CorruptLog:
@@ -191,7 +193,12 @@ def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> No
 
 def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: Named) -> bool:
     """Whether a file that the manifest does not name holds what no named file holds."""
-    return begun.first_commit > manifest.covered_to() and bool(partition.disk.read(partition.path / name, 0, 1))
+    if begun.first_commit <= manifest.covered_to():
+        return False
+    try:
+        return bool(partition.disk.read(partition.path / name, 0, 1))
+    except FileNotFoundError:  # another owner, stopped for long, has swept it
+        return False
 
 
 def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str]:

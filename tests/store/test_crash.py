@@ -34,42 +34,6 @@ def everything(store: FileStore) -> list[tuple[str, int]]:
     return list(zip(table.column("agent_id").to_pylist(), table.column("seq").to_pylist(), strict=True))
 
 
-def test_p2_a_cut_at_any_byte_leaves_the_longest_prefix_of_whole_commits() -> None:
-    """Whatever byte the file ends at, reader and next owner see exactly the commits that are whole, twice in a row."""
-    disk = FaultyDisk()
-    store = FileStore.create(Path("/sim"), now, "sim", disk=disk)
-    store.register("sam")
-    log = store.open("sam", "fill")
-    drafts = Drafts()
-    filled = [
-        seqs(log.append(agent_id, log.head(agent_id).seq, drafts.some(2)).records)
-        for agent_id in ["sam", "sam", "ann", "sam", "ann", "sam"]
-    ]
-    log.close()
-    where = store.partition(log.partition)
-    (path,) = [path for path in disk.files if path.suffix == ".open"]
-    whole = bytes(disk.files[path].content)
-    ends = [0, *(frame.end for frame in Scan(whole, where.salt(path.name), 1, "x"))]
-    for length in range(len(whole) + 1):
-        cut_disk = disk.power_loss()
-        cut_disk.files[path].content = bytearray(whole[:length])
-        cut_store = FileStore(Path("/sim"), now, disk=cut_disk)
-        count = sum(end <= length for end in ends) - 1
-        expected = [pair for commit in filled[:count] for pair in commit]
-        torn = length - ends[count]
-        reader = cut_store.reader("sam")
-        assert reader.table().num_rows == len(expected)
-        assert (reader.damage.bytes if reader.damage else 0) == torn
-        for cut in (torn, 0):
-            log = cut_store.open("sam", "after")
-            assert everything(cut_store) == expected
-            assert (log.cut.bytes if log.cut else 0) == cut
-            log.close()
-        kept = [bytes(inode.content) for other, inode in cut_disk.files.items() if other.suffix == ".cut"]
-        assert kept == ([whole[ends[count] : length]] if torn else [])
-        assert check(where._replace(disk=cut_disk)).ok
-
-
 @pytest.mark.parametrize("kind", ["zeros", "random", "magic", "own frame", "own first frame", "another segment"])
 def test_p3_a_nonsense_tail_is_cut_and_kept(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath, kind: str
@@ -250,7 +214,7 @@ def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
     assert "sync_dir" in [operation for operation, _ in steps[linked:]]
     start = len(disk.log)
     log.append("sam", 0, Drafts().some(2))
-    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "names"]
+    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "exists"]
     assert isinstance(RealDisk().names(Path("/")), list)
 
 
