@@ -89,7 +89,7 @@ class Agent:
 
     async def activate(self, settings: setup.Settings) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns."""
-        state = next(iter(await self.rows("agents")), None)
+        state = next(iter(await self.rows("standing")), None)
         exists = state is not None and not state["deleted"]
         self._turn = state["turn"] if state is not None and exists else 0
         recorded = await self._configurations()
@@ -102,9 +102,8 @@ class Agent:
         self.zone = configured.zone
         self.model_name = configured.model
         if exists:
-            for turn in sorted(await self.rows("turns"), key=lambda t: t["turn"]):
-                if turn["status"] == "open":
-                    self._waiting.append((turn["turn"], ""))
+            for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
+                self._waiting.append((turn["turn"], ""))
 
     async def close(self) -> None:
         """Let go of the model. Idempotent."""

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from events import AgentDeleted, BadInput, UnknownAgent
-from projections import HEAD, Found, Projections, Search
-from store import LogReader, Store
+from projections import DERIVER, HEAD, Found, Projections, Search, activate
+from store import SEAL_BYTES_MIN, LogReader, Store
 
 from . import render
 from .agent import Agent, Listener
@@ -83,7 +83,7 @@ class View:
         self.reader = reader
         self.head = reader.head(agent_id)
         self.projections = Projections()
-        self.projections.load(reader.table(agent_id))
+        activate(self.projections, reader, agent_id)
 
     def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
         """Rows of a projection; `as_of` None is now."""
@@ -178,7 +178,9 @@ class System:
         projections = Projections()
         agent: Agent | None = None
         try:
-            projections.load(log.table(agent_id))
+            if log.unsealed_bytes >= SEAL_BYTES_MIN:  # of an owner that was killed, or that ran for long
+                log.seal(DERIVER)
+            activate(projections, log, agent_id)
 
             def searcher(context: Context, turn: int) -> LocalSearcher:
                 return LocalSearcher.during(projections, context, turn)
@@ -201,7 +203,11 @@ class System:
             if agent is not None:
                 await agent.close()
             projections.close()
-            log.close()
+            try:
+                if log.unsealed_bytes >= SEAL_BYTES_MIN:
+                    log.seal(DERIVER)
+            finally:
+                log.close()
 
     async def delete(self, agent_id: str) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""

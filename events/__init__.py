@@ -4,8 +4,19 @@ Everything here is pure and imports msgspec and nothing of ours: no disk, no clo
 """
 
 from .base import Draft, Event, Record, Unknown, place
-from .codec import CATALOGUE, ERASED_PREFIX, AnyEvent, current, decode, draft, event_of, is_erased, json_schema
-from .digest import GENESIS, canonical_bytes, digest, extend, tombstone
+from .codec import (
+    CATALOGUE,
+    ERASED_PREFIX,
+    AnyEvent,
+    current,
+    decode,
+    decode_many,
+    draft,
+    event_of,
+    is_erased,
+    json_schema,
+)
+from .digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
 from .errors import (
     BadInput,
     BadReply,
@@ -125,12 +136,15 @@ __all__ = [
     "canonical_bytes",
     "current",
     "decode",
+    "decode_many",
     "digest",
+    "digest_at",
     "draft",
     "event_of",
     "extend",
     "is_erased",
     "json_schema",
+    "link",
     "place",
     "time_of",
     "tombstone",

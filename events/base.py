@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A fact that has happened. Never edited, never deleted.
 
     `kind` is the wire tag, written by hand and kept for ever. `version` counts the shapes that the kind has had: a
@@ -34,7 +34,7 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     payload: str
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A record before the log gave it a place: everything but agent, seq and commit."""
 
     event_id: str
@@ -56,7 +56,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """JSON object of the event's remaining fields."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event in its place in the log: the envelope's columns, in the order of the log's Arrow schema."""
 
     agent_id: str

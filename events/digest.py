@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from .base import Record
+from .base import Draft, Record
 from .codec import ERASED_PREFIX, is_erased
 
 GENESIS = bytes(32)
@@ -19,29 +19,38 @@ _encoder = msgspec.json.Encoder()
 
 def canonical_bytes(record: Record) -> bytes:
     """The record as one JSON array in the envelope's order, without `commit`, which is a matter of the partition."""
+    return _canonical_bytes(record, record.agent_id, record.seq)
+
+
+def _canonical_bytes(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
     return _encoder.encode(
         (
-            record.agent_id,
-            record.seq,
-            record.event_id,
-            record.recorded_at,
-            record.said_at,
-            record.type,
-            record.turn,
-            record.step,
-            record.cause,
-            record.version,
-            record.text,
-            record.payload,
+            agent_id,
+            seq,
+            facts.event_id,
+            facts.recorded_at,
+            facts.said_at,
+            facts.type,
+            facts.turn,
+            facts.step,
+            facts.cause,
+            facts.version,
+            facts.text,
+            facts.payload,
         )
     )
 
 
 def digest(record: Record) -> bytes:
     """sha256 of the record's canonical bytes: 32 bytes. A tombstone carries the digest of what it was."""
-    if is_erased(record.payload):
-        return bytes.fromhex(msgspec.json.decode(record.payload)["digest"])
-    return hashlib.sha256(canonical_bytes(record)).digest()
+    return digest_at(record, record.agent_id, record.seq)
+
+
+def digest_at(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
+    """The digest of the record that a draft becomes in that place."""
+    if is_erased(facts.payload):
+        return bytes.fromhex(msgspec.json.decode(facts.payload)["digest"])
+    return hashlib.sha256(_canonical_bytes(facts, agent_id, seq)).digest()
 
 
 def tombstone(record: Record) -> Record:
@@ -54,4 +63,9 @@ def tombstone(record: Record) -> Record:
 
 def extend(chain: bytes, record: Record) -> bytes:
     """The chain value after `record`, from the value before it."""
-    return hashlib.sha256(chain + digest(record)).digest()
+    return link(chain, digest(record))
+
+
+def link(chain: bytes, digest: bytes) -> bytes:
+    """The chain value after a record with that digest, from the value before it."""
+    return hashlib.sha256(chain + digest).digest()

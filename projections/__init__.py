@@ -7,5 +7,6 @@ own step, time travel and analytics over all agents.
 from .catalogue import PROJECTIONS
 from .engine import HEAD, Projections, Row
 from .search import Found, Search
+from .state import DERIVER, activate
 
-__all__ = ["HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Search"]
+__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Search", "activate"]

@@ -5,7 +5,7 @@ one transaction. Nothing but SQL decides what the rows mean; see `sql/`.
 """
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Self
 
@@ -35,8 +35,20 @@ _COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_window",)
 """Projections whose rows of now are all in the hot table."""
+_OF_A_STATE = frozenset(
+    {
+        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "standing", "timers",
+        "turn_records",
+    }
+)  # fmt: skip
+"""Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
 _SUMMARIZED = "SELECT DISTINCT agent_id FROM incoming WHERE type IN ('summary', 'summary_expanded')"
+_EXPANDED = "SELECT DISTINCT agent_id FROM incoming WHERE type = 'summary_expanded'"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
+
+
+History = Callable[[int], pa.Table]
+"""All records of an agent up to a seq (inclusive), in commit order."""
 
 
 class _Incoming:
@@ -73,6 +85,7 @@ class Projections:
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
         self._macros = False
+        self._resumed: dict[str, History] = {}
         self._prepared: set[str] = set()
         atexit.register(self.close)
 
@@ -93,6 +106,7 @@ class Projections:
             births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
             counted = any(record.type in _COUNTED for record in records)
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
+            self._complete({record.agent_id for record in records if record.type == "summary_expanded"})
             batches = [batch_of([current(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
 
@@ -100,11 +114,39 @@ class Projections:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
         if table.num_rows:
             self._incoming.batches = table.to_batches()
-            if self.query(_OLD_SHAPES):
+            if self._query(_OLD_SHAPES):
                 self._incoming.batches = [batch_of([current(record) for record in records_of(table)])]
-            births = [(row["agent_id"], row["seq"]) for row in self.query(_BIRTHS)]
-            summarized = [row["agent_id"] for row in self.query(_SUMMARIZED)]
-            self._add(self._incoming.batches, births, "count_all", summarized)
+            births = [(row["agent_id"], row["seq"]) for row in self._query(_BIRTHS)]
+            summarized = [row["agent_id"] for row in self._query(_SUMMARIZED)]
+            batches = self._incoming.batches
+            self._complete([row["agent_id"] for row in self._query(_EXPANDED)])
+            self._add(batches, births, "count_all", summarized)
+
+    def resume(self, agent_id: str, rows: pa.Table, history: History) -> None:
+        """Go on from a state, the `states` of an engine before: as good as all records up to its seq, for what is now.
+
+        Who asks for more than a state is enough for makes the engine read the `history`, once.
+        """
+        self.restore(rows)
+        self._resumed[agent_id] = history
+
+    def restore(self, rows: pa.Table) -> None:
+        """Add state rows of any agents."""
+        self._db.register("resuming", rows)
+        self._db.execute("INSERT INTO hot FROM resuming")
+        self._db.unregister("resuming")
+
+    def states(self, agents: Sequence[str]) -> pa.Table:
+        """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
+        return self._db.sql(batched("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
+
+    def _complete(self, agents: Iterable[str]) -> None:
+        """Have all records of these agents, as if none had been resumed from a state."""
+        for agent_id in [name for name in agents if name in self._resumed]:
+            history = self._resumed.pop(agent_id)
+            head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
+            self.forget(agent_id)
+            self.load(history(head))
 
     def _add(
         self,
@@ -141,7 +183,7 @@ class Projections:
 
     def _settle(self, agents: Sequence[str]) -> None:
         """After a summary: what the context of now no longer needs goes cold, what it needs again comes back."""
-        for row in self.query(sql("thaw"), [agents]):
+        for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
         self._db.execute(f"INSERT INTO settled {live('settle')}", [agents, [HEAD] * len(agents)])
@@ -153,6 +195,7 @@ class Projections:
 
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
+        self._resumed.pop(agent_id, None)
         for table in ("hot", "cold"):
             self._db.execute(f"DELETE FROM {table} WHERE agent_id = ?", [agent_id])
 
@@ -161,13 +204,16 @@ class Projections:
 
         Times come as microseconds UTC.
         """
-        now = name in _LIVE and all(as_of == HEAD for _, as_of in wanted)
+        is_now = all(as_of == HEAD for _, as_of in wanted)
+        if not (is_now and name in _OF_A_STATE):
+            self._complete([agent_id for agent_id, _ in wanted])
+        now = is_now and name in _LIVE
         prepared = f"live_{name}" if now else f"batch_{name}"
         if prepared not in self._prepared:
             statement = self._without_timestamps((live if now else batched)(name), [["-"], [0]])
             self._db.execute(f"PREPARE {prepared} AS {statement}")
             self._prepared.add(prepared)
-        rows = self.query(f"EXECUTE {prepared}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
+        rows = self._query(f"EXECUTE {prepared}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
         place = next((column for column in ("seq", "turn") if rows and column in rows[0]), None)
         return sorted(rows, key=itemgetter(place)) if place else rows
 
@@ -177,6 +223,10 @@ class Projections:
 
     def query(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Rows of any SELECT."""
+        self._complete(list(self._resumed))
+        return self._query(statement, parameters)
+
+    def _query(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         self._db.execute(statement, list(parameters))
         names = [column[0] for column in self._db.description or ()]
         return [dict(zip(names, row, strict=True)) for row in self._db.fetchall()]
@@ -204,7 +254,7 @@ class Projections:
 
     def _without_timestamps(self, statement: str, parameters: Sequence[object]) -> str:
         """The statement with every point in time as an integer: microseconds UTC, and no time zone library needed."""
-        columns = self.query(f"DESCRIBE {statement}", parameters)
+        columns = self._query(f"DESCRIBE {statement}", parameters)
         times = [c["column_name"] for c in columns if c["column_type"] == "TIMESTAMP WITH TIME ZONE"]
         if not times:
             return statement
@@ -213,7 +263,7 @@ class Projections:
 
     def _set_optimizers(self, keep: frozenset[str] | None) -> None:
         """Run only the optimizers in `keep`; None for all. Planning is half the cost of a query over few rows."""
-        names = {row["name"] for row in self.query("SELECT name FROM duckdb_optimizers()")} if keep else set()
+        names = {row["name"] for row in self._query("SELECT name FROM duckdb_optimizers()")} if keep else set()
         self._db.execute(f"SET disabled_optimizers = '{','.join(sorted(names - (keep or set())))}'")
 
     def _define_macros(self) -> None:

@@ -5,7 +5,7 @@ partition is a folder with one writer; it holds frames of commits, Parquet files
 that names its files, and epochs that say who owns it. Clock and ids are arguments.
 """
 
-from .arrow import SCHEMA, batch_of, records_of
+from .arrow import SCHEMA, batch_of, events_of, records_of
 from .check import Report, check
 from .constants import (
     APPEND_BYTES_MAX,
@@ -62,6 +62,7 @@ __all__ = [
     "Store",
     "batch_of",
     "check",
+    "events_of",
     "name_of",
     "partition_of",
     "records_of",

@@ -9,12 +9,14 @@ costs a third of what thirteen arrays cost. The bytes are exactly those that pya
 
 import struct
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from events import Record
+from events import AnyEvent, Record, decode_many
 
 _ID = pa.uuid()
 _TIME = pa.timestamp("us", "UTC")
@@ -40,6 +42,9 @@ SCHEMA = pa.schema(
     ]
 )
 """The envelope's columns, in the order of `events.Record`."""
+
+EVENTS_AT_ONCE = 1024
+"""Events that `events_of` decodes together: few enough to stay in the processor's cache."""
 
 
 def id_bytes(event_id: str) -> bytes:
@@ -106,8 +111,25 @@ _BEFORE_ROWS = bytes.fromhex("00000a0018000c00040008000a000000 fc01000010000000"
 _BEFORE_BUFFERS = bytes.fromhex("000000001e000000")
 _BEFORE_COLUMNS = bytes.fromhex("000000000d000000")
 _PADDING = [bytes(count) for count in range(8)]
-_ALL_VALID = b""
+_SAID_AT, _CAUSE, _TEXT = (SCHEMA.names.index(name) for name in ("said_at", "cause", "text"))
 _NO_ID = "0" * 32
+
+
+def events_of(data: pa.RecordBatch | pa.Table) -> Iterator[AnyEvent]:
+    """The typed events of `data`, which has the columns of `SCHEMA`, in its order: `event_of` each record, but fast.
+
+    Of the envelope only what decoding needs is taken out of Arrow.
+    """
+    table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+    for batch in table.to_batches(max_chunksize=EVENTS_AT_ONCE):
+        kinds, versions, texts, payloads = (
+            batch.column(name).to_pylist() for name in ("type", "version", "text", "payload")
+        )
+        yield from decode_many(kinds, versions, texts, payloads, partial(_time_at, batch.column("recorded_at")))
+
+
+def _time_at(column: pa.Array, row: int) -> int:
+    return int(column[row].value)
 
 
 def body_of(records: Sequence[Record]) -> bytes:
@@ -115,51 +137,54 @@ def body_of(records: Sequence[Record]) -> bytes:
     agent_id, seq, commit, event_id, recorded_at, said_at, kind, turn, step, cause, version, text, payload = zip(
         *map(astuple, records), strict=True
     )
+    rows = len(records)
+    int64, int32 = f"<{rows}q", f"<{rows}i"
+    nulls = [rows, 0] * len(SCHEMA)
+    said_valid, said_at = _valid(said_at, 0, nulls, _SAID_AT)
+    cause_valid, cause = _valid(cause, _NO_ID, nulls, _CAUSE)
+    text_valid, text = _valid(text, "", nulls, _TEXT)
     buffers = (
-        *(_ALL_VALID, *_words(agent_id)),
-        *(_ALL_VALID, _numbers(seq, "q")),
-        *(_ALL_VALID, _numbers(commit, "q")),
-        *(_ALL_VALID, _ids(event_id)),
-        *(_ALL_VALID, _numbers(recorded_at, "q")),
-        *(_valid(said_at), _numbers([value or 0 for value in said_at], "q")),
-        *(_ALL_VALID, *_words(kind)),
-        *(_ALL_VALID, _numbers(turn, "q")),
-        *(_ALL_VALID, _numbers(step, "i")),
-        *(_valid(cause), _ids([value or _NO_ID for value in cause])),
-        *(_ALL_VALID, _numbers(version, "i")),
-        *(_valid(text), *_words([value or "" for value in text])),
-        *(_ALL_VALID, *_words(payload)),
+        *(b"", *_words(agent_id)),
+        *(b"", struct.pack(int64, *seq)),
+        *(b"", struct.pack(int64, *commit)),
+        *(b"", _ids(event_id)),
+        *(b"", struct.pack(int64, *recorded_at)),
+        *(said_valid, struct.pack(int64, *said_at)),
+        *(b"", *_words(kind)),
+        *(b"", struct.pack(int64, *turn)),
+        *(b"", struct.pack(int32, *step)),
+        *(cause_valid, _ids(cause)),
+        *(b"", struct.pack(int32, *version)),
+        *(text_valid, *_words(text)),
+        *(b"", *_words(payload)),
     )
     places: list[int] = []
     parts = [b""]
     end = 0
     for buffer in buffers:
         size = len(buffer)
-        padding = -size & 7
-        places.append(end)
-        places.append(size)
-        parts.append(buffer)
-        parts.append(_PADDING[padding])
-        end += size + padding
-    rows = len(records)
-    nulls = [0, 0, 0, 0, 0, said_at.count(None), 0, 0, 0, cause.count(None), 0, text.count(None), 0]
-    columns = [number for count in nulls for number in (rows, count)]
+        places += (end, size)
+        if size:
+            padding = -size & 7
+            parts += (buffer, _PADDING[padding])
+            end += size + padding
     parts[0] = _MESSAGE.pack(
-        _BEFORE_BYTES, end, _BEFORE_ROWS, rows, _BEFORE_BUFFERS, *places, _BEFORE_COLUMNS, *columns
+        _BEFORE_BYTES, end, _BEFORE_ROWS, rows, _BEFORE_BUFFERS, *places, _BEFORE_COLUMNS, *nulls
     )  # fmt: skip
     return b"".join(parts)
 
 
-def _valid(values: Sequence[object]) -> bytes:
-    """One bit for each value, 0 for None; nothing at all if there is no None."""
-    if None not in values:
-        return _ALL_VALID
+def _valid(values: tuple[Any, ...], filler: object, nulls: list[int], column: int) -> tuple[bytes, tuple[Any, ...]]:
+    """One bit for each value, 0 for None, and the values with `filler` in its place; no bits if there is no None."""
+    count = values.count(None)
+    if not count:
+        return b"", values
+    nulls[2 * column + 1] = count
+    if count == len(values):
+        return bytes((count + 7) // 8), (filler,) * count
     bits = "".join(["0" if value is None else "1" for value in reversed(values)])
-    return int(bits, 2).to_bytes((len(values) + 7) // 8, "little")
-
-
-def _numbers(values: Sequence[int], width: str) -> bytes:
-    return struct.pack(f"<{len(values)}{width}", *values)
+    filled = tuple([filler if value is None else value for value in values])
+    return int(bits, 2).to_bytes((len(values) + 7) // 8, "little"), filled
 
 
 def _ids(values: Sequence[str]) -> bytes:
@@ -169,10 +194,10 @@ def _ids(values: Sequence[str]) -> bytes:
 def _words(values: Sequence[str]) -> tuple[bytes, bytes]:
     """The offsets of the texts, and the texts."""
     data = "".join(values).encode()
-    lengths = [len(value) for value in values]
+    lengths = [*map(len, values)]
     if len(data) != sum(lengths):
         lengths = [len(value.encode()) for value in values]
-    return struct.pack(f"<{len(values) + 1}i", 0, *accumulate(lengths)), data
+    return struct.pack(f"<{len(lengths) + 1}i", 0, *accumulate(lengths)), data
 
 
 def batch_in(body: pa.Buffer) -> pa.RecordBatch:

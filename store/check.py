@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from events import EverlogError, Record, RecordsErased
 
 from .admission import follow
-from .arrow import batch_in, records_of
+from .arrow import records_of
 from .contract import Derive, Head, Progress
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .parquet import SORTED_BY
@@ -170,7 +170,7 @@ def _check_closed(data: bytes, entry: FileEntry, path: str, report: Report) -> N
 
 def _check_frame(frame: Frame, state: _State, path: str, report: Report) -> list[Record]:
     where = f"{path} at byte {frame.offset}"
-    records = list(records_of(batch_in(frame.body)))
+    records = list(records_of(frame.batch))
     commits = [record.commit for record in records]
     expected = set(range(frame.header.first_commit, frame.last_commit + 1))
     if len(records) != frame.header.records or commits != sorted(commits) or set(commits) != expected:

@@ -9,13 +9,16 @@ import fcntl
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from events import StoreError
+import msgspec
+
+from events import CorruptLog, StoreError
 
 Bytes = bytes | memoryview
+T = TypeVar("T")
 
 
 class DiskFile(Protocol):
@@ -215,6 +218,25 @@ def storage(doing: str, path: Path | str) -> Iterator[None]:
         raise storage_error(error, doing, path) from error
 
 
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn any OSError inside into a StoreError about reading `path`, but for a file that is not there."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_error(error, "read", path) from error
+
+
+def understood(content: bytes, shape: type[T], path: Path | str) -> T:
+    """A JSON text of ours. Raises CorruptLog if it is none, or of another shape."""
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptLog(f"{path} is damaged: {error}. Nothing was changed; restore it from a backup.") from error
+
+
 def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = False) -> DiskFile | None:
     """Give `content` the name `path`, whole, durably and exclusively; None if the name is taken: somebody was first.
 
@@ -232,13 +254,15 @@ def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = 
         disk.sync_dir(path.parent)
         published = True
     except FileExistsError:
+        disk.sync_dir(path.parent)  # whoever was first may have died before it was durable
         return None
     except FileNotFoundError:  # a newer owner swept our temporary file away
         return None
     finally:
         if not published:
             file.close()
-        remove_if_there(disk, temporary)
+        with suppress(OSError):  # the next owner sweeps it
+            disk.remove(temporary)
     return file
 
 

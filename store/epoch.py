@@ -77,7 +77,7 @@ class Ownership:
             stem, dot, rest = name.partition(".")
             if not (dot and rest.endswith(".tmp")):
                 continue
-            epochs = numbers_in([stem], EPOCH) or numbers_in([rest.split("-")[0]], "e")
+            epochs = numbers_in([stem], EPOCH) or numbers_in([rest.partition("-")[0].rpartition(".")[2]], "e")
             if any(number <= self.epoch for number in epochs):
                 remove_if_there(partition.disk, partition.path / name)
 
@@ -93,33 +93,43 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
         for _ in range(TAKE_ATTEMPTS_MAX):
             numbers = partition.numbers(EPOCH)
             latest = numbers[-1] if numbers else 0
-            goes_on = _may_go_on(partition, latest, owner, label, take_over=take_over) if latest else True
-            if goes_on is None:
+            try:
+                if latest:
+                    _refuse_if_busy(partition, latest, owner, label, take_over=take_over)
+                goes_on = all(_is_gone(partition, number, owner) for number in numbers)
+            except FileNotFoundError:  # swept meanwhile: look again
                 continue
             path = partition.numbered(EPOCH, latest + 1)
             file = publish(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
             if file is None:
                 continue
-            if partition.numbers(EPOCH)[-1] == latest + 1:
+            taken = False
+            try:
+                taken = partition.numbers(EPOCH)[-1] == latest + 1
+            finally:
+                if not taken:
+                    file.close()
+            if taken:
                 return Ownership(partition, latest + 1, file, goes_on)
-            file.close()
     raise StoreError(f"{label}: {TAKE_ATTEMPTS_MAX} others took {partition.path} at the same time. Try again.")
 
 
-def _may_go_on(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> bool | None:
-    """Whether the owner of `epoch` is certainly gone. None: look again, its file has vanished. Raises PartitionBusy."""
-    try:
-        locked = is_live(partition, epoch)
-        before = read_owner(partition, epoch)
-    except FileNotFoundError:
-        return None
-    if locked and not take_over:
+def _refuse_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> None:
+    """Raises PartitionBusy if the owner of the highest `epoch` lives and is not to be fenced; FileNotFoundError."""
+    if take_over or not is_live(partition, epoch):
+        return
+    before = read_owner(partition, epoch)
+    if before != owner:  # our own: a file system that did what it was asked and said that it had not
         where = "" if before.host == owner.host else f" on {before.host}"
         raise PartitionBusy(
             f"{label} is open in process {before.pid}{where} ({before.command}); close it there, or use --take-over to "
             "fence it."
         )
-    return locked is False and before.host == owner.host
+
+
+def _is_gone(partition: Partition, epoch: int, owner: Owner) -> bool:
+    """Whether its owner was on this machine and has died: nobody writes for `epoch` again. FileNotFoundError."""
+    return is_live(partition, epoch) is False and read_owner(partition, epoch).host == owner.host
 
 
 def read_owner(partition: Partition, epoch: int) -> Owner:
@@ -127,7 +137,7 @@ def read_owner(partition: Partition, epoch: int) -> Owner:
     path = partition.numbered(EPOCH, epoch)
     try:
         return msgspec.json.decode(partition.disk.read(path), type=Owner)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return Owner("an unknown host", 0, 0, f"unknown: {path} is damaged", 0)
 
 

@@ -138,12 +138,15 @@ class FileLog:
         with self._io:
             self._refuse_if_unfit()
             group = Group(self._ledger, self._recall)
-            results = [group.admit(append) for append in appends]
+            try:
+                results = [group.admit(append) for append in appends]
+            except CorruptLog as error:  # of files that a newer owner has sealed?
+                self._refuse_if_fenced(error)
+                raise
             if group.records:
                 self._write(group)
-            elif any(isinstance(result, Commit) for result in results) and not self._is_latest():
-                self._fenced = True
-                raise Fenced(self._fenced_message())
+            elif any(isinstance(result, Commit) for result in results):
+                self._refuse_if_fenced()
             return results
 
     def _refuse_if_unfit(self) -> None:
@@ -156,14 +159,12 @@ class FileLog:
 
     def _write(self, group: Group) -> None:
         """Make the group durable and acknowledged, or raise."""
+        if self._file.length >= self._segment_bytes_max:
+            self._begin_file()
         self._poison = "it was interrupted"
         path = self._file.path
-        doing = "close"
+        doing = "write"
         try:
-            if self._file.length >= self._segment_bytes_max:
-                self._roll()
-                path = self._file.path
-            doing = "write"
             self._file.write(group.records, group.commits, self.epoch)
             doing = "sync"
             self._file.sync()
@@ -172,7 +173,7 @@ class FileLog:
         except OSError as error:
             failure = storage_error(error, doing, path)
             self._poison = str(failure)
-            kept = "Nothing of it is kept" if doing in ("close", "write") else "Whether it is kept is seen then"
+            kept = "Nothing of it is kept" if doing == "write" else "Whether it is kept is seen then"
             raise StoreError(f"{failure} {kept}: the same events can be sent again safely.") from error
         if not latest:
             self._fenced = True
@@ -182,14 +183,16 @@ class FileLog:
         self._poison = ""
 
     def _roll(self) -> None:
-        """Close the open file in a new manifest and begin the next one. May raise OSError, Fenced."""
+        """The work of `_begin_file`. May raise OSError, StoreError."""
         file = OpenFile.begin(self._where, self._ledger.commits + 1, self.epoch)
         closed = self._file.closed(self._ledger)
+        published = False
         try:
             self._publish([*self._manifest.files[:-1], closed, file.entry])
-        except Fenced:
-            file.close()
-            raise
+            published = True
+        finally:
+            if not published:
+                file.close()
         self._file.close()
         self._indexes.append(self._file.index)
         self._ledger.ids.begin_generation(closed.last_commit, self._now())
@@ -232,14 +235,14 @@ class FileLog:
             return done
 
     def _begin_file(self) -> None:
-        """`_roll`, outside an append. After a failure nobody knows what was begun: the writer is poisoned."""
+        """Close the open file and begin the next. After a failure nobody knows what was begun: poison."""
         self._poison = "it was interrupted"
         try:
-            self._roll()
-        except OSError as error:
-            failure = storage_error(error, "close", self._file.path)
-            self._poison = str(failure)
-            raise failure from error
+            with storage("close", self._file.path):
+                self._roll()
+        except StoreError as error:
+            self._poison = str(error)
+            raise
         self._poison = ""
 
     def _seal_some(self, derive: Derive | None, progress: Progress | None) -> Change | None:
@@ -252,8 +255,7 @@ class FileLog:
                 change = sealing.run()
             written = True
         except StoreError as error:
-            if not self._is_latest():
-                raise Fenced(self._fenced_message()) from error
+            self._refuse_if_fenced(error)
             raise
         finally:
             if not written:
@@ -263,7 +265,11 @@ class FileLog:
         with self._io:
             self._refuse_if_unfit()
             self._poison = "sealing was interrupted"
-            self._publish(change.files(self._manifest.files))
+            try:
+                self._publish(change.files(self._manifest.files))
+            except StoreError as error:
+                self._poison = str(error)
+                raise
             self._poison = ""
             gone = {entry.name for entry in change.before}
             self._indexes = [index for index in self._indexes if index.name not in gone]
@@ -278,9 +284,13 @@ class FileLog:
             self._where.disk.sync_dir(self._where.path)
         return change
 
-    def _is_latest(self) -> bool:
+    def _refuse_if_fenced(self, cause: StoreError | None = None) -> None:
+        """Raises Fenced if a newer owner has the partition."""
         with storage("look for a newer owner in", self._where.path):
-            return self._ownership.is_latest()
+            latest = self._ownership.is_latest()
+        if not latest:
+            self._fenced = True
+            raise Fenced(self._fenced_message()) from cause
 
     def _remember(self, entry: FileEntry) -> None:
         """Event ids of this sealed file are looked up in it from now on."""

@@ -10,12 +10,13 @@ Opening a store for reading writes nothing.
 from collections.abc import Callable
 from pathlib import Path
 
+import google_crc32c
 import msgspec
 
 from events import CorruptLog, NewerFormat, StoreError
 
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX
-from .disk import Disk, RealDisk, publish, storage
+from .disk import Disk, RealDisk, publish, storage, understood
 from .filelog import FileLog
 from .names import hash_of, name_of, partition_of, unknown_agent
 from .partition import Partition, token
@@ -31,6 +32,8 @@ class Configuration(msgspec.Struct, frozen=True):
     shards: int = 0
     """Number of shared partitions; 0 for none."""
     format: int = FORMAT_VERSION
+    crc32c: str = ""
+    """Of the other fields; empty in a store of everlog 0.1."""
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -64,7 +67,7 @@ class FileStore:
             if not disk.exists(path):
                 disk.make_dirs(root)
                 _refuse_orphans(disk, root)
-                content = msgspec.json.format(msgspec.json.encode(Configuration(store_id, shards)))
+                content = msgspec.json.format(msgspec.json.encode(_signed(Configuration(store_id, shards))))
                 file = publish(disk, path, content, token())
                 if file is not None:
                     file.close()
@@ -175,10 +178,10 @@ def _refuse_orphans(disk: Disk, root: Path) -> None:
 
 
 def _assignment(content: bytes, path: Path) -> Assignment:
-    try:
-        return msgspec.json.decode(content, type=Assignment)
-    except msgspec.DecodeError as error:
-        raise CorruptLog(f"{path} is damaged: {error}. Nothing was changed; restore it from a backup.") from error
+    assignment = understood(content, Assignment, path)
+    if hash_of(assignment.agent_id) != path.name:
+        raise CorruptLog(f"{path} is damaged: it is of another agent. Nothing was changed; restore it from a backup.")
+    return assignment
 
 
 class _FormatOnly(msgspec.Struct):
@@ -191,12 +194,18 @@ def _load(disk: Disk, root: Path) -> Configuration:
         if not disk.exists(path):
             raise StoreError(f"there is no store in {root}: {CONFIGURATION} is missing. Create an agent to make one.")
         content = disk.read(path)
-    try:
-        version = msgspec.json.decode(content, type=_FormatOnly).format
-        if version > FORMAT_VERSION:
-            raise NewerFormat(
-                f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
-            )
-        return msgspec.json.decode(content, type=Configuration)
-    except msgspec.DecodeError as error:
-        raise CorruptLog(f"{path} is damaged: {error}. Nothing was changed; restore it from a backup.") from error
+    version = understood(content, _FormatOnly, path).format
+    if version > FORMAT_VERSION:
+        raise NewerFormat(
+            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
+        )
+    configuration = understood(content, Configuration, path)
+    if configuration.crc32c and configuration != _signed(configuration):
+        raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
+    return configuration
+
+
+def _signed(configuration: Configuration) -> Configuration:
+    """The configuration with the checksum of its other fields."""
+    bare = msgspec.structs.replace(configuration, crc32c="")
+    return msgspec.structs.replace(bare, crc32c=f"{google_crc32c.value(msgspec.json.encode(bare)):08x}")

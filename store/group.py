@@ -64,23 +64,24 @@ class GroupCommit:
                     f"{self._waiting} appends wait for the disk already and the limit is {GROUP_APPENDS_MAX}; nothing "
                     "of this one is kept. Send it again later, or send less at once."
                 )
-            self._queue.append(ticket)
-            self._waiting += len(ticket.appends)
             if self._led:
                 ticket.woken = threading.Event()
+                self._queue.append(ticket)
+                self._waiting += len(ticket.appends)
             self._led = True
-        if ticket.woken is not None:
+        if ticket.woken is None:  # nobody leads, so nobody waits
+            self._lead(ticket, [ticket])
+        else:
             ticket.woken.wait()
-        if not ticket.done:
-            self._lead(ticket)
+            if not ticket.done:
+                self._lead(ticket, self._gather())
         if ticket.error is not None:
             _raise_again(ticket.error)
         assert ticket.results is not None
         return ticket.results
 
-    def _lead(self, own: _Ticket) -> None:
+    def _lead(self, own: _Ticket, group: list[_Ticket]) -> None:
         """Commit one group, wake those in it, and hand the lead to the first who waits."""
-        group = self._gather()
         try:
             self._commit_tickets(group)
         finally:

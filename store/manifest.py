@@ -12,7 +12,7 @@ from events import GENESIS, CorruptLog, NewerFormat, StoreError
 
 from .constants import FORMAT_VERSION
 from .contract import Head
-from .disk import publish, remove_if_there, storage
+from .disk import publish, remove_if_there, storage, understood
 from .partition import MANIFEST, Partition, token
 
 OPEN = "open"
@@ -129,8 +129,9 @@ def load(partition: Partition) -> Manifest:
     for _ in range(READ_ATTEMPTS_MAX):
         with storage("list", partition.path):
             numbers = partition.numbers(MANIFEST)
+            if not numbers:
+                _refuse_orphans(partition)
         if not numbers:
-            _refuse_orphans(partition)
             return EMPTY
         path = partition.numbered(MANIFEST, numbers[-1])
         try:
@@ -146,9 +147,11 @@ def load(partition: Partition) -> Manifest:
 
 def _refuse_orphans(partition: Partition) -> None:
     """A file is begun before the first manifest names it, but nothing is written into it before that."""
-    with storage("list", partition.path):
+    try:
         names = [name for name in partition.disk.names(partition.path) if name.endswith(".open")]
-        written = [name for name in names if _is_written(partition, name)]
+    except FileNotFoundError:
+        return
+    written = [name for name in names if _is_written(partition, name)]
     if written and not partition.numbers(MANIFEST):
         raise CorruptLog(
             f"{partition.path} has no manifest, but {', '.join(sorted(written))} holds records. Nothing was changed; "
@@ -164,18 +167,15 @@ def _is_written(partition: Partition, name: str) -> bool:
 
 
 def _decode(content: bytes, path: str) -> Manifest:
-    try:
-        envelope = msgspec.json.decode(content, type=_Envelope)
-        if f"{google_crc32c.value(bytes(envelope.manifest)):08x}" != envelope.crc32c:
-            raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
-        version = msgspec.json.decode(envelope.manifest, type=_FormatOnly).format
-        if version > FORMAT_VERSION:
-            raise NewerFormat(
-                f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
-            )
-        manifest = msgspec.json.decode(envelope.manifest, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise CorruptLog(f"{path} is damaged: {error}. Nothing was changed; restore it from a backup.") from error
+    envelope = understood(content, _Envelope, path)
+    if f"{google_crc32c.value(bytes(envelope.manifest)):08x}" != envelope.crc32c:
+        raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
+    version = understood(bytes(envelope.manifest), _FormatOnly, path).format
+    if version > FORMAT_VERSION:
+        raise NewerFormat(
+            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
+        )
+    manifest = understood(bytes(envelope.manifest), Manifest, path)
     unknown = [entry.name for entry in manifest.files if entry.kind not in KINDS]
     if unknown:
         raise NewerFormat(f"{path} names files of a kind that this everlog does not know: {unknown}. Use a newer one.")
@@ -197,7 +197,10 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
         if file is None:
             return None
         file.close()
-        for number in partition.numbers(MANIFEST):
+        numbers = partition.numbers(MANIFEST)
+        if numbers[-1] > manifest.number:  # the number was free only because it is past: others have gone on since
+            return None
+        for number in numbers:
             if number <= manifest.number - MANIFESTS_KEPT:
                 remove_if_there(partition.disk, partition.numbered(MANIFEST, number))
     return manifest

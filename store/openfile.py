@@ -106,9 +106,11 @@ class OpenFile:
         self.length += HEADER_BYTES + len(body)
 
     def _count(self, records: Sequence[Record]) -> None:
-        self._agents.update(record.agent_id for record in records)
         self.records += len(records)
-        self.erasures += sum(record.type == RecordsErased.kind for record in records)
+        for record in records:
+            self._agents.add(record.agent_id)
+            if record.type == RecordsErased.kind:
+                self.erasures += 1
 
     def sync(self) -> None:
         """Make what was written durable. May raise OSError."""

@@ -5,7 +5,6 @@ over and noted in `damage`; damage before the end raises CorruptLog after everyt
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +14,9 @@ import pyarrow.compute as pc
 from events import CorruptLog, Record
 
 from .admission import follow
-from .arrow import SCHEMA, batch_in, records_of
+from .arrow import SCHEMA, records_of
 from .contract import Head, State
-from .disk import storage, storage_error
+from .disk import read_errors, storage
 from .epoch import has_live_owner
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .names import name_of
@@ -185,17 +184,6 @@ def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) ->
         raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
 
 
-@contextmanager
-def read_errors(path: Path) -> Iterator[None]:
-    """Turn any OSError inside into a StoreError about reading `path`, but for a file that is not there."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise storage_error(error, "read", path) from error
-
-
 def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
     """Last seq of each stream before a file."""
     earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
@@ -207,7 +195,7 @@ def _tables(frames: Iterator[Frame]) -> Iterator[pa.Table]:
     batches: list[pa.RecordBatch] = []
     try:
         for frame in frames:
-            batches.append(batch_in(frame.body))
+            batches.append(frame.batch)
             if len(batches) == BATCHES_AT_ONCE:
                 yield pa.Table.from_batches(batches, SCHEMA).combine_chunks()
                 batches = []

@@ -4,6 +4,7 @@ Crash-safe and repeatable: the cut bytes are kept durably beside the file before
 may be done again by the next owner. Damage before the end raises CorruptLog before anything is written.
 """
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
@@ -11,12 +12,12 @@ from typing import NamedTuple
 from events import CorruptLog, Fenced, StoreError
 
 from .admission import Ledger
-from .arrow import batch_in, records_of
-from .disk import remove_if_there, storage
+from .arrow import records_of
+from .disk import publish, remove_if_there, storage
 from .epoch import Ownership
 from .manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
 from .openfile import FrameIndex, OpenFile
-from .partition import EPOCH, MANIFEST, Named, Partition, named
+from .partition import EPOCH, MANIFEST, Named, Partition, named, token
 from .reader import Damage, closed_frames, heads_before
 from .sealed import ids_of
 from .segment import Scan, corrupt, gone
@@ -114,7 +115,7 @@ def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger
     index = FrameIndex(entry.name)
     try:
         for frame in closed_frames(partition, entry, manifest):
-            ledger.ids.add(records_of(batch_in(frame.body)))
+            ledger.ids.add(records_of(frame.batch))
             index.add(frame.header.first_commit, frame.offset)
     except FileNotFoundError as error:
         raise gone(str(partition.path / entry.name), entry.first_commit) from error
@@ -124,7 +125,7 @@ def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger
 
 def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, ownership: Ownership
              ) -> tuple[OpenFile, Damage | None]:  # fmt: skip
-    """Read the open file into `ledger`, make what is whole durable, and cut what is not if the file goes on."""
+    """Read the open file into `ledger`, make what is whole durable, keep what is not; cut it if the file goes on."""
     path = partition.path / entry.name
     ledger.commits = entry.first_commit - 1
     try:
@@ -137,7 +138,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
         salt = partition.salt(entry.name)
         scan = Scan(data, salt, entry.first_commit, str(path))
         for frame in scan:
-            records = list(records_of(batch_in(frame.body)))
+            records = list(records_of(frame.batch))
             ledger.replay(records, f"{path} at byte {frame.offset}")
             ledger.commits = frame.last_commit
             file.take_in(frame, data, records)
@@ -149,7 +150,12 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
                 f"{ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from a "
                 f"backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
             )
-        cut = _cut(partition, file, scan, data) if ownership.goes_on and scan.tail_bytes else None
+        cut = None
+        if scan.tail_bytes:
+            _keep(partition, ownership, file, scan, data)
+            if ownership.goes_on:
+                file.cut()
+                cut = Damage(file.path, scan.end, scan.tail_bytes)
         file.settle(data)
         done = True
     finally:
@@ -158,29 +164,24 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
     return file, cut
 
 
-def _cut(partition: Partition, file: OpenFile, scan: Scan, data: bytes) -> Damage:
-    """Keep the bytes after the last whole frame beside the file, durably; then cut them off."""
-    kept = file.path.with_name(f"{file.path.name}.{scan.end}{CUT}")
-    number = 1
-    while partition.disk.exists(kept) and partition.disk.read(kept) != data[scan.end :]:
-        number += 1
-        kept = file.path.with_name(f"{file.path.name}.{scan.end}.{number}{CUT}")
-    remove_if_there(partition.disk, kept)
-    copy = partition.disk.create(kept)
-    try:
-        copy.write([memoryview(data)[scan.end :]], 0)
-        copy.sync()
-    finally:
-        copy.close()
-    partition.disk.sync_dir(partition.path)
-    file.cut()
-    return Damage(file.path, scan.end, scan.tail_bytes)
+def _keep(partition: Partition, ownership: Ownership, file: OpenFile, scan: Scan, data: bytes) -> None:
+    """Keep the bytes after the last whole frame beside the file, durably."""
+    tail = data[scan.end :]
+    for number in itertools.count(1):
+        again = "" if number == 1 else f".{number}"
+        kept = file.path.with_name(f"{file.path.name}.{scan.end}{again}{CUT}")
+        copy = publish(partition.disk, kept, tail, f"e{ownership.epoch:06d}-{token()}")
+        if copy is not None:
+            copy.close()
+            return
+        if partition.disk.exists(kept) and partition.disk.read(kept) == tail:
+            return
 
 
 def remove_cut(partition: Partition) -> None:
     """Remove the tails that were cut and kept: they may say what was erased."""
     for name in partition.disk.names(partition.path):
-        if name.endswith(CUT):
+        if CUT in name:
             remove_if_there(partition.disk, partition.path / name)
 
 

@@ -1,6 +1,7 @@
 """Reading sealed files: records, the commits and ids in them, and the states derived at their end."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,6 +9,7 @@ import pyarrow.compute as pc
 from events import CorruptLog, Record
 
 from .arrow import SCHEMA, records_of
+from .disk import read_errors
 from .idmemory import Ids
 from .manifest import SEALED, FileEntry, Manifest
 from .parquet import tables
@@ -31,27 +33,34 @@ def whole(partition: Partition, entry: FileEntry) -> pa.Table:
 
 
 def ids_of(partition: Partition, entry: FileEntry) -> Ids:
-    """The commits that hold the event ids of a sealed file. Raises CorruptLog; OSError."""
+    """The commits that hold the event ids of a sealed file. Raises CorruptLog, StoreError."""
     assert entry.parquet is not None
     ids: Ids = {}
-    try:
+    with _of(partition, entry):
         for table in tables(partition, entry.parquet, columns=["event_id", "commit"]):
             keys = table.column("event_id").cast(pa.binary(16)).to_pylist()
             ids.update(zip(keys, table.column("commit").to_pylist(), strict=True))
-    except FileNotFoundError as error:
-        raise gone(str(partition.path / entry.name), entry.first_commit) from error
     return ids
 
 
 def commit_of(partition: Partition, entry: FileEntry, number: int) -> list[Record]:
-    """The records of one commit of a sealed file, in order. Raises CorruptLog; OSError."""
+    """The records of one commit of a sealed file, in order. Raises CorruptLog, StoreError."""
     found: list[Record] = []
-    try:
+    with _of(partition, entry):
         for table in rows_of(partition, entry):
             found += records_of(table.filter(pc.equal(table.column("commit"), number)))
-    except FileNotFoundError as error:
-        raise gone(str(partition.path / entry.name), entry.first_commit) from error
     return found
+
+
+@contextmanager
+def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
+    """Errors of reading a file that must be there: for its owner."""
+    path = partition.path / entry.name
+    try:
+        with read_errors(path):
+            yield
+    except FileNotFoundError as error:
+        raise gone(str(path), entry.first_commit) from error
 
 
 def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str) -> tuple[pa.Table, int] | None:

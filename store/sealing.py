@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from events import StoreError
 
-from .arrow import SCHEMA, batch_in
+from .arrow import SCHEMA
 from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
 from .contract import Derive, Progress
 from .erasing import Erasures, erased, erasures_in
@@ -88,7 +88,7 @@ class Sealing:
     def _contents(self, entry: FileEntry) -> pa.Table:
         if entry.kind == SEALED:
             return whole(self._where, entry)
-        batches = [batch_in(frame.body) for frame in closed_frames(self._where, entry, self._manifest)]
+        batches = [frame.batch for frame in closed_frames(self._where, entry, self._manifest)]
         return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
     def _sealed(self, table: pa.Table) -> FileEntry:

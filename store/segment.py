@@ -28,6 +28,18 @@ class Frame(NamedTuple):
     """Offset of the byte after it."""
     header: Header
     body: pa.Buffer
+    path: str
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """Its records, without a copy. Raises CorruptLog if the body, right as its checksums are, holds none."""
+        try:
+            return batch_in(self.body)
+        except pa.ArrowException as error:
+            raise CorruptLog(
+                f"{self.path} has a frame at byte {self.offset}, of commit {self.header.first_commit}, that has its "
+                f"checksums and holds no records: {error}. Nothing was changed. Restore the file from a backup."
+            ) from error
 
     @property
     def last_commit(self) -> int:
@@ -88,7 +100,7 @@ class Scan:
             )
         start = offset + HEADER_BYTES
         body = self._buffer.slice(start, min(header.body_bytes, len(self._data) - start))
-        return Frame(offset, start + body.size, header, body) if body_is_right(header, body) else None
+        return Frame(offset, start + body.size, header, body, self._path) if body_is_right(header, body) else None
 
     def _whole_frame_beyond(self) -> Frame | None:
         offset = self._data.find(MAGIC, self.end + 1)
@@ -104,7 +116,7 @@ def corrupt(scan: Scan, data: bytes, salt: int, first_commit: int, path: str, he
     """The error for damage at the end of `scan`; `heads` are the last seqs of the streams before the file."""
     seqs = dict(heads)
     for frame in Scan(data[: scan.end], salt, first_commit, path):
-        batch = batch_in(frame.body)
+        batch = frame.batch
         seqs.update(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
     shown = ", ".join(f"{agent_id!r} seq {seq + 1}" for agent_id, seq in sorted(seqs.items())[:AGENTS_SHOWN_MAX])
     shown = shown or "seq 1"

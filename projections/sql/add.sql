@@ -18,6 +18,8 @@ INSERT INTO hot SELECT
         WHEN 'context_trimmed' THEN true WHEN 'message_sent' THEN contains(payload, '"imported":true')
         ELSE false END,
     type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),
+    CASE WHEN starts_with(payload, '{"erased":true') THEN 0 ELSE CASE type
+        WHEN 'archival_inserted' THEN 1 WHEN 'archival_deleted' THEN -1 ELSE 0 END END,
     NULL, NULL,
     9223372036854775807
 FROM incoming

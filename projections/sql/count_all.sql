@@ -1,8 +1,13 @@
--- The same counts as `count_new.sql`, for a whole log at once: one pass over each life. A law holds the two together.
+-- The same counts as `count_new.sql`, for many records at once: one pass over each life. A law holds the two together.
 UPDATE hot SET recall = c.recall, archival = c.archival FROM (
-    SELECT agent_id, seq, slot, recall AS known, count(*) FILTER (said) OVER life AS recall,
-        count(*) FILTER (type = 'archival_inserted') OVER life
-        - count(*) FILTER (type = 'archival_deleted') OVER life AS archival
-    FROM hot WINDOW life AS (PARTITION BY agent_id, ended ORDER BY seq)
+    SELECT h.agent_id, h.seq, h.slot, h.recall AS known,
+        coalesce(b.recall, 0) + count(*) FILTER (h.said AND h.seq > coalesce(b.seq, 0)) OVER life AS recall,
+        coalesce(b.archival, 0)
+            + coalesce(sum(h.archived) FILTER (h.seq > coalesce(b.seq, 0)) OVER life, 0)::BIGINT AS archival
+    FROM hot h LEFT JOIN (
+        SELECT agent_id, ended, max(seq) AS seq, arg_max(recall, seq) AS recall, arg_max(archival, seq) AS archival
+        FROM hot WHERE recall IS NOT NULL GROUP BY agent_id, ended
+    ) b ON b.agent_id = h.agent_id AND b.ended = h.ended
+    WINDOW life AS (PARTITION BY h.agent_id, h.ended ORDER BY h.seq)
 ) c WHERE hot.agent_id = c.agent_id AND hot.seq = c.seq AND c.known IS NULL
     AND (c.slot IN ('config', 'summary') OR c.slot LIKE 'block:%')

@@ -9,7 +9,9 @@ CREATE TABLE hot (
     kept_from BIGINT,   -- of a summary: the first seq that the context still shows
     shown BOOLEAN,      -- the context shows it while seq >= kept_from
     said BOOLEAN,       -- words that really passed between user and agent: recall memory
-    recall BIGINT,      -- of a change of memory, summary or configuration: how many things had been said by then
+    archived INTEGER,   -- 1 for a memory that was archived, -1 for one that was taken out again
+    recall BIGINT,      -- of a change of memory, summary or configuration (and of a state's newest record): how many
+                        -- things had been said by then
     archival BIGINT,    -- and how many memories were in the archive
     ended BIGINT        -- seq of the agent_created that ended the life which the record belongs to
 );

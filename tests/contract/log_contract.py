@@ -1,11 +1,21 @@
 """The contract of the log (P5 to P9 and what a reader sees), as a suite that any implementation can be put through.
 
-To prove a new backend: subclass `LogContract`, give it a fixture `store` that returns an empty `store.Store`, and run
-pytest. Nothing here knows files.
+To prove a new backend, write a test file beside this one and run `pytest tests/contract`:
+
+    class TestMyLog(LogContract):
+        @pytest.fixture
+        def store(self) -> Store:                                   # empty, and new for each test
+            return MyStore()
+
+        def stand_at(self, store, agent_id, seq, commit) -> None:   # so that no test must append 2**32 times
+            ...
+
+Nothing here knows files; `test_logs.py` does it for the logs that everlog ships. P5 is here, P5 to P8 under threads are
+in `races.py`, P9 is in `widths.py`. What no caller can see (P1 to P4: what a crash leaves; P10: a disk that fails) is
+proved by tests that know the backend, as those in `tests/store` do for files.
 """
 
 import threading
-from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -17,7 +27,6 @@ from events import (
     DuplicateId,
     Fenced,
     PartitionBusy,
-    Record,
     StaleId,
     StoreError,
     UnknownAgent,
@@ -26,33 +35,14 @@ from events import (
     uuid7,
 )
 from store import APPEND_BYTES_MAX, SCHEMA, Append, Commit, Log, Store
+from tests.contract.drafts import DAY, NOW, Drafts, content
+from tests.contract.races import RaceContract
+from tests.contract.widths import WidthContract
 
-NOW = 1_800_000_000_000_000
-DAY = 24 * 60 * 60 * 1_000_000
-
-
-class Drafts:
-    """Makes drafts; each has its own id."""
-
-    def __init__(self, at: int = NOW) -> None:
-        self.at = at
-        self._count = 0
-
-    def one(self, text: str | None = "hello", payload: str = "{}", **fields: object) -> Draft:
-        self._count += 1
-        shape = {"recorded_at": self.at, "type": "user_message", "turn": 1, "step": 0, "version": 1}
-        shape |= {"event_id": uuid7(self.at, self._count), "text": text, "payload": payload, **fields}
-        return Draft(**shape)  # type: ignore[arg-type]
-
-    def some(self, count: int) -> list[Draft]:
-        return [self.one(f"word {number}") for number in range(count)]
+__all__ = ["DAY", "NOW", "Drafts", "LogContract", "content"]
 
 
-def content(records: Sequence[Record]) -> list[tuple[str, int, str | None]]:
-    return [(record.agent_id, record.seq, record.text) for record in records]
-
-
-class LogContract:
+class LogContract(RaceContract, WidthContract):
     """Every implementation passes these."""
 
     @pytest.fixture

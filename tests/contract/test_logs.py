@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from store import FileStore, MemoryStore, Store
-from tests.contract.log_contract import NOW, LogContract
+from events import GENESIS
+from store import FileStore, Head, MemoryStore, Store
+from store.openfile import OpenFile
+from tests.contract.log_contract import NOW, Drafts, LogContract
+
+BEFORE = Drafts(NOW - 1_000_000)
 
 
 class TestMemoryLog(LogContract):
@@ -13,14 +17,39 @@ class TestMemoryLog(LogContract):
     def store(self) -> Store:
         return MemoryStore()
 
+    def stand_at(self, store: Store, agent_id: str, seq: int, commit: int) -> None:
+        """Tell the ledger of a new log that much has been, and append once."""
+        assert isinstance(store, MemoryStore)
+        log = store.open(agent_id, "forge")
+        ledger = log._shared.ledger
+        ledger.heads[agent_id], ledger.commits = Head(seq - 1, GENESIS), commit - 1
+        log.append(agent_id, seq - 1, BEFORE.some(1))
+        log.close()
 
-class TestFileLog(LogContract):
+
+class FileContract(LogContract):
+    """In files, where a partition begins with a file whose first commit is far."""
+
+    def stand_at(self, store: Store, agent_id: str, seq: int, commit: int) -> None:
+        """Begin a file with that commit, append once, and close it, so that the manifest says where the stream is."""
+        assert isinstance(store, FileStore)
+        log = store.open(agent_id, "forge")
+        log._ledger.heads[agent_id], log._ledger.commits = Head(seq - 1, GENESIS), commit - 1
+        log._file.close()
+        log._file = OpenFile.begin(log._where, commit, log.epoch)
+        log._publish([log._file.entry])
+        log.append(agent_id, seq - 1, BEFORE.some(1))
+        log._roll()
+        log.close()
+
+
+class TestFileLog(FileContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return FileStore.create(tmp_path / "store", lambda: NOW, "contract")
 
 
-class TestFileLogInSmallSegments(LogContract):
+class TestFileLogInSmallSegments(FileContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return FileStore.create(tmp_path / "store", lambda: NOW, "contract", segment_bytes_max=1)

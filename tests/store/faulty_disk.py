@@ -1,7 +1,8 @@
 """A disk in memory that fails on command and forgets what was not synced when the power goes.
 
-What is durable: a file's content as of its last `sync`, a folder's names as of its last `sync_dir`. `power_loss` gives
-the disk as it is found afterwards; un-synced bytes are gone, or there in part as `keep` says.
+What is durable: a file's content as of its last `sync`, a folder's names as of its last `sync_dir`. `killed` gives the
+disk as the next process finds it; `power_loss` gives it as the next boot does: what was not synced is gone, or there in
+part, sector by sector, as chance will have it.
 """
 
 import errno
@@ -9,10 +10,25 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+SECTOR_BYTES = 512
+"""What a real disk writes as a whole or not at all."""
 
 
 class Crash(BaseException):
     """The process dies here."""
+
+
+class Broken(NamedTuple):
+    """What is wrong with a disk from its `breaks_at`-th operation on, until somebody mends it."""
+
+    code: int
+    operations: frozenset[str]
+
+    def refuse(self, operation: str, path: Path) -> None:
+        if operation in self.operations:
+            raise OSError(self.code, os.strerror(self.code), str(path))
 
 
 class Inode:
@@ -22,6 +38,21 @@ class Inode:
         self.content = bytearray()
         self.durable = b""
         self.locked_by: FaultyFile | None = None
+
+    def copied(self) -> "Inode":
+        copy = Inode()
+        copy.content, copy.durable = bytearray(self.content), self.durable
+        return copy
+
+    def torn(self, chance: random.Random) -> bytes:
+        """What a power loss leaves: a length that the file had or passed through, each new sector written or not."""
+        old, new = self.durable, bytes(self.content)
+        end = chance.randint(min(len(old), len(new)), max(len(old), len(new)))
+        if len(new) < len(old):
+            new += old[len(new) :]  # bytes are cut off with the length, or stay as they were
+        old, new = old.ljust(end, b"\0"), new[:end]
+        sectors = range(0, end, SECTOR_BYTES)
+        return b"".join((new if chance.random() < 0.75 else old)[at : at + SECTOR_BYTES] for at in sectors)[:end]
 
 
 class FaultyDisk:
@@ -34,6 +65,8 @@ class FaultyDisk:
         self.log: list[tuple[str, str]] = []
         self.faults: list[tuple[str, str, int, int]] = []
         self.crash_at: int | None = None
+        self.breaks_at: int | None = None
+        self.broken: Broken | None = None
 
     def fail(self, operation: str, code: int, *, name: str = "", partial: int = 0) -> None:
         """The next `operation` on a file whose name contains `name` fails with errno `code`.
@@ -47,6 +80,8 @@ class FaultyDisk:
         if self.crash_at is not None and len(self.log) >= self.crash_at:
             raise Crash
         self.log.append((operation, path.name))
+        if self.broken and self.breaks_at is not None and len(self.log) > self.breaks_at:
+            self.broken.refuse(operation, path)
         for fault in self.faults:
             wanted, name, code, partial = fault
             if wanted == operation and name in path.name:
@@ -56,21 +91,33 @@ class FaultyDisk:
                 raise OSError(code, os.strerror(code), str(path))
         return None
 
+    def killed(self) -> "FaultyDisk":
+        """The disk after the process was killed: all that was written is there, synced or not, and no lock is held."""
+        after = FaultyDisk()
+        after.folders = set(self.folders)
+        copies = {id(inode): inode.copied() for inode in (*self.files.values(), *self.durable_names.values())}
+        after.files = {path: copies[id(inode)] for path, inode in self.files.items()}
+        after.durable_names = {path: copies[id(inode)] for path, inode in self.durable_names.items()}
+        return after
+
     def power_loss(self, chance: random.Random | None = None) -> "FaultyDisk":
-        """The disk after the power went: with `chance`, some prefix of the un-synced bytes of each file survived."""
+        """The disk after the power went. With `chance`, some of what was not synced survived: names and sectors."""
         after = FaultyDisk()
         after.folders = set(self.folders)
         names = dict(self.durable_names)
         if chance is not None:
+            names = {path: inode for path, inode in names.items() if path in self.files or chance.random() < 0.5}
             names.update((path, inode) for path, inode in self.files.items() if chance.random() < 0.5)
         for path, inode in names.items():
-            content = inode.durable
-            if chance is not None and len(inode.content) > len(content):
-                content += bytes(inode.content[len(content) : chance.randint(len(content), len(inode.content))])
+            content = inode.durable if chance is None else inode.torn(chance)
             copy = Inode()
             copy.content, copy.durable = bytearray(content), content
             after.files[path] = after.durable_names[path] = copy
         return after
+
+    def state(self) -> frozenset[tuple[Path, bytes]]:
+        """What a process can see of the disk; two disks with the same state are the same to it."""
+        return frozenset((path, bytes(inode.content)) for path, inode in self.files.items())
 
     def create(self, path: Path) -> "FaultyFile":
         self.step("create", path)
@@ -97,9 +144,11 @@ class FaultyDisk:
         return [other.name for other in (*self.files, *self.folders) if other.parent == path]
 
     def exists(self, path: Path) -> bool:
+        self.step("exists", path)
         return path in self.files or path in self.folders
 
     def make_dirs(self, path: Path) -> None:
+        self.step("make_dirs", path)
         self.folders.update([path, *path.parents])
 
     def link(self, source: Path, target: Path) -> None:
@@ -121,6 +170,7 @@ class FaultyDisk:
         self.durable_names.update((other, inode) for other, inode in self.files.items() if other.parent == path)
 
     def is_locked(self, path: Path) -> bool | None:
+        self.step("is_locked", path)
         return self._need(path).locked_by is not None
 
     def _need(self, path: Path) -> Inode:
