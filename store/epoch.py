@@ -105,7 +105,7 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
                 continue
             taken = False
             try:
-                taken = partition.numbers(EPOCH)[-1] == latest + 1
+                taken = partition.numbers(EPOCH)[-1:] == [latest + 1]
             finally:
                 if not taken:
                     file.close()

@@ -140,7 +140,7 @@ class FileLog:
             group = Group(self._ledger, self._recall)
             try:
                 results = [group.admit(append) for append in appends]
-            except CorruptLog as error:  # of files that a newer owner has sealed?
+            except StoreError as error:  # of files that a newer owner has sealed and removed?
                 self._refuse_if_fenced(error)
                 raise
             if group.records:

@@ -198,7 +198,7 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
             return None
         file.close()
         numbers = partition.numbers(MANIFEST)
-        if numbers[-1] > manifest.number:  # the number was free only because it is past: others have gone on since
+        if numbers[-1:] != [manifest.number]:  # the number was free only because it is past: others have gone on since
             return None
         for number in numbers:
             if number <= manifest.number - MANIFESTS_KEPT:
