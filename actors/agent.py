@@ -96,7 +96,7 @@ class Agent:
         configured = setup.configuration(settings, recorded if exists else None, self._tools, self.schemas)
         if not exists:
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
-        elif recorded is None or not setup.same(recorded, configured):
+        elif recorded is None or configured.schemas or not setup.same(recorded, configured):
             await self.commit([configured], turn=self._turn, step=0)
         self.schemas.update(configured.schemas)
         self.zone = configured.zone
@@ -198,12 +198,14 @@ class Agent:
         return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
 
     async def _configurations(self) -> AgentConfigured | None:
-        """The newest configuration; every schema of the log is remembered by its name."""
+        """The newest configuration of this life; every schema of the log is remembered by its name."""
         recorded: AgentConfigured | None = None
         for row in sorted(await self.rows("configurations"), key=lambda row: cast("int", row["seq"])):
-            recorded = msgspec.json.decode(row["payload"], type=AgentConfigured)
-            msgspec.structs.force_setattr(recorded, "text", row["text"] or "")
-            self.schemas.update(recorded.schemas)
+            found = msgspec.json.decode(row["payload"], type=AgentConfigured)
+            msgspec.structs.force_setattr(found, "text", row["text"] or "")
+            self.schemas.update(found.schemas)
+            if row["living"]:
+                recorded = found
         return recorded
 
     async def beat(self, text: str = "") -> None:

@@ -21,6 +21,7 @@ from events import (
     draft,
     event_of,
     extend,
+    is_erased,
 )
 from projections import PROJECTIONS, Projections, Row
 
@@ -36,6 +37,8 @@ from .tools import Tool
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
 MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
 """Events that name a request by its `context_sha256`."""
+
+_CALL_KINDS = frozenset(cls.kind for cls in MODEL_CALLS)
 
 CALLS_AT_ONCE = 64
 """Contexts asked of the projections in one query."""
@@ -81,6 +84,9 @@ class Verifier:
         self._tools = tools
         self._schemas = view.schemas()
         self._records = list(view.reader.read(view.agent_id))
+        self._erased = [record for record in self._records if is_erased(record.payload)]
+        self._unclear: list[int] = []
+        """Seqs of the calls that cannot be checked without what was erased."""
 
     def run(self) -> Report:
         """Check every model call of the agent, in order, those of earlier lives included."""
@@ -93,8 +99,9 @@ class Verifier:
             some = calls[first : first + CALLS_AT_ONCE]
             contexts = self._contexts([self._records[index] for index, _ in some])
             for (index, event), context in zip(some, contexts, strict=True):
-                self._check(index, self._records[index], event, context)
+                self._judge(index, self._records[index], event, context)
         self._check_turns()
+        self._tell_of_erased()
         return self.report
 
     def _check_turns(self) -> None:
@@ -110,13 +117,47 @@ class Verifier:
             if fault is not None:
                 self.report.faults.append(f"turn {turn}: {fault}")
 
-    def _contexts(self, records: Sequence[Record]) -> list[Context]:
-        """For each call the context that it was made of: what the log held just before, less inputs of later turns."""
+    def _contexts(self, records: Sequence[Record]) -> list[Context | None]:
+        """For each call the context that it was made of: what the log held just before, less inputs of later turns.
+
+        None where its configuration was erased.
+        """
         agent_id = self.report.agent_id
         rows: dict[int, list[Row]] = defaultdict(list)
         for row in self._view.projections.batch("context_window", [(agent_id, record.seq - 1) for record in records]):
             rows[row["as_of"]].append(row)
-        return [of_turn(context_of(agent_id, r.seq - 1, rows[r.seq - 1]), r.turn) for r in records]
+        return [self._context(r, rows[r.seq - 1]) for r in records]
+
+    def _context(self, record: Record, rows: Sequence[Row]) -> Context | None:
+        if not any(row["slot"] == "config" for row in rows):
+            return None
+        context = of_turn(context_of(self.report.agent_id, record.seq - 1, rows), record.turn)
+        return context if all(function.sha256 in self._schemas for function in context.config.functions) else None
+
+    def _judge(self, index: int, record: Record, event: ModelCall, context: Context | None) -> None:
+        """Check a call. What differs is no fault where records that it was made of, or that it left, were erased."""
+        before = len(self.report.faults)
+        if context is not None:
+            self._check(index, record, event, context)
+        if context is None or (len(self.report.faults) > before and self._is_touched(index, record)):
+            del self.report.faults[before:]
+            self.report.checked -= context is not None
+            self._unclear.append(record.seq)
+
+    def _is_touched(self, index: int, record: Record) -> bool:
+        if self._erased and self._erased[0].seq < record.seq:
+            return True
+        return any(is_erased(other.payload) for other in self._of_step(index))
+
+    def _tell_of_erased(self) -> None:
+        gone = sum(record.type in _CALL_KINDS for record in self._erased)
+        if gone:
+            self.report.notes.append(f"{gone:,} records of model calls were erased")
+        if self._unclear:
+            self.report.notes.append(
+                f"{len(self._unclear):,} model calls, seq {self._unclear[0]} to {self._unclear[-1]}, cannot be checked:"
+                " records were erased that their requests were made of, or that they left"
+            )
 
     def _check(self, index: int, record: Record, event: ModelCall, context: Context) -> None:
         if context.config.renderer != RENDERER:

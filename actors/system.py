@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from events import AgentDeleted, BadInput, UnknownAgent
+from events import AgentDeleted, BadInput, RecordsErased, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
-from store import SEAL_BYTES_MIN, LogReader, Store
+from store import SEAL_BYTES_MIN, LogReader, Progress, Sealed, Store
 
 from . import render
 from .agent import Agent, Listener
@@ -92,10 +92,12 @@ class View:
     def context(self, as_of: int | None = None) -> Context:
         """What the model would see."""
         upto = self.head.seq if as_of is None else as_of
-        if not self.rows("configurations", upto):
-            first = min((row["seq"] for row in self.rows("configurations")), default=0)
-            raise BadInput(f"{self.agent_id!r} had no context as of seq {upto}: it was first set up at seq {first}.")
-        return context_of(self.agent_id, upto, self.rows("context_window", upto))
+        rows = self.rows("context_window", as_of)
+        if not any(row["slot"] == "config" for row in rows):
+            first = min((row["seq"] for row in self.rows("configurations")), default=None)
+            when = "its configuration was erased" if first is None else f"it was first set up at seq {first}"
+            raise BadInput(f"{self.agent_id!r} had no context as of seq {upto}: {when}.")
+        return context_of(self.agent_id, upto, rows)
 
     def schemas(self) -> dict[str, str]:
         """Every function schema in the log, by its sha256."""
@@ -213,6 +215,35 @@ class System:
         """End the agent: its name can be created again, its records stay until they are erased."""
         async with self.agent(agent_id, command="everlog delete", create=False) as agent:
             await agent.commit([AgentDeleted()], turn=agent.turn, step=0)
+
+    def erase(
+        self, agent_id: str, from_seq: int = 1, to_seq: int | None = None, progress: Progress | None = None
+    ) -> Sealed:
+        """Erase what records `from_seq` to `to_seq` say (both inclusive; None: the head), in every file of the log.
+
+        Their places stay, and so does whether the agent was deleted; it is not activated. An interruption loses
+        nothing: either nothing is erased, or whoever opens the log next carries it out. Raises BadInput for a range
+        that does not exist, UnknownAgent, PartitionBusy.
+        """
+        self._reader(agent_id)
+        log = self.store.open(agent_id, "everlog erase")
+        try:
+            head = log.head(agent_id).seq
+            last = head if to_seq is None else to_seq
+            if not 1 <= from_seq <= last <= head:
+                raise BadInput(
+                    f"{agent_id!r} has no records {from_seq} to {last}: a range goes from 1 to {head}, the head, its "
+                    "first seq no later than its last. Nothing was erased."
+                )
+            with Projections() as projections:
+                activate(projections, log, agent_id)
+                turn = projections.rows("standing", agent_id)[0]["turn"]
+            now = self._clock.now()
+            erased = RecordsErased(from_seq=from_seq, to_seq=last)
+            log.append(agent_id, head, [draft(erased, event_id=self._ids.new(now), recorded_at=now, turn=turn, step=0)])
+            return log.seal(DERIVER, progress)
+        finally:
+            log.close()
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

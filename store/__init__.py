@@ -26,6 +26,7 @@ from .memory import MemoryLog, MemoryReader, MemoryStore
 from .names import name_of, partition_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .stats import Stats, stats
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -59,6 +60,7 @@ __all__ = [
     "Report",
     "Sealed",
     "State",
+    "Stats",
     "Store",
     "batch_of",
     "check",
@@ -66,4 +68,5 @@ __all__ = [
     "name_of",
     "partition_of",
     "records_of",
+    "stats",
 ]

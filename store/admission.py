@@ -28,7 +28,7 @@ from events import (
 from .arrow import id_bytes
 from .constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
 from .contract import Append, Commit, Head
-from .idmemory import ID_MEMORY_US, IdMemory
+from .idmemory import ID_MEMORY_US, IdMemory, time_in
 from .names import name_of
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
@@ -66,11 +66,11 @@ class Weighed:
             words += _draft_bytes(draft)
             kinds += len(draft.type)
             key = id_bytes(draft.event_id)
-            if _time_in(key) < draft.recorded_at - ID_MEMORY_US:
+            if time_in(key) < draft.recorded_at - ID_MEMORY_US:
                 self.is_late = True
             self.keys.append(key)
             self.digests.append(digest_at(draft, agent_id, seq))
-        self.oldest = _time_in(min(self.keys))
+        self.oldest = time_in(min(self.keys))
         """Time of the oldest id, microseconds UTC."""
         if words > APPEND_BYTES_MAX:
             raise BadInput(
@@ -82,11 +82,6 @@ class Weighed:
         self.weight = words + 4 * kinds + len(self.keys) * (4 * len(agent_id) + RECORD_OVERHEAD_BYTES)
         if self.weight > WEIGHT_MAX:
             raise BadInput(f"a commit to {self.agent_id!r} has {len(self.drafts)} events, too many for one; split it")
-
-
-def _time_in(key: bytes) -> int:
-    """The time inside the 16 bytes of a UUIDv7, microseconds UTC to the millisecond."""
-    return int.from_bytes(key[:6], "big") * 1000
 
 
 def _draft_bytes(draft: Draft) -> int:
@@ -220,7 +215,7 @@ class Group:
         """The group is durable: the ledger takes it in."""
         self._ledger.heads.update(self._heads)
         self._ledger.commits += len(self._commits)
-        self._ledger.ids.add(self.records)
+        self._ledger.ids.note(self._ids)
 
     def _repeated(self, append: Weighed) -> Commit | StoreError:
         known = [self._ids.get(key) or self._ledger.ids.find(key) for key in append.keys]

@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
 )
 """The envelope's columns, in the order of `events.Record`."""
 
+EVENT_COLUMNS = ("agent_id", "seq", "recorded_at", "type", "version", "text", "payload")
+"""The columns that typed events are made of, and those that say whose they are."""
 EVENTS_AT_ONCE = 4096
 """Events that `events_of` decodes together: enough for loops in C, few enough to hold in memory twice."""
 

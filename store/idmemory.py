@@ -6,7 +6,7 @@ sends an id that is as old as the file: opening a log does not cost more for bei
 
 from collections.abc import Callable, Iterable
 
-from events import Record, time_of
+from events import Record
 
 from .arrow import id_bytes
 from .constants import ID_MEMORY_S
@@ -15,6 +15,11 @@ ID_MEMORY_US = ID_MEMORY_S * 1_000_000
 
 Ids = dict[bytes, int]
 """Commit numbers by the 16 bytes of an event id."""
+
+
+def time_in(key: bytes) -> int:
+    """The time inside a UUIDv7 of 16 bytes, microseconds UTC to the millisecond."""
+    return int.from_bytes(key[:6], "big") * 1000
 
 
 class _Generation:
@@ -49,11 +54,13 @@ class IdMemory:
 
     def find(self, key: bytes) -> int | None:
         """The commit that holds the event `key` (16 bytes). Raises CorruptLog, StoreError if a file cannot be read."""
-        number = self._open.find(key)
-        for generation in reversed(self._closed):
-            if number is not None:
-                break
-            number = generation.find(key)
+        assert self._open.ids is not None
+        number = self._open.ids.get(key)
+        if number is None and self._closed:
+            for generation in reversed(self._closed):
+                number = generation.find(key)
+                if number is not None:
+                    break
         return number
 
     def add(self, records: Iterable[Record]) -> None:
@@ -61,9 +68,16 @@ class IdMemory:
         ids, newest = self._open.ids, self._open.newest
         assert ids is not None
         for record in records:
-            ids[id_bytes(record.event_id)] = record.commit
-            newest = max(newest, time_of(record.event_id) or 0)
+            key = id_bytes(record.event_id)
+            ids[key] = record.commit
+            newest = max(newest, time_in(key))
         self._open.newest = newest
+
+    def note(self, new: Ids) -> None:
+        """Remember ids that are known as keys already, in the newest generation."""
+        assert self._open.ids is not None
+        self._open.ids.update(new)
+        self._open.newest = max(self._open.newest, time_in(max(new, default=bytes(16))))
 
     @property
     def newest(self) -> int:

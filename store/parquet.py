@@ -138,7 +138,12 @@ def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> 
     keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
     if to_seq is not None:
         keep = pc.and_(keep, pc.less_equal(seq, to_seq))
-    return table.filter(keep)
+    return where(table, keep)
+
+
+def where(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
+    """The rows of `table` for which `keep` is true; without a copy if all are."""
+    return table if pc.all(keep).as_py() else table.filter(keep)
 
 
 def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: bytearray) -> None:

@@ -4,22 +4,23 @@ A reader follows the manifest, and looks again when a file is gone. It sees whol
 over and noted in `damage`; damage before the end raises CorruptLog after everything before it was given.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from events import CorruptLog, Record
+from events import AnyEvent, CorruptLog, Record
 
 from .admission import follow
-from .arrow import SCHEMA, records_of
+from .arrow import EVENT_COLUMNS, SCHEMA, events_of, records_of
 from .contract import Head, State
 from .disk import read_errors, storage
 from .epoch import has_live_owner
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .names import name_of
+from .parquet import where
 from .partition import MANIFEST, Partition
 from .sealed import newest_state, rows_of, whole
 from .segment import Frame, Scan, corrupt, gone
@@ -67,10 +68,15 @@ class Reader:
         for table in self._stream(name_of(agent_id), from_seq, to_seq):
             yield from records_of(table)
 
+    def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
+        """The typed events of one stream in order, without their envelopes, which are not even read."""
+        for table in self._stream(name_of(agent_id), from_seq, to_seq, EVENT_COLUMNS):
+            yield from events_of(table)
+
     def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
         tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, None)
-        return pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
+        return pa.concat_tables([*tables] or [SCHEMA.empty_table()]).combine_chunks()
 
     def state(self, agent_id: str, maker: str) -> State | None:
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
@@ -84,12 +90,13 @@ class Reader:
             if not self._is_old(manifest):
                 return None
 
-    def _stream(self, name: str, from_seq: int, to_seq: int | None) -> Iterator[pa.Table]:
-        """Records of one stream, in order, in tables of any size."""
-        for piece in self._pieces(1, name, from_seq, to_seq):
+    def _stream(self, name: str, from_seq: int, to_seq: int | None, columns: Sequence[str] = SCHEMA.names
+                ) -> Iterator[pa.Table]:  # fmt: skip
+        """Records of one stream, in order, in tables of any size that have at least these columns."""
+        for piece in self._pieces(1, name, from_seq, to_seq, columns):
             seq = piece.column("seq")
             keep = pc.and_(pc.equal(piece.column("agent_id"), name), pc.greater_equal(seq, from_seq))
-            table = piece.filter(keep if to_seq is None else pc.and_(keep, pc.less_equal(seq, to_seq)))
+            table = where(piece, keep if to_seq is None else pc.and_(keep, pc.less_equal(seq, to_seq)))
             if table.num_rows:
                 from_seq = table.column("seq")[-1].as_py() + 1
                 yield table
@@ -104,7 +111,8 @@ class Reader:
                 commit = table.column("commit")[-1].as_py() + 1
                 yield table
 
-    def _pieces(self, commit: int, name: str | None, from_seq: int, to_seq: int | None) -> Iterator[pa.Table]:
+    def _pieces(self, commit: int, name: str | None, from_seq: int, to_seq: int | None,
+                columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.Table]:  # fmt: skip
         """Tables that hold what is asked for, from `commit` on, and perhaps more; some may come again.
 
         They do when a file went because the owner sealed it: its records are in another by then.
@@ -117,15 +125,15 @@ class Reader:
             for entry in manifest.files:
                 if entry.kind == OPEN or entry.last_commit >= commit:
                     try:
-                        yield from self._file(entry, manifest, name, from_seq, to_seq)
+                        yield from self._file(entry, manifest, name, from_seq, to_seq, columns)
                     except FileNotFoundError as error:
                         if self._is_old(manifest):
                             again = True
                             break
                         raise gone(str(self._where.path / entry.name), entry.first_commit) from error
 
-    def _file(self, entry: FileEntry, manifest: Manifest, name: str | None, from_seq: int, to_seq: int | None
-              ) -> Iterator[pa.Table]:  # fmt: skip
+    def _file(self, entry: FileEntry, manifest: Manifest, name: str | None, from_seq: int, to_seq: int | None,
+              columns: Sequence[str]) -> Iterator[pa.Table]:  # fmt: skip
         """The records of a file. Raises FileNotFoundError."""
         if entry.kind != OPEN and name is not None and entry.chains.get(name, (0, ""))[0] < from_seq:
             return
@@ -136,7 +144,7 @@ class Reader:
             if name is None:
                 yield whole(self._where, entry)
             else:
-                yield from rows_of(self._where, entry, name, from_seq, to_seq)
+                yield from rows_of(self._where, entry, name, from_seq, to_seq, columns)
 
     def _heads(self) -> dict[str, Head]:
         manifest = load(self._where)

@@ -1,6 +1,6 @@
 """Reading sealed files: records, the commits and ids in them, and the states derived at their end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -20,11 +20,14 @@ COMMIT_ORDER = [("commit", "ascending"), ("seq", "ascending")]
 
 
 def rows_of(partition: Partition, entry: FileEntry, agent_id: str | None = None, from_seq: int = 1,
-            to_seq: int | None = None) -> Iterator[pa.Table]:  # fmt: skip
-    """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does."""
+            to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.Table]:  # fmt: skip
+    """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does.
+
+    With `columns` they have no others; for one agent, `agent_id` and `seq` must be among them.
+    """
     assert entry.parquet is not None
-    for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq):
-        yield table.cast(SCHEMA)
+    for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq, columns):
+        yield table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
 
 
 def whole(partition: Partition, entry: FileEntry) -> pa.Table:

@@ -33,6 +33,7 @@ kept AS (
     UNION SELECT m.agent_id, m.seq FROM mine m JOIN kept_turns t ON t.agent_id = m.agent_id AND t.turn = m.turn
         WHERE m.living
     UNION SELECT agent_id, seq FROM timed
+    UNION SELECT agent_id, seq FROM mine WHERE living AND type = 'agent_deleted'
     UNION SELECT agent_id, seq FROM newest
 )
 SELECT m.* EXCLUDE (living) REPLACE (

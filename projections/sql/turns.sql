@@ -2,7 +2,8 @@
 WITH mine AS (
     SELECT r.*, w.as_of,
         r.type IN ('user_message', 'user_login', 'heartbeat', 'system_alert')
-            AND NOT coalesce((r.payload->>'imported')::BOOLEAN, false) AS input,
+            AND NOT coalesce((r.payload->>'imported')::BOOLEAN, false)
+            AND NOT starts_with(r.payload, '{"erased":true') AS input,
         CASE WHEN r.type = 'model_reply' THEN coalesce(json_array_length(r.payload, '$.calls'), 0) ELSE 0 END AS calls
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
     WHERE r.turn > 0 AND r.type IN ('user_message', 'user_login', 'heartbeat', 'system_alert', 'model_reply',

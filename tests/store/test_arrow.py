@@ -3,7 +3,7 @@
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events import Record
@@ -49,12 +49,14 @@ def by_pyarrow(records: list[Record]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+@settings(max_examples=50, deadline=None)
 @given(RECORDS)
 def test_a_body_is_what_pyarrow_writes(records: list[Record]) -> None:
     """Byte for byte, so that every reader of Arrow reads it."""
     assert body_of(records) == by_pyarrow(records).serialize().to_pybytes()
 
 
+@settings(max_examples=50, deadline=None)
 @given(RECORDS)
 def test_records_come_back(records: list[Record]) -> None:
     batch = batch_of(records)

@@ -3,12 +3,13 @@
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events import Event, Record, Unknown, draft, event_of, place, tombstone, uuid7
-from store import SCHEMA, batch_of, events_of
+from store import SCHEMA, FileStore, batch_of, events_of
 from store.arrow import EVENTS_AT_ONCE
+from tests.contract.drafts import Drafts
 from tests.strategies import TEXT, events
 
 
@@ -48,6 +49,7 @@ def records(draw: st.DrawFn) -> list[Record]:
     return [tombstone(record) if draw(st.integers(0, 4)) == 0 else record for record in found]
 
 
+@settings(max_examples=50, deadline=None)
 @given(records())
 def test_events_of_a_batch_are_those_of_its_records(found: list[Record]) -> None:
     batch = batch_of(found)
@@ -75,3 +77,22 @@ def test_a_payload_that_does_not_fit_is_an_error() -> None:
     wrong = Unknown(kind="timer_set", version=1, text=None, payload="{}")
     with pytest.raises(msgspec.ValidationError):
         list(events_of(batch_of([record_of(wrong, 1)])))
+
+
+@pytest.mark.parametrize("kept", ["frames", "parquet", "both"])
+def test_a_reader_gives_the_events_of_a_stream(
+    store: FileStore, filled: list[list[Record]], drafts: Drafts, kept: str
+) -> None:
+    """Sealed, open or both: those of its records, from one seq to another."""
+    log = store.open("sam", "seal")
+    if kept != "frames":
+        log.seal()
+    if kept == "both":
+        log.append("sam", log.head("sam").seq, drafts.some(3))
+    log.close()
+    reader = store.reader("sam")
+    for from_seq, to_seq in [(1, None), (3, None), (2, 5), (8, 8), (99, None)]:
+        expected = [event_of(record) for record in reader.read("sam", from_seq, to_seq)]
+        assert list(reader.events("sam", from_seq, to_seq)) == expected
+        assert expected or from_seq == 99
+    assert list(reader.events("nobody")) == []

@@ -1,0 +1,189 @@
+"""The guards of reading, admission and sealing. Each is registered in `breaking.BREAKS`."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+from store import admission, filelog, frame, idmemory, openfile, parquet, reader, recovery, sealed, sealing, segment
+from store import disk as real
+
+from .breaking import Changed, guard, instead, nothing, together, without_sync, without_sync_dir
+
+# Reading frames
+
+
+@guard("header checksum", "no field of a header is believed that may be torn")
+def _() -> AbstractContextManager[object]:
+    def unpack(_salt: int, offset: int, data: bytes, at: int | None = None) -> frame.Header | None:
+        at = offset if at is None else at
+        if data[at : at + 4] != frame.MAGIC or at + frame.HEADER_BYTES > len(data):
+            return None
+        (crc,) = frame._CRC.unpack_from(data, at + frame._FIELDS.size)
+        return frame.Header._make((*frame._FIELDS.unpack_from(data, at)[1:], crc))
+
+    return together([patch.object(module, "unpack", unpack) for module in (segment, openfile)])
+
+
+@guard("body checksum", "a frame whose body is torn is not there: a commit is whole or not at all")
+def _() -> AbstractContextManager[object]:
+    def looks_right(header: frame.Header, body: Any) -> bool:
+        return bool(body.size == header.body_bytes)
+
+    return together([patch.object(module, "body_is_right", looks_right) for module in (segment, openfile)])
+
+
+def _following(**fields: int) -> AbstractContextManager[object]:
+    """While open, a frame follows another whatever it has in these fields of `Scan`."""
+
+    def make(follows: Any) -> Any:
+        names = {"next_commit": "first_commit", "epoch": "epoch", "previous": "previous"}
+        return lambda scan, header: follows(
+            Changed(scan, **{name: getattr(header, names[name]) for name in fields}), header
+        )
+
+    return instead(segment.Scan, "_follows", make)
+
+
+@guard("previous frame", "a frame follows the very frame before it")
+def _() -> AbstractContextManager[object]:
+    return _following(previous=0)
+
+
+@guard("commit number", "commits follow each other")
+def _() -> AbstractContextManager[object]:
+    return _following(next_commit=0)
+
+
+@guard("epoch in a file", "no older owner's frame follows a newer one's")
+def _() -> AbstractContextManager[object]:
+    return _following(epoch=0)
+
+
+@guard("damage is no tail", "a bad place with whole frames behind it is damage, and is never cut")
+def _() -> AbstractContextManager[object]:
+    return patch.object(segment.Scan, "_whole_frame_beyond", nothing)
+
+
+@guard("length of a closed file", "what a fenced writer wrote behind the end of a closed file does not exist")
+def _() -> AbstractContextManager[object]:
+    def all_frames(where: Any, entry: Any, _: Any) -> Iterator[segment.Frame]:
+        data = where.disk.read(where.path / entry.name)
+        yield from segment.Scan(data, where.salt(entry.name), entry.first_commit, entry.name)
+
+    return together([patch.object(module, "closed_frames", all_frames) for module in (reader, recovery, sealing)])
+
+
+@guard("own reads are durable", "a writer does not show what it was not acknowledged")
+def _() -> AbstractContextManager[object]:
+    return instead(filelog, "Reader", lambda kind: lambda where, _: kind(where))
+
+
+@guard("look again", "a reader whose manifest is old by now reads the newer one")
+def _() -> AbstractContextManager[object]:
+    return patch.object(reader.Reader, "_is_old", lambda *_: False)
+
+
+# Admission
+
+
+@guard("expected seq", "an append is for one place only")
+def _() -> AbstractContextManager[object]:
+    def make(admit: Any) -> Any:
+        def broken(group: Any, append: Any) -> Any:
+            head = group._heads.get(append.agent_id) or group._ledger.head(append.agent_id)
+            return admit(group, Changed(append, expected_seq=head.seq))
+
+        return broken
+
+    return instead(admission.Group, "admit", make)
+
+
+@guard("ids", "the same events come once")
+def _() -> AbstractContextManager[object]:
+    return patch.object(idmemory.IdMemory, "find", nothing)
+
+
+@guard("ids across openings", "the next owner knows the ids of the one before")
+def _() -> AbstractContextManager[object]:
+    def replay(ledger: Any, records: Any, where: str) -> None:
+        admission.follow(ledger.heads, records, where)
+
+    return patch.object(admission.Ledger, "replay", replay)
+
+
+@guard("ids of sealed files", "the ids of records that were sealed are known")
+def _() -> AbstractContextManager[object]:
+    return together([patch.object(module, "ids_of", lambda *_: {}) for module in (filelog, recovery)])
+
+
+@guard("ids that are too old", "an id that may have been forgotten is refused")
+def _() -> AbstractContextManager[object]:
+    return patch.object(admission.Group, "_stale", nothing)
+
+
+# Sealing
+
+
+@guard("sync of a sealed file", "a sealed file is durable before a manifest names it in place of frames")
+def _() -> AbstractContextManager[object]:
+    def make(save: Any) -> Any:
+        return lambda where, *rest: save(where._replace(disk=without_sync(where.disk)), *rest)
+
+    return instead(sealing, "save", make)
+
+
+@guard("folder of a sealed file", "a sealed file has its name durably before a manifest names it")
+def _() -> AbstractContextManager[object]:
+    def make(run: Any) -> Any:
+        def broken(step: Any) -> Any:
+            step._where = step._where._replace(disk=without_sync_dir(step._where.disk))
+            return run(step)
+
+        return broken
+
+    return instead(sealing.Sealing, "run", make)
+
+
+@guard("old files last", "what was sealed is removed only after a manifest names the new file")
+def _() -> AbstractContextManager[object]:
+    def make(run: Any) -> Any:
+        def broken(step: Any) -> Any:
+            change = run(step)
+            for entry in change.before if change else ():
+                real.remove_if_there(step._where.disk, step._where.path / entry.name)
+            return change
+
+        return broken
+
+    return instead(sealing.Sealing, "run", make)
+
+
+@guard("sealed row group checksum", "Parquet alone tells no flipped bit")
+def _() -> AbstractContextManager[object]:
+    return instead(parquet, "google_crc32c", lambda crc: Changed(crc, value=lambda _: 0))
+
+
+@guard("erasure", "sealing makes tombstones of what is to be erased")
+def _() -> AbstractContextManager[object]:
+    return patch.object(sealing, "erased", lambda table, _: (table, 0))
+
+
+@guard("erasure in older files", "sealed files from before hold what is erased, too")
+def _() -> AbstractContextManager[object]:
+    return patch.object(sealing.Sealing, "_others", lambda _: [])
+
+
+@guard("erasure is finished", "the next owner carries out what the one before asked for and did not come to do")
+def _() -> AbstractContextManager[object]:
+    return patch.object(filelog.FileLog, "_finish_erasures", nothing)
+
+
+@guard("cut bytes are erased", "a tail that was cut and kept may say what was erased")
+def _() -> AbstractContextManager[object]:
+    return patch.object(filelog, "remove_cut", nothing)
+
+
+@guard("order of sealed records", "records that were sorted by agent come back in the order of their commits")
+def _() -> AbstractContextManager[object]:
+    return patch.object(sealed, "COMMIT_ORDER", [("agent_id", "ascending"), ("seq", "ascending")])

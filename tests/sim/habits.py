@@ -1,0 +1,131 @@
+"""What a seed makes likely: each simulation has its own mixture of troubles, so that each meets some undisturbed."""
+
+import errno
+import random
+from typing import NamedTuple
+
+FAULTS = {
+    "create": (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EROFS),
+    "open": (errno.EIO, errno.EMFILE, errno.EROFS),
+    "read": (errno.EIO, errno.EMFILE),
+    "read on": (errno.EIO,),
+    "names": (errno.EIO, errno.EMFILE),
+    "names on": (errno.EIO,),
+    "exists": (errno.EIO,),
+    "make_dirs": (errno.ENOSPC, errno.EROFS),
+    "link": (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EEXIST),
+    "remove": (errno.EIO, errno.EROFS),
+    "sync_dir": (errno.EIO, errno.EMFILE),
+    "is_locked": (errno.EIO, errno.EMFILE),
+    "write": (errno.EIO, errno.ENOSPC),
+    "truncate": (errno.EIO, errno.EROFS),
+    "sync": (errno.EIO, errno.ENOSPC),
+}
+"""What can be wrong with each call."""
+
+STORMS = {
+    errno.ENOSPC: ("create", "make_dirs", "link", "write", "sync"),
+    errno.EROFS: ("create", "open", "make_dirs", "link", "remove", "truncate", "write"),
+    errno.EMFILE: ("create", "open", "read", "names", "sync_dir", "is_locked"),
+}
+"""What fails while the disk is full, the file system read-only, or the process out of file descriptors."""
+
+
+HURTS = {
+    "write": 6,
+    "sync": 6,
+    "sync_dir": 6,
+    "create": 3,
+    "truncate": 6,
+    "link": 3,
+    "remove": 3,
+    "answer": 3,
+    "sealed": 3,
+}
+"""Calls at which troubles are so many times as likely: something is half done."""
+
+
+class Habits(NamedTuple):
+    """Chances, most of them for each call of the disk; 0 is never."""
+
+    calls: int
+    """How many calls the run has before the troubles end."""
+    segment_bytes_max: int
+    hosts: int
+    """1: all processes are on one machine; 2: they share the disk over a network."""
+    locks: bool
+    """Whether the file system has locks."""
+    live_max: int
+    """Processes that live at once."""
+    seals: bool
+    """Writers seal and erase."""
+    ending: str
+    switch: float
+    """Somebody else goes on."""
+    take_over: float
+    """A writer fences whoever lives, for each opening."""
+    readers: float
+    """A new process is a reader."""
+    kill: float
+    interrupt: float
+    stop: float
+    power_loss: float
+    fault: float
+    storm: float
+    torn: float
+    write_back: float
+    evict: float
+    jump: float
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a call can fail."""
+        return self.fault > 0 or self.storm > 0
+
+    @property
+    def restless(self) -> float:
+        """The chance that a process must let go of its baton at a call."""
+        return (
+            self.switch
+            + self.kill
+            + self.stop
+            + self.power_loss
+            + self.storm
+            + self.write_back
+            + self.evict
+            + self.jump
+        )
+
+    def calm(self) -> "Habits":
+        """The same without troubles."""
+        return self._replace(kill=0, interrupt=0, stop=0, power_loss=0, fault=0, storm=0, evict=0, jump=0)
+
+
+def habits(chance: random.Random) -> Habits:
+    """The habits of a simulation."""
+
+    def at_times(most: float, never: float = 0.4) -> float:
+        return 0.0 if chance.random() < never else chance.uniform(most / 10, most)
+
+    return Habits(
+        calls=chance.randint(200, 600),
+        segment_bytes_max=chance.choice([1, 4000, 10_000, 10**6]),
+        hosts=chance.choice([1, 1, 1, 2]),
+        locks=chance.random() < 0.85,
+        live_max=chance.choice([1, 2, 3, 4]),
+        seals=chance.random() < 0.4,
+        ending=chance.choice(["power loss", "kill", "finish", "take over"]),
+        switch=chance.choice([0.02, 0.1, 0.3, 0.6]),
+        take_over=chance.choice([0, 0.3, 0.7, 1]),
+        readers=chance.choice([0, 0.2, 0.5]),
+        kill=at_times(0.008),
+        interrupt=at_times(0.005, 0.7),
+        stop=at_times(0.02),
+        power_loss=at_times(0.004),
+        fault=at_times(0.012),
+        storm=at_times(0.002, 0.7),
+        torn=at_times(0.5),
+        write_back=at_times(0.05),
+        evict=at_times(0.03),
+        jump=at_times(0.005, 0.6),
+    )

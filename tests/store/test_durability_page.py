@@ -1,0 +1,28 @@
+"""docs/durability.md tells people which tests prove what: what it names is there, and no promise is left out."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "durability.md"
+PROMISES = range(1, 11)
+
+
+def named() -> set[str]:
+    """The tests that the page names."""
+    return set(re.findall(r"\btest_\w+", PAGE.read_text(encoding="utf-8")))
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    """A name in the page is the name of a test in the tree: who looks for it finds it."""
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    found = {name for source in sources for name in re.findall(r"^ *def (test_\w+)", source, re.MULTILINE)}
+    assert named() - found == set(), "rename them in docs/durability.md, or say there what proves the promise now"
+
+
+def test_every_promise_is_told_and_proved() -> None:
+    """Each of P1 to P10 has its paragraph in the page, and a test with its number among those named."""
+    text = PAGE.read_text(encoding="utf-8")
+    for number in PROMISES:
+        assert f"**P{number}. " in text
+        assert any(name.startswith(f"test_p{number}_") for name in named()), f"P{number} names no test"
