@@ -142,7 +142,7 @@ class Projections:
 
     def _complete(self, agents: Iterable[str]) -> None:
         """Have all records of these agents, as if none had been resumed from a state."""
-        for agent_id in [name for name in agents if name in self._resumed]:
+        for agent_id in sorted(self._resumed.keys() & set(agents)):
             history = self._resumed.pop(agent_id)
             head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
             self.forget(agent_id)

@@ -93,3 +93,12 @@ def test_the_counts_do_not_depend_on_where_the_records_were_cut() -> None:
                 other.add([record])
             assert rows_of(engine, ("context_window",)) == expected, cut
             assert rows_of(other, ("context_window",)) == expected, cut
+
+
+def test_many_moments_of_a_resumed_agent_can_be_asked_for_at_once() -> None:
+    """One query over several moments of one agent makes the engine read its history once, and is right of each."""
+    records = counted_life()
+    wanted = [("sam", seq) for seq in range(1, len(records))]
+    with loaded(records) as whole, resumed(records, len(records)) as engine:
+        for name in ("context_window", "agents"):
+            assert sorted(map(repr, engine.batch(name, wanted))) == sorted(map(repr, whole.batch(name, wanted)))
