@@ -10,6 +10,7 @@ import os
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -72,11 +73,27 @@ def spread(values: Sequence[float]) -> float:
     return quantile(values, 0.9) / median(values)
 
 
+def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
+    """Each over its counterpart."""
+    return [a / b for a, b in zip(over, under, strict=True)]
+
+
 def timed(work: Callable[[], object]) -> float:
     """Wall milliseconds of one call."""
     begun = time.perf_counter()
     work()
     return (time.perf_counter() - begun) * 1000
+
+
+def together(work: Callable[[int], None], count: int) -> float:
+    """Seconds until so many threads, which begin at once, have done their work; each is given its number."""
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    begun = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - begun
 
 
 class BareFile:

@@ -100,6 +100,7 @@ def _draft_bytes(draft: Draft) -> int:
         and type(kind) is type(payload) is str
         and kind.isascii()
         and payload.isascii()
+        and not is_erased(payload)
         and (text is None or (type(text) is str and text.isascii()))
     ):
         return len(payload) + (0 if text is None else len(text))
@@ -119,7 +120,10 @@ def _draft_bytes_slowly(draft: Draft) -> int:
     _whole(draft.step, 0, INT32_END, "step")
     _whole(draft.version, 1, INT32_END, "version")
     _utf8_bytes(draft.type, "type")
-    return _utf8_bytes(draft.payload, "payload") + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
+    payload = _utf8_bytes(draft.payload, "payload")
+    if is_erased(draft.payload):
+        raise BadInput(f"event {draft.event_id} has the payload of a tombstone; only an erasure makes those")
+    return payload + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
 
 
 def _whole(value: int, start: int, end: int, field: str) -> None:

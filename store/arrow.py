@@ -115,6 +115,7 @@ _BEFORE_COLUMNS = bytes.fromhex("000000000d000000")
 _PADDING = [bytes(count) for count in range(8)]
 _SAID_AT, _CAUSE, _TEXT = (SCHEMA.names.index(name) for name in ("said_at", "cause", "text"))
 _NO_ID = "0" * 32
+_OFFSETS_OF_ONE = struct.Struct("<2i").pack
 
 
 def events_of(data: pa.RecordBatch | pa.Table) -> Iterator[AnyEvent]:
@@ -167,9 +168,11 @@ def body_of(records: Sequence[Record]) -> bytes:
         size = len(buffer)
         places += (end, size)
         if size:
-            padding = -size & 7
-            parts += (buffer, _PADDING[padding])
-            end += size + padding
+            parts.append(buffer)
+            end += size
+            if end & 7:
+                parts.append(_PADDING[-end & 7])
+                end += -end & 7
     parts[0] = _MESSAGE.pack(
         _BEFORE_BYTES, end, _BEFORE_ROWS, rows, _BEFORE_BUFFERS, *places, _BEFORE_COLUMNS, *nulls
     )  # fmt: skip
@@ -195,6 +198,10 @@ def _ids(values: Sequence[str]) -> bytes:
 
 def _words(values: Sequence[str]) -> tuple[bytes, bytes]:
     """The offsets of the texts, and the texts."""
+    if len(values) == 1:
+        (value,) = values
+        data = value.encode()
+        return _OFFSETS_OF_ONE(0, len(data)), data
     data = "".join(values).encode()
     lengths = [*map(len, values)]
     if len(data) != sum(lengths):

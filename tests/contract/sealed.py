@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from events import ERASED_PREFIX, GENESIS, Draft, RecordsErased, digest, draft, extend, is_erased, uuid7
+from events import ERASED_PREFIX, GENESIS, BadInput, Draft, RecordsErased, digest, draft, extend, is_erased, uuid7
 from store import Log, LogReader, Store
 from tests.contract.drafts import NOW, Drafts
 
@@ -157,3 +157,9 @@ class SealContract:
         log.seal()
         assert [is_erased(record.payload) for record in log.read("sam")] == [False, True, True, False, False]
         log.close()
+
+    def test_p18_nobody_but_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
+        """A draft that looks like a tombstone is refused: it could claim any digest."""
+        with pytest.raises(BadInput, match="tombstone"):
+            log.append("sam", 0, [drafts.one(text=None, payload='{"erased":true,"digest":"00"}')])
+        assert log.head("sam").seq == 0

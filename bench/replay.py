@@ -1,0 +1,274 @@
+"""How fast a sealed history comes back as typed events, and how many bytes of disk a turn leaves.
+
+One agent talks for a thousand turns and its log is sealed. Then three take turns: its events, read from the Parquet
+file and decoded; its payloads, decoded and nothing else; as many events of the library `eventsourcing`, from SQLite.
+All times are CPU times of one process, so they are per core.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.real import RealClock, RealIds
+from actors.setup import Settings
+from actors.system import System
+from events import CATALOGUE, FunctionResult, MessageSent, ModelReply, UserMessage, event_of
+from projections import DERIVER
+from store import FileStore, Reader
+
+from .harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from .peers import EVENTSOURCING, eventsourced
+from .script import InstantModel, words
+
+KEYS = ("replay_vs_decode", "replay_vs_eventsourcing", "amplification", "bytes_per_turn_sealed")
+GOALS = (">= 0.35", ">= 10", "<= 1.3", "<= 600 (best peer: 630)")
+AGENT = "sam"
+MONOLOGUE_WORDS = 12
+MESSAGE_WORDS = 20
+REFERENCE_LEVEL = 3
+Pair = tuple[str, str]
+"""What a user says, and what is answered."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    runs: int = 15
+    """Replays of each, in turns."""
+    turns: int = 1000
+    window: int = 8000
+    """Tokens."""
+
+
+QUICK = Plan(runs=5)
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """The agent's log on the disk, once it is sealed."""
+
+    data: str
+    """Where the words are from."""
+    records: int
+    files: dict[str, int]
+    """Bytes by kind of file: all that is in the partition's folder."""
+    columns: dict[str, int]
+    """Compressed bytes of each column of the records."""
+    reference: int
+    """zstd bytes of the words alone."""
+
+
+class Replays(msgspec.Struct, frozen=True):
+    """Microseconds of CPU for an event, of each replay."""
+
+    ours: list[float]
+    decode: list[float]
+    """The payloads decoded, and nothing else."""
+    read: list[float]
+    """The records read into Arrow, and nothing else."""
+    peer: list[float]
+    """Empty where the library is not installed."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured."""
+
+    noise: Noise
+    sealed: Sealed
+    replays: Replays
+
+
+def pairs(turns: int) -> tuple[str, list[Pair]]:
+    """What is said, and where it is from: real conversations where the data set is at hand, else words at random."""
+    data = Path(os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data")
+    real = list(itertools.islice(_talk(data / "locomo" / "dev"), turns))
+    if len(real) == turns:
+        return "LoCoMo", real
+    chance = random.Random(7)
+    return (
+        f"random words, for there is no locomo/dev in {data}",
+        [(words(chance, MESSAGE_WORDS), words(chance, MESSAGE_WORDS)) for _ in range(turns)],
+    )
+
+
+def _talk(folder: Path) -> Iterator[Pair]:
+    for path in sorted(folder.glob("*.jsonl")):
+        if path.name.endswith(".questions.jsonl"):
+            continue
+        said: list[str] = []
+        for message in map(json.loads, path.read_text().splitlines()):
+            if message["role"] == "user":
+                said.append(message["content"])
+            elif said:
+                yield " ".join(said), message["content"]
+                said = []
+
+
+class Talker(InstantModel):
+    """Answers at once with one `send_message` of what comes next, and a monologue of random words."""
+
+    def __init__(self, answers: Iterable[str]) -> None:
+        super().__init__()
+        self._answers = itertools.cycle(answers)
+
+    def _said(self) -> dict[str, object]:
+        arguments = json.dumps({"message": next(self._answers)}, ensure_ascii=False)
+        number = f"call_{self._chance.getrandbits(64):016x}"
+        call = {"id": number, "type": "function", "function": {"name": "send_message", "arguments": arguments}}
+        return {"role": "assistant", "content": words(self._chance, MONOLOGUE_WORDS), "tool_calls": [call]}
+
+
+async def grow(store: FileStore, said: Sequence[Pair], window: int) -> None:
+    """An agent that has heard and answered all of it; its log is sealed."""
+    system = System(store, models=lambda _: Talker(answer for _, answer in said), clock=RealClock(), ids=RealIds())
+    async with system.agent(AGENT, Settings(model="instant", window=window), command="bench.replay") as agent:
+        for text, _ in said:
+            await agent.receive(UserMessage(text=text))
+            await agent.run()
+        assert agent.turn == len(said)
+    log = store.open(AGENT, "bench.replay")
+    log.seal(DERIVER)
+    log.close()
+
+
+def sealed(store: FileStore, data: str) -> Sealed:
+    """What the sealed agent takes on the disk."""
+    reader = store.reader(AGENT)
+    folder = store.root / "log" / reader.partition
+    files: dict[str, int] = {}
+    columns: dict[str, int] = {}
+    for path in folder.iterdir():
+        kind = path.suffix or path.name.split("-")[0]
+        files[kind] = files.get(kind, 0) + path.stat().st_size
+        if kind == ".parquet":
+            _add_columns(columns, pq.read_metadata(path))
+    records = list(reader.read(AGENT))
+    stream = "\n".join(text for record in records for text in _words_of(event_of(record))).encode()
+    reference = pa.Codec("zstd", compression_level=REFERENCE_LEVEL).compress(stream).size
+    return Sealed(data, len(records), files, columns, reference)
+
+
+def _words_of(event: object) -> list[str]:
+    """User text, monologue, arguments, results and answers."""
+    match event:
+        case ModelReply():
+            return [event.text, *(call.arguments for call in event.calls)]
+        case UserMessage() | FunctionResult() | MessageSent():
+            return [event.text]
+    return []
+
+
+def _add_columns(columns: dict[str, int], metadata: pq.FileMetaData) -> None:
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            column = metadata.row_group(group).column(number)
+            columns[column.path_in_schema] = columns.get(column.path_in_schema, 0) + column.total_compressed_size
+
+
+def decoding(reader: Reader) -> Callable[[], object]:
+    """The floor: the same payloads, at hand as text, through msgspec's decoders of their types."""
+    table = reader.table(AGENT)
+    decoders = {kind: msgspec.json.Decoder(cls).decode for kind, cls in CATALOGUE.items()}
+    work = [
+        (decoders[kind], payload)
+        for kind, payload in zip(table["type"].to_pylist(), table["payload"].to_pylist(), strict=True)
+    ]
+    return lambda: [decode(payload) for decode, payload in work]
+
+
+def replays(folder: Path, reader: Reader, plan: Plan, records: int) -> Replays:
+    """All of them in turns, after one round that warms the caches."""
+    works = {
+        "ours": lambda: list(reader.events(AGENT)),
+        "decode": decoding(reader),
+        "read": lambda: reader.table(AGENT),
+        "peer": eventsourced(folder, list(reader.read(AGENT))),
+    }
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(plan.runs + 1):
+        for name, work in works.items():
+            if work is not None:
+                cpu = time.process_time()
+                work()
+                if number:
+                    found[name].append((time.process_time() - cpu) / records * 1e6)
+    return Replays(**found)
+
+
+def measure(plan: Plan) -> Seen:
+    """Grow, seal, weigh and replay, on the current folder's file system."""
+    with workspace() as folder:
+        before = noise(folder)
+        clock = RealClock()
+        store = FileStore.create(folder / "store", clock.now, RealIds().new(clock.now()))
+        data, said = pairs(plan.turns)
+        asyncio.run(grow(store, said, plan.window))
+        found = sealed(store, data)
+        return Seen(before, found, replays(folder, store.reader(AGENT), plan, found.records))
+
+
+def figures(seen: Seen, plan: Plan) -> list[Figure]:
+    """The figures; that of the peer is left out where it is not installed."""
+    times, log = seen.replays, seen.sealed
+    size = sum(log.files.values())
+    found = [Figure(KEYS[0], median(ratios(times.decode, times.ours)), "ratio", 1.0)]
+    if times.peer:
+        found.append(Figure(KEYS[1], median(ratios(times.peer, times.ours)), "ratio", 1.0))
+    return [
+        *found,
+        Figure(KEYS[2], size / log.reference, "ratio", 1.0),
+        Figure(KEYS[3], size / plan.turns, "bytes", log.reference / plan.turns),
+    ]
+
+
+def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
+    """The table: the figures beside their goals, then what helps to read them."""
+    times, log = seen.replays, seen.sealed
+    goals = dict(zip(KEYS, GOALS, strict=True))
+    runs = {KEYS[0]: among(ratios(times.decode, times.ours))}
+    rates = {"sealed to typed": times.ours, "decode alone": times.decode, "read into Arrow": times.read}
+    if times.peer:
+        runs[KEYS[1]] = among(ratios(times.peer, times.ours))
+        rates[EVENTSOURCING] = times.peer
+    else:
+        goals[KEYS[1]] += f"; left out: {EVENTSOURCING} is not installed"
+    rows = [line(figure, goals[figure.key], runs.get(figure.key, "")) for figure in found]
+    if not times.peer:
+        rows.insert(1, Line(KEYS[1], "none", "", goals[KEYS[1]]))
+    files = ", ".join(f"{kind} {size / plan.turns:,.1f}" for kind, size in sorted(log.files.items()))
+    largest = sorted(log.columns.items(), key=lambda column: -column[1])[:4]
+    columns = ", ".join(f"{name} {size / plan.turns:,.1f}" for name, size in largest)
+    return [
+        *rows,
+        *(Line(name, f"{1e6 / median(cpu):,.0f}/s", "", "", among(cpu) + " us") for name, cpu in rates.items()),
+        Line("records", f"{log.records:,} in {plan.turns:,} turns", "", "", log.data),
+        Line("bytes by file", files),
+        Line("bytes by column", columns),
+    ]
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = measure(plan)
+    found = figures(seen, plan)
+    show("replay", seen.noise, found, lines(seen, found, plan))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("replay", "How fast a sealed history comes back as typed events, and how large it is.", argv)
+    report(QUICK if args.quick else Plan())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
