@@ -81,6 +81,8 @@ class Agent:
         """What the newest configuration calls the model."""
         self.cut: Damage | None = None
         """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
+        self.unsealed = ""
+        """Why the log could not be sealed when it was opened or closed, though much has gathered; empty if it could."""
         self.zone = "UTC"
         self.schemas: dict[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log."""

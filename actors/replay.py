@@ -152,11 +152,11 @@ class Verifier:
     def _tell_of_erased(self) -> None:
         gone = sum(record.type in _CALL_KINDS for record in self._erased)
         if gone:
-            self.report.notes.append(f"{gone:,} records of model calls were erased")
+            self.report.notes.append(f"records of model calls that were erased: {gone:,}")
         if self._unclear:
             self.report.notes.append(
-                f"{len(self._unclear):,} model calls, seq {self._unclear[0]} to {self._unclear[-1]}, cannot be checked:"
-                " records were erased that their requests were made of, or that they left"
+                f"model calls that cannot be checked, because records were erased: {len(self._unclear):,}, from seq "
+                f"{self._unclear[0]} to {self._unclear[-1]}"
             )
 
     def _check(self, index: int, record: Record, event: ModelCall, context: Context) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from events import AgentDeleted, BadInput, RecordsErased, UnknownAgent, draft
+from events import AgentDeleted, BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
-from store import SEAL_BYTES_MIN, LogReader, Progress, Sealed, Store
+from store import SEAL_BYTES_MIN, Log, LogReader, Progress, Sealed, Store
 
 from . import render
 from .agent import Agent, Listener
@@ -107,8 +107,15 @@ class View:
         return known
 
     def request(self, as_of: int | None = None) -> bytes:
-        """The request that the context would be sent as."""
-        return render.request(self.context(as_of), self.schemas())
+        """The request that the context would be sent as. Raises BadInput where what it is made of was erased."""
+        context, schemas = self.context(as_of), self.schemas()
+        erased = [function.name for function in context.config.functions if function.sha256 not in schemas]
+        if erased:
+            raise BadInput(
+                f"The schemas of {self.agent_id!r} were erased ({', '.join(erased)}), so its request cannot be shown. "
+                f"`everlog send {self.agent_id}` writes them anew."
+            )
+        return render.request(context, schemas)
 
     def searcher(self, as_of: int | None = None) -> LocalSearcher:
         """Search as of a moment."""
@@ -147,11 +154,13 @@ class System:
         return View(agent_id, self._reader(agent_id))
 
     def _reader(self, agent_id: str) -> LogReader:
-        if agent_id in self.store.agents():
+        try:
             reader = self.store.reader(agent_id)
-            if reader.head(agent_id).seq:
-                return reader
-        raise self.unknown(agent_id)
+        except UnknownAgent:
+            raise self.unknown(agent_id) from None
+        if not reader.head(agent_id).seq:
+            raise self.unknown(agent_id)
+        return reader
 
     def unknown(self, agent_id: str) -> UnknownAgent:
         """The error for a name that is no agent's."""
@@ -180,8 +189,7 @@ class System:
         projections = Projections()
         agent: Agent | None = None
         try:
-            if log.unsealed_bytes >= SEAL_BYTES_MIN:  # of an owner that was killed, or that ran for long
-                log.seal(DERIVER)
+            unsealed = _seal(log)  # of an owner that was killed
             activate(projections, log, agent_id)
 
             def searcher(context: Context, turn: int) -> LocalSearcher:
@@ -199,6 +207,7 @@ class System:
                 listen=listen,
             )
             agent.cut = getattr(log, "cut", None)
+            agent.unsealed = unsealed or getattr(log, "unfinished", "")
             await agent.activate(settings or Settings())
             yield agent
         finally:
@@ -206,8 +215,9 @@ class System:
                 await agent.close()
             projections.close()
             try:
-                if log.unsealed_bytes >= SEAL_BYTES_MIN:
-                    log.seal(DERIVER)
+                unsealed = _seal(log)
+                if agent is not None:
+                    agent.unsealed = unsealed
             finally:
                 log.close()
 
@@ -241,9 +251,29 @@ class System:
             now = self._clock.now()
             erased = RecordsErased(from_seq=from_seq, to_seq=last)
             log.append(agent_id, head, [draft(erased, event_id=self._ids.new(now), recorded_at=now, turn=turn, step=0)])
-            return log.seal(DERIVER, progress)
+            try:
+                return log.seal(DERIVER, progress)
+            except Fenced:
+                raise
+            except StoreError as error:
+                raise StoreError(
+                    f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
+                    "log next carries it out."
+                ) from error
         finally:
             log.close()
+
+
+def _seal(log: Log) -> str:
+    """Seal what has gathered. Why it could not be, if so: nothing is lost by it, and the agent can run."""
+    try:
+        if log.unsealed_bytes >= SEAL_BYTES_MIN:
+            log.seal(DERIVER)
+    except Fenced:
+        raise
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

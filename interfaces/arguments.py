@@ -6,7 +6,7 @@ A command names its handler as "module:function"; the module is imported when th
 import argparse
 import shutil
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from .complaints import plain
 
@@ -27,11 +27,16 @@ class Command(NamedTuple):
     summary: str
     example: str
     arguments: tuple[Add, ...]
+    more: str = ""
+    """What the help says after the summary."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(plain(message))
+
+
+_Subparsers: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - it has no public name
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -194,13 +199,32 @@ def _again(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="import it although every ref in it is known already")
 
 
-def _action(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("check",), help="check: read every byte of every file")
+def _deep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--deep", action="store_true", help="every record of sealed files too, and make the states again to compare"
+    )
+
+
+def _erasing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="first", metavar="SEQ", type=_seq, default=1, help="first seq (1)")
+    parser.add_argument("--to", dest="last", metavar="SEQ", type=_seq, help="last seq, inclusive (the head)")
 
 
 def _yes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
+
+_ERASING = """\
+All records up to the head, or those of --from and --to. Order, counts and the
+chain stay as they were; search, memory and context know nothing of them any
+more. It cannot be undone. What other records repeat of them (the model's reply,
+a summary) is content of those: erase them too. Backups are yours to look after."""
+_STATS = """\
+Amplification is bytes on the disk, everything in the folder, against bytes of
+text and payload, as they were written."""
+_SEALING = """\
+Logs do so by themselves when an agent is opened or closed and a megabyte waits.
+A log that another process has open is left alone and told of (exit code 1)."""
 
 COMMANDS = (
     Command("chat", "chat:chat", "talk to an agent; creates it if need be", "everlog chat sam",
@@ -227,10 +251,19 @@ COMMANDS = (
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
             (_name_or_all, _tools, _json)),
     Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes", (_name, _yes)),
-    Command("log", "proving:check", "check every byte of an agent's log", "everlog log check sam",
-            (_action, _name_or_all, _json)),
+    Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
+            "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json), _ERASING),
+    Command("log check", "logs:check", "check every byte of an agent's log", "everlog log check sam --deep",
+            (_name_or_all, _deep, _json)),
+    Command("log stats", "logs:stats", "tell what a log holds and what it costs on the disk", "everlog log stats --all",
+            (_name_or_all, _json), _STATS),
+    Command("log seal", "logs:seal", "bring logs into their small lasting form, and compact them",
+            "everlog log seal --all", (_name_or_all, _json), _SEALING),
 )  # fmt: skip
-"""Every command, in the order of the help."""
+"""Every command, in the order of the help. A name of two words is one of a group's."""
+
+GROUPS = {"log": "look after the files of a log: check, stats, seal"}
+"""What the help says of the commands that have commands of their own."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -244,17 +277,42 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--store", metavar="DIR", help="folder of the store (EVERLOG_STORE, else ~/.everlog)")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    groups: dict[str, _Subparsers] = {}
     for command in COMMANDS:
-        sub = commands.add_parser(
-            command.name,
-            help=command.summary,
-            description=command.summary[0].upper() + command.summary[1:] + ".",
-            epilog=f"example:\n  {command.example}",
-            formatter_class=_Formatter,
-            allow_abbrev=False,
-        )
-        for add in command.arguments:
-            add(sub)
-        sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
-        sub.set_defaults(handler=command.handler, command=command.name, fail=sub.error)
+        group, _, name = command.name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = _group(commands, group)
+        _add(groups[group] if group else commands, name, command)
     return root
+
+
+def _group(commands: "_Subparsers", group: str) -> "_Subparsers":
+    """The parser of a command that only has commands of its own; its help has an example of each."""
+    examples = [f"  {command.example}" for command in COMMANDS if command.name.startswith(f"{group} ")]
+    summary = GROUPS[group]
+    sub = commands.add_parser(
+        group,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="\n".join(["examples:", *examples]),
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
+    return sub.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def _add(commands: "_Subparsers", name: str, command: Command) -> None:
+    summary = f"{command.summary[0].upper()}{command.summary[1:]}."
+    sub = commands.add_parser(
+        name,
+        help=command.summary,
+        description=f"{summary}\n\n{command.more}" if command.more else summary,
+        epilog=f"example:\n  {command.example}",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    for add in command.arguments:
+        add(sub)
+    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
+    sub.set_defaults(handler=command.handler, command=command.name, fail=sub.error)

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+import msgspec
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -14,18 +15,21 @@ from actors.agent import Agent
 from actors.constants import PAGE_RESULTS
 from actors.setup import OFFLINE
 from actors.system import System, View
-from events import EverlogError, Fenced, Heartbeat, Poisoned, Record, UserMessage
+from events import EverlogError, Fenced, Heartbeat, MessageSent, Poisoned, Record, UserMessage, is_erased
 from store import name_of
 
 from . import pages, reading, shapes, times
 from .complaints import plain
 from .contract import Ask, World
 from .opening import owning, settings_of, system_of
-from .send import Gate, Outcome, checked
+from .searching import finder
+from .send import Gate, Outcome, checked, newest_first
 from .terminal import EventLines, Terminal, console
 
 HISTORY_MESSAGES = 10
 """Messages of the past that are shown at the beginning."""
+SAID = (UserMessage.kind, MessageSent.kind)
+"""Kinds of records that are words between user and agent."""
 PAUSE_US = 600_000_000
 """Microseconds between two messages of the past from which the time is told anew."""
 EVENTS_SHOWN = 20
@@ -128,25 +132,34 @@ class Session:
         model = self._agent.model_name
         told = ", a rule-based stand-in, not a language model" if model == OFFLINE else ""
         self._note(f"{self._agent.agent_id} · {model}{told} · /help lists the commands")
-        await self._history()
+        self._history()
         if self._agent.waiting:
             self._note("an unfinished turn is finished first")
             await self._guarded(self._run())
 
-    async def _history(self) -> None:
-        rows = sorted(await self._agent.rows("recall_memory"), key=lambda row: int(row["seq"]))
-        now = self._world.clock.now()
-        if len(rows) > HISTORY_MESSAGES:
-            self._note(f"{len(rows) - HISTORY_MESSAGES:,} earlier messages; /search finds them")
-        last = 0
-        for row in rows[-HISTORY_MESSAGES:]:
-            if row["time"] - last > PAUSE_US:
-                self._note(f"── {times.relative(row['time'], now)}")
-            last = row["time"]
-            who = row["name"] or ("you" if row["role"] == "user" else self._agent.agent_id)
-            style = "green" if row["role"] == "user" else "cyan"
-            self._interface.said(who, row["text"], style)
-        if rows:
+    def _history(self) -> None:
+        """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one."""
+        said: list[Record] = []
+        reader = self._system.store.reader(self._agent.agent_id)
+        for record in newest_first(reader, self._agent.agent_id):
+            if record.type == "agent_created":
+                break
+            if record.type in SAID and not is_erased(record.payload):
+                said.append(record)
+            if len(said) > HISTORY_MESSAGES:
+                self._note("earlier messages: /search finds them")
+                break
+        now, last = self._world.clock.now(), 0
+        for record in reversed(said[:HISTORY_MESSAGES]):
+            at = record.recorded_at if record.said_at is None else record.said_at
+            if at - last > PAUSE_US:
+                self._note(f"── {times.relative(at, now)}")
+            last = at
+            mine = record.type == UserMessage.kind
+            name = msgspec.json.decode(record.payload).get("name")
+            who = name or ("you" if mine else self._agent.agent_id)
+            self._interface.said(who, record.text or "", "green" if mine else "cyan")
+        if said:
             self._note("── now")
 
     async def talk(self, line: Callable[[], str]) -> int:
@@ -233,7 +246,7 @@ class Session:
             self._note("/search WORDS: say what to look for.")
             return
         with self._view() as view:
-            found = shapes.page(view.searcher().recall(query, 0, PAGE_RESULTS))
+            found = shapes.page(finder(view, "recall", view.head.seq)(query, 0, PAGE_RESULTS))
         self._show(pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:

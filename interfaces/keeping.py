@@ -20,7 +20,7 @@ from store import name_of
 from . import shapes, times
 from .complaints import complain, plain
 from .contract import World
-from .opening import lines_of, looking, owning, settings_of, system_of
+from .opening import leaving_alone, lines_of, looking, owning, settings_of, system_of
 from .send import Gate
 
 
@@ -72,7 +72,7 @@ def lives(system: System, name: str) -> bool:
     """Whether there is an agent of that name that was not deleted."""
     try:
         with looking(system, name, tell=False) as view:
-            return not view.rows("agents")[0]["deleted"]
+            return not view.rows("standing")[0]["deleted"]
     except UnknownAgent:
         return False
 
@@ -167,8 +167,9 @@ def delete(args: Namespace, world: World) -> int:
     name = name_of(args.name)
     system = system_of(args, world)
     with looking(system, name, tell=False) as view:
-        row = view.rows("agents")[0]
-    if row["deleted"]:
+        deleted = view.rows("standing")[0]["deleted"]
+        row = {} if deleted or args.yes else view.rows("agents")[0]
+    if deleted:
         raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
     if not args.yes:
         if not sys.stdin.isatty():
@@ -178,6 +179,7 @@ def delete(args: Namespace, world: World) -> int:
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
-    asyncio.run(system.delete(name))
+    with leaving_alone():
+        asyncio.run(system.delete(name))
     print(plain(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew."))
     return 0

@@ -15,7 +15,7 @@ from actors.constants import BLOCK_CHARS
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
-from events import BadInput, Fenced
+from events import BadInput, Fenced, PartitionBusy
 from store import Damage, FileStore, name_of
 
 from .complaints import complain
@@ -59,17 +59,20 @@ async def owning(
     try:
         async with system.agent(name, settings, command=command, listen=listen, take_over=args.take_over) as agent:
             if agent.cut is not None:
-                complain(_of_cut(name, agent.cut))
+                tell_of_cut(name, agent.cut)
             yield agent
+        if agent.unsealed:
+            complain(f"warning: the log of {name!r} could not be sealed; nothing is lost by it. {agent.unsealed}")
     except Fenced as error:
         raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
 
 
-def _of_cut(name: str, cut: Damage) -> str:
+def tell_of_cut(name: str, cut: Damage) -> None:
+    """Say on stderr what was cut off a log when it was opened, and where it is kept."""
     stem = f"{cut.path.name}.{cut.offset}"
     copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
     kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
-    return (
+    complain(
         f"warning: the log of {name!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record "
         f"is lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
     )
@@ -81,11 +84,20 @@ def looking(system: System, name: str, *, tell: bool = True) -> Iterator[View]:
     view = system.look(name_of(name))
     try:
         warn_of_damage(view.reader)
-        if tell and view.rows("agents")[0]["deleted"]:
+        if tell and view.rows("standing")[0]["deleted"]:
             complain(f"{view.agent_id!r} was deleted; this is how it was when it ended.")
         yield view
     finally:
         view.close()
+
+
+@contextmanager
+def leaving_alone() -> Iterator[None]:
+    """For a command that takes nothing over: a log that is open elsewhere is said to be, and nothing about a fence."""
+    try:
+        yield
+    except PartitionBusy as error:
+        raise PartitionBusy(f"{str(error).rpartition('; ')[0]}; close it there first. Nothing was changed.") from error
 
 
 def warn_of_damage(reader: object) -> None:

@@ -10,14 +10,18 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from store import Stats
+
 from . import times
 from .complaints import plain
-from .shapes import Shape
+from .shapes import Shape, size
 from .terminal import call_text, console, indented, one_line
 
 GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
 """Longest chat message shown whole without --full."""
+
+NO_CONTEXT = "The configuration was erased: there is no window to fill until the agent is sent something again."
 
 ROLES = {"system": "yellow", "user": "bold green", "assistant": "bold cyan", "tool": "magenta", "archival": "magenta"}
 
@@ -87,6 +91,8 @@ def heading(name: str, what: str, as_of: int) -> Text:
 
 def pressure(shape: Shape) -> RenderableType:
     """How full the window is, and what will happen about it."""
+    if not shape["window"]:
+        return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(NO_CONTEXT, "dim italic"))
     window, mark = shape["window"], shape["fraction"]
     table = Table.grid(padding=(0, 2))
     table.add_row("last call", gauge(shape["tokens"], window, mark))
@@ -102,7 +108,7 @@ def context(shape: Shape, *, full: bool = False) -> RenderableType:
     """What the model would see, message by message."""
     parts: list[RenderableType] = [
         heading(shape["agent"], f"{len(shape['messages'])} messages", shape["as_of"]),
-        gauge(shape["tokens"], shape["window"]),
+        gauge(shape["tokens"], shape["window"]) if shape["window"] else Text(NO_CONTEXT, "dim italic"),
     ]
     for message in shape["messages"]:
         role = message["role"]
@@ -148,6 +154,55 @@ def _shortened(text: str, *, full: bool) -> str:
     if full or len(text) <= MESSAGE_CHARS:
         return text
     return f"{text[:MESSAGE_CHARS].rstrip()} … ({len(text) - MESSAGE_CHARS:,} more characters: --full)"
+
+
+def stats(name: str, found: Stats) -> RenderableType:
+    """What one log holds, and what that costs."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
+    table.add_column()
+    for _ in range(2):
+        table.add_column(justify="right")
+    table.add_column(style="dim")
+    rows = (
+        ("sealed", found.sealed, "Parquet: the records in their lasting form"),
+        ("states", found.states, "derived: where each agent stands"),
+        ("frames", found.frames, "closed, to be sealed"),
+        ("open", found.open, "where the next records go"),
+        ("other", found.other, "manifests, owners, leftovers"),
+        ("disk", found.all, "everything in the folder"),
+    )
+    for what, files, told in rows:
+        bold = "bold" if files == found.all else ""
+        count = f"{files.files:,} file{'s' * (files.files != 1)}" if files.files else ""
+        table.add_row(Text(what, bold), Text(count, "dim"), Text(size(files.bytes) if files.files else "–", bold), told)
+    table.add_row(Text("words", "bold"), "", Text(size(found.text_bytes), "bold"), "text and payload of all records")
+    agents_ = f"{found.agents:,} agents, " if found.agents != 1 else ""
+    held = f"{agents_}{found.records:,} records in {found.commits:,} commits"
+    head = Text.assemble((one_line(name), "bold"), (f" · {held}", "dim"))
+    return Group(head, Text(""), table, Text(""), Text.assemble("amplification  ", (_ratio(found), "bold cyan"),
+                 ("  bytes on the disk for each byte of words", "dim")))  # fmt: skip
+
+
+def stats_of_all(counted: Sequence[tuple[str, Stats]], total: Stats) -> RenderableType:
+    """What the logs of a store hold, and what that costs: a line for each, and the sum."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(counted) != 1)
+    sums = [f"{len(counted):,} logs", *_figures(total)]
+    table.add_column("log", sums[0], style="bold cyan", overflow="ellipsis", no_wrap=True)
+    for what, footer in zip(("records", "words", "open", "sealed", "states", "disk", "ampl."), sums[1:], strict=True):
+        table.add_column(what, footer, justify="right", no_wrap=True)
+    for name, found in counted:
+        table.add_row(one_line(name), *_figures(found))
+    return table if counted else Text("No logs yet. `everlog chat sam` begins one.", "dim")
+
+
+def _figures(found: Stats) -> list[str]:
+    growing = found.open.bytes + found.frames.bytes
+    held = (found.text_bytes, growing, found.sealed.bytes, found.states.bytes, found.all.bytes)
+    return [f"{found.records:,}", *(size(count) if count else "–" for count in held), _ratio(found)]
+
+
+def _ratio(found: Stats) -> str:
+    return "–" if found.amplification is None else f"{found.amplification:.2f}"
 
 
 def search(query: str, found: Shape, now: int, *, more: bool = True) -> RenderableType:

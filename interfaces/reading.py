@@ -8,9 +8,12 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from actors import fit, render
+from actors.context import Context, context_of
 from actors.system import System, View
-from events import CATALOGUE, BadInput, CorruptLog, Record
+from events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
 from projections import HEAD, Projections
 from store import LogReader, name_of
 
@@ -93,7 +96,9 @@ def memory(args: Namespace, world: World) -> int:
 def block_rows(view: View, upto: int) -> list[dict[str, Any]]:
     """Core memory: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
-    return sorted(view.rows("core_memory", upto), key=lambda row: (first.get(row["label"], 2), row["label"]))
+    return sorted(
+        view.rows("core_memory", moment(view, upto)), key=lambda row: (first.get(row["label"], 2), row["label"])
+    )
 
 
 def context(args: Namespace, world: World) -> int:
@@ -111,9 +116,35 @@ def context(args: Namespace, world: World) -> int:
 
 def context_shape(view: View, upto: int) -> shapes.Shape:
     """What the model would see, as of a seq. It depends on nothing after it."""
-    seen = view.context(upto)
-    tokens = fit.tokens_of(len(view.request(upto)), seen)
+    seen = context_at(view, upto)
+    if seen is None:
+        return shapes.context(view.agent_id, upto, 0, 0, [])
+    tokens = fit.tokens_of(len(_request(view, seen)), seen)
     return shapes.context(view.agent_id, upto, tokens, seen.config.window, render.numbered(seen))
+
+
+def moment(view: View, upto: int) -> int | None:
+    """How to ask a view for how it was at `upto`: None is now, which needs no history read."""
+    return None if upto == view.head.seq else upto
+
+
+def context_at(view: View, upto: int) -> Context | None:
+    """The context as of a seq; None where its configuration was erased. Raises BadInput where there was none yet."""
+    rows = view.rows("context_window", moment(view, upto))
+    if any(row["slot"] == "config" for row in rows):
+        return context_of(view.agent_id, upto, rows)
+    records = view.reader.read(view.agent_id, 1, upto)
+    if any(is_erased(record.payload) for record in records if record.type == AgentConfigured.kind):
+        return None
+    return view.context(upto)
+
+
+def _request(view: View, seen: Context) -> bytes:
+    """The request of a context, without the functions whose schemas were erased."""
+    schemas = view.schemas()
+    functions = [function for function in seen.config.functions if function.sha256 in schemas]
+    replace = msgspec.structs.replace
+    return render.request(replace(seen, config=replace(seen.config, functions=functions)), schemas)
 
 
 def pressure(args: Namespace, world: World) -> int:
@@ -131,9 +162,11 @@ def pressure(args: Namespace, world: World) -> int:
 
 def pressure_shape(view: View, upto: int) -> shapes.Shape:
     """Tokens of the last call and of the next, against the window."""
-    estimate = fit.tokens_of(len(view.request(upto)), view.context(upto))
+    seen = context_at(view, upto)
+    estimate = fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
+    row = next(iter(view.rows("memory_pressure", moment(view, upto))), {})
     summaries = sum(row["type"] == "summary" for row in view.rows("summaries", upto))
-    return shapes.pressure(view.agent_id, upto, view.rows("memory_pressure", upto)[0], estimate, summaries)
+    return shapes.pressure(view.agent_id, upto, row, estimate, summaries)
 
 
 def events(args: Namespace, world: World) -> int:

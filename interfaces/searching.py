@@ -7,13 +7,14 @@ import msgspec
 
 from actors.constants import PAGE_RESULTS
 from actors.effects import Page
-from actors.system import View
+from actors.system import LocalSearcher, View
 from events import BadInput
+from projections import HEAD, Search
 
 from . import shapes
 from .contract import World
 from .opening import lines_of, looking, system_of
-from .reading import as_of
+from .reading import as_of, context_at
 
 QUERY_RESULTS = 10
 """Results for each query of a file."""
@@ -44,7 +45,9 @@ def search(args: Namespace, world: World) -> int:
 
 def finder(view: View, place: str, upto: int) -> Find:
     """The search of that place, as of a seq: (query, page, count) -> results."""
-    searcher = view.searcher(upto)
+    seen = context_at(view, upto)
+    zone = seen.config.zone if seen is not None else "UTC"
+    searcher = LocalSearcher(Search(view.projections, view.agent_id, HEAD if upto == view.head.seq else upto, zone))
     return searcher.archival if place == "archival" else searcher.recall
 
 

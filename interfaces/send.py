@@ -3,18 +3,20 @@
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from actors.agent import Agent
 from actors.system import System
 from events import BadInput, Event, EverlogError, Heartbeat, Record, SystemAlert, UserLogin, UserMessage, time_of
-from store import name_of
+from store import LogReader, name_of
 
 from .complaints import complain
 from .contract import Interface, World
 from .opening import owning, settings_of, system_of
 from .shapes import JsonLines
 
+BACKWARD_RECORDS = 200
+"""Records that are read together, from the newest back."""
 AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock."""
 
@@ -136,9 +138,20 @@ def checked(text: str) -> str:
 def _last_login(system: System, name: str, event_id: str | None) -> int | None:
     """When the user logged in before the login `event_id` (or before now): microseconds UTC."""
     last = None
-    for record in system.store.reader(name).read(name):
+    for record in newest_first(system.store.reader(name), name):
         if record.event_id == event_id:
-            break
-        if record.type == "user_login":
+            last = None
+        elif record.type == "user_login" and last is None:
             last = record.recorded_at
+            if event_id is None:
+                break
     return last
+
+
+def newest_first(reader: LogReader, name: str) -> Iterator[Record]:
+    """The records of a stream from its head back to its beginning, read a few at a time."""
+    last = reader.head(name).seq
+    while last:
+        first = max(1, last - BACKWARD_RECORDS + 1)
+        yield from reversed(list(reader.read(name, first, last)))
+        last = first - 1

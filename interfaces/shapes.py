@@ -67,16 +67,19 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Shape:
 
 
 def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> Shape:
-    """Memory pressure: the row of the projection, and the estimate of the next request."""
+    """Memory pressure: the row of the projection, and the estimate of the next request.
+
+    Zeros where the row is empty or has no window: the configuration was erased.
+    """
     return {
         "agent": name,
         "as_of": as_of,
-        "tokens": row["tokens"],
+        "tokens": row.get("tokens", 0),
         "estimate": estimate,
-        "window": row["window"],
-        "fraction": row["fraction"],
-        "warned": row["warned"],
-        "summary_seq": row["summary_seq"],
+        "window": row.get("window") or 0,
+        "fraction": row.get("fraction", 0.0),
+        "warned": row.get("warned", False),
+        "summary_seq": row.get("summary_seq"),
         "summaries": summaries,
     }
 
@@ -90,6 +93,14 @@ def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[
         "window": window,
         "messages": [{"seq": seq, **message} for seq, message in numbered],
     }
+
+
+def size(count: int) -> str:
+    """A number of bytes for people: 812 B, 12.3 kB, 1.2 GB; a thousand bytes are a kilobyte."""
+    if count < 1000:
+        return f"{count} B"
+    power = next((power for power in (1, 2, 3) if count < 999_950 * 1000 ** (power - 1)), 4)
+    return f"{count / 1000**power:,.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
 class JsonLines:

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from events import EverlogError, Record
+from events import EverlogError, Record, is_erased
 
 from .complaints import complain, plain
 from .times import clock
@@ -20,6 +20,9 @@ ARGUMENT_CHARS = 60
 """Longest argument of a function shown whole while it happens."""
 RESULT_CHARS = 160
 """Longest result of a function shown whole while it happens."""
+
+ERASED = "erased"
+"""What stands in the place of what an erased record said."""
 
 FAMILIES = {
     "user_message": "bold green",
@@ -36,6 +39,8 @@ FAMILIES = {
     "archival_inserted": "bright_magenta",
     "summary": "yellow",
     "turn_abandoned": "red",
+    "agent_deleted": "red",
+    "records_erased": "red",
 }
 """Colours of the types of events; any other type is dim."""
 
@@ -74,6 +79,8 @@ def _value(value: object, chars: int) -> str:
 
 def detail(record: Record) -> str:
     """What an event says, on one line."""
+    if is_erased(record.payload):
+        return ERASED
     return one_line(_detail(record))
 
 
@@ -93,6 +100,8 @@ def _detail(record: Record) -> str:
             return f"{payload.get('label')} {payload.get('operation')}: {text}"
         case "agent_configured":
             return f"{payload.get('model')}, {payload.get('window')} tokens, {payload.get('zone', 'UTC')}"
+        case "records_erased":
+            return f"seq {payload.get('from_seq')} to {payload.get('to_seq')}"
         case "summary":
             return f"{payload.get('summarized')} messages up to seq {payload.get('covers_to')}: {text}"
         case "user_message" | "message_sent" if payload.get("name"):
@@ -143,6 +152,8 @@ class Terminal:
         self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
     def _show(self, record: Record) -> None:
+        if is_erased(record.payload):
+            return
         payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
         text = record.text or ""
         match record.type:
@@ -196,12 +207,13 @@ class EventLines:
     def on_records(self, records: Sequence[Record]) -> None:
         """One line each."""
         for record in records:
+            gone = is_erased(record.payload)
             line = Text.assemble(
                 (f"{record.seq:>6}  ", "bold"),
                 (f"{clock(record.recorded_at)}  ", "dim"),
                 (f"{record.turn:>4}.{record.step:<2} ", "dim"),
-                (f"{one_line(record.type):<18} ", FAMILIES.get(record.type, "dim")),
-                detail(record),
+                (f"{one_line(record.type):<18} ", "dim" if gone else FAMILIES.get(record.type, "dim")),
+                (detail(record), "dim italic" if gone else ""),
             )
             line.rstrip()
             self._out.print(line, no_wrap=True, overflow="ellipsis")

@@ -5,3 +5,9 @@ MEMORY_MB = 512
 
 THREADS = 1
 """Threads of one DuckDB: a host has many agents and few cores, so one each."""
+
+BATCH_BYTES = 64 * 1024 * 1024
+"""Text and payload of the agents whose states are derived in one engine; one agent may have more."""
+
+STATE_VERSION = 1
+"""Raised when states come to mean something else though no SQL file and no event has changed."""

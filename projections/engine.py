@@ -10,9 +10,11 @@ from operator import itemgetter
 from typing import Any, Self
 
 import duckdb
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from events import CATALOGUE, Record, current
+from events import CATALOGUE, Record, current, is_erased
 from store import SCHEMA, batch_of, records_of
 
 from .catalogue import PROJECTIONS, batched, live, macro, sql
@@ -43,12 +45,22 @@ _OF_A_STATE = frozenset(
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
 _SUMMARIZED = "SELECT DISTINCT agent_id FROM incoming WHERE type IN ('summary', 'summary_expanded')"
-_EXPANDED = "SELECT DISTINCT agent_id FROM incoming WHERE type = 'summary_expanded'"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
 
 History = Callable[[int], pa.Table]
 """All records of an agent up to a seq (inclusive), in commit order."""
+
+
+def kept_from(rows: pa.Table) -> dict[str, int]:
+    """The first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
+    summaries = rows.filter(pc.equal(rows.column("slot"), "summary")).select(["agent_id", "seq", "kept_from"])
+    return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
+
+
+def shown_from(payload: str) -> int:
+    """The first seq that a summary, or one that is taken back, leaves in view; none if it was erased."""
+    return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
 
 
 class _Incoming:
@@ -86,6 +98,8 @@ class Projections:
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, History] = {}
+        self._kept_from: dict[str, int] = {}
+        """Of those that were resumed: the first seq that their state shows."""
         self._prepared: set[str] = set()
         atexit.register(self.close)
 
@@ -106,7 +120,7 @@ class Projections:
             births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
             counted = any(record.type in _COUNTED for record in records)
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
-            self._complete({record.agent_id for record in records if record.type == "summary_expanded"})
+            self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             batches = [batch_of([current(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
 
@@ -119,7 +133,9 @@ class Projections:
             births = [(row["agent_id"], row["seq"]) for row in self._query(_BIRTHS)]
             summarized = [row["agent_id"] for row in self._query(_SUMMARIZED)]
             batches = self._incoming.batches
-            self._complete([row["agent_id"] for row in self._query(_EXPANDED)])
+            kinds = pc.is_in(table.column("type"), pa.array(_SUMMARIES))
+            summaries = table.select(["agent_id", "payload"]).filter(kinds).to_pylist() if self._resumed else []
+            self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
             self._add(batches, births, "count_all", summarized)
 
     def resume(self, agent_id: str, rows: pa.Table, history: History) -> None:
@@ -129,6 +145,7 @@ class Projections:
         """
         self.restore(rows)
         self._resumed[agent_id] = history
+        self._kept_from[agent_id] = kept_from(rows).get(agent_id, 0)
 
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
@@ -140,13 +157,17 @@ class Projections:
         """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
         return self._db.sql(batched("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
 
+    def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
+        """The resumed agents of whose summaries (agent and payload) one shows what their state does not."""
+        return {a for a, payload in summaries if a in self._resumed and shown_from(payload) < self._kept_from[a]}
+
     def _complete(self, agents: Iterable[str]) -> None:
         """Have all records of these agents, as if none had been resumed from a state."""
         for agent_id in sorted(self._resumed.keys() & set(agents)):
-            history = self._resumed.pop(agent_id)
             head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
+            records = self._resumed[agent_id](head)
             self.forget(agent_id)
-            self.load(history(head))
+            self.load(records)
 
     def _add(
         self,

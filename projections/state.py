@@ -5,7 +5,11 @@ only place of anything. It names what made it, so that another version of the pr
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +17,8 @@ from events import CATALOGUE
 from store import LogReader
 
 from .catalogue import batched, sql
-from .engine import Projections
+from .constants import BATCH_BYTES, STATE_VERSION
+from .engine import Projections, kept_from, shown_from
 
 
 class Deriver:
@@ -23,28 +28,72 @@ class Deriver:
     def maker(self) -> str:
         """A digest of all that a state depends on."""
         parts = [sql(name) for name in ("hot", "add", "count_all", "end_life", "thaw")]
-        parts += [batched("settle"), batched("state")]
+        parts += [batched("settle"), batched("state"), f"state {STATE_VERSION}"]
         parts += [f"{kind} {cls.version}" for kind, cls in sorted(CATALOGUE.items())]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def __call__(self, earlier: pa.Table | None, records: pa.Table) -> pa.Table:
         """The states after `records`, of every agent in `earlier` or in them.
 
-        An agent that took a summary back since its earlier state has none: it needs records from before that.
+        An agent whose later summary shows more than its earlier state has none: it needs records from before that. So
+        has one that is too large for the engine, which could not run it either.
         """
-        with Projections() as engine:
-            if earlier is not None:
-                expanded = records.filter(pc.equal(records.column("type"), "summary_expanded")).column("agent_id")
-                unclear = pc.is_in(earlier.column("agent_id"), expanded.combine_chunks())
-                left_out = earlier.filter(unclear).column("agent_id").combine_chunks()
-                earlier = earlier.filter(pc.invert(unclear))
-                records = records.filter(pc.invert(pc.is_in(records.column("agent_id"), left_out)))
-                engine.restore(earlier)
-            engine.load(records)
-            names = set(records.column("agent_id").to_pylist())
-            if earlier is not None:
-                names.update(earlier.column("agent_id").to_pylist())
-            return engine.states(sorted(names))
+        if earlier is not None:
+            unclear = _reaching(earlier, records)
+            records = records.filter(pc.invert(_among(records, unclear)))
+            earlier = earlier.filter(pc.invert(_among(earlier, unclear)))
+        tables = [records] if earlier is None else [earlier, records]
+        found = []
+        for names in _batches(tables):
+            with Projections() as engine:
+                if earlier is not None:
+                    engine.restore(earlier.filter(_among(earlier, names)))
+                with suppress(duckdb.OutOfMemoryException):
+                    engine.load(records.filter(_among(records, names)))
+                    found.append(engine.states(names.to_pylist()))
+        return pa.concat_tables(found) if found else _none()
+
+
+def _among(table: pa.Table, agents: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which rows of `table` are of these agents."""
+    return pc.is_in(table.column("agent_id"), agents)
+
+
+def _reaching(earlier: pa.Table, records: pa.Table) -> pa.Array:
+    """The agents of whose summaries in `records` one shows what their `earlier` state does not."""
+    known = kept_from(earlier)
+    kinds = pc.is_in(records.column("type"), pa.array(["summary", "summary_expanded"]))
+    summaries = records.filter(kinds).select(["agent_id", "payload"]).to_pylist()
+    return pa.array(
+        {r["agent_id"] for r in summaries if shown_from(r["payload"]) < known.get(r["agent_id"], 0)}, pa.string()
+    )
+
+
+def _none() -> pa.Table:
+    """No states."""
+    with Projections() as engine:
+        return engine.states([])
+
+
+def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
+    """Names of all agents in `tables`, sorted, in batches that an engine holds well; one batch if there are none."""
+    sizes: Counter[str] = Counter()
+    for table in tables:
+        words = pc.add(
+            pc.binary_length(table.column("payload")), pc.fill_null(pc.binary_length(table.column("text")), 0)
+        )
+        weighed = pa.table({"agent_id": table.column("agent_id"), "words": words}).group_by("agent_id")
+        for row in weighed.aggregate([("words", "sum")]).to_pylist():
+            sizes[row["agent_id"]] += row["words_sum"]
+    batch: list[str] = []
+    weight = 0
+    for name, size in sorted(sizes.items()):
+        if batch and weight + size > BATCH_BYTES:
+            yield pa.array(batch, pa.string())
+            batch, weight = [], 0
+        batch.append(name)
+        weight += size
+    yield pa.array(batch, pa.string())
 
 
 DERIVER = Deriver()

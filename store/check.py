@@ -4,18 +4,19 @@ import hashlib
 from collections.abc import Sequence
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from events import EverlogError, Record, RecordsErased
 
 from .admission import follow
-from .arrow import records_of
+from .arrow import SCHEMA, records_of
 from .contract import Derive, Head, Progress
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
-from .parquet import SORTED_BY
+from .parquet import SORTED_BY, is_whole
 from .partition import Partition
 from .reader import Reader, heads_before
-from .sealed import whole
+from .sealed import COMMIT_ORDER, whole
 from .segment import Frame, Scan, corrupt
 
 
@@ -64,6 +65,10 @@ def check(partition: Partition, *, deep: bool = False, derive: Derive | None = N
         if progress is not None:
             progress(number, len(manifest.files))
     report.agents = len(state.heads)
+    for entry in manifest.files:
+        if entry.state is not None and not is_whole(partition, entry.state):
+            path = partition.path / entry.state.name
+            report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
     if deep and derive is not None and report.ok:
         _check_states(partition, manifest, derive, report)
     _note_strays(partition, manifest, report)
@@ -142,13 +147,15 @@ def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: s
 def _check_states(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
     """The newest state of each agent is what its records say."""
     reader = Reader(partition)
-    for agent_id in sorted(manifest.closed_heads()):
-        state = reader.state(agent_id, derive.maker)
-        if state is None:
-            continue
+    states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in sorted(manifest.closed_heads())}
+    found = {agent_id: state for agent_id, state in states.items() if state is not None}
+    parts = [SCHEMA.empty_table()]
+    for agent_id, state in found.items():
         records = reader.table(agent_id)
-        again = derive(None, records.filter(pc.less_equal(records.column("seq"), state.seq)))
-        if not again.sort_by(SORTED_BY).equals(state.rows):
+        parts.append(records.filter(pc.less_equal(records.column("seq"), state.seq)))
+    again = derive(None, pa.concat_tables(parts).sort_by(COMMIT_ORDER)).sort_by(SORTED_BY)
+    for agent_id, state in found.items():
+        if not again.filter(pc.equal(again.column("agent_id"), agent_id)).equals(state.rows):
             report.errors.append(
                 f"{partition.path}: the state of {agent_id!r} at seq {state.seq} is not what its records say"
             )

@@ -18,20 +18,23 @@ GROUP_APPENDS_MAX = 4096
 GROUP_BYTES_MAX = 64 * 1024 * 1024
 """Text and payload in one group; what is beyond waits for the next one."""
 
-SEGMENT_BYTES_MAX = 256 * 1024 * 1024
+SEGMENT_BYTES_MAX = 64 * 1024 * 1024
 """An open segment that has grown to this size is closed and a new one begun."""
 
 SEAL_BYTES_MIN = 1024 * 1024
 """Frames of this size are worth sealing when a log is opened or closed; `FileLog.seal` seals any."""
 
-MERGED_BYTES_MAX = 512 * 1024 * 1024
+MERGED_BYTES_MAX = 128 * 1024 * 1024
 """Text and payload in one sealed file, as far as compaction goes."""
 
 MERGE_RATIO = 2
-"""A sealed file is compacted with what comes after it unless it is more than this many times as large."""
+"""A sealed file is compacted with what comes after it unless it has more than this many times as many records."""
 
 ROW_GROUP_ROWS = 16_384
 """Rows that are read, and checked, together."""
+
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+"""Uncompressed bytes that are read together, about: where rows are large, there are fewer in a group."""
 
 PAGE_BYTES = 8 * 1024 * 1024
 """Uncompressed bytes of a Parquet page: large ones compress better, and a row group is read whole anyway."""

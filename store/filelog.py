@@ -19,12 +19,12 @@ from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
 from .disk import remove_if_there, storage, storage_error
 from .epoch import Ownership, take, this_process
 from .group import GroupCommit, Result
-from .manifest import FRAMES, SEALED, FileEntry, succeed
+from .manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
 from .names import name_of
 from .openfile import OpenFile, commit_in
 from .partition import Partition
 from .reader import Reader
-from .recovery import Recovered, recover, remove_cut
+from .recovery import Recovered, recover, remove_cut, strays
 from .sealed import commit_of, ids_of
 from .sealing import Change, Sealing
 
@@ -37,6 +37,8 @@ class FileLog:
         """Use `FileLog.open`."""
         self.cut = recovered.cut
         """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
+        self.unfinished = ""
+        """Why an erasure that an owner before recorded could not be carried out; empty if none waits."""
         self._where = partition
         self._ownership = ownership
         self._now = now
@@ -81,9 +83,15 @@ class FileLog:
         return log
 
     def _finish_erasures(self) -> None:
-        """An owner before appended a `records_erased` and did not come to carry it out."""
+        """An owner before appended a `records_erased` and did not come to carry it out.
+
+        Damage in a file that must be written again keeps it waiting, and the log open: `check` tells of both.
+        """
         if self._file.erasures or any(entry.erasures for entry in self._manifest.files):
-            self.seal()
+            try:
+                self.seal()
+            except CorruptLog as error:
+                self.unfinished = f"An erasure was not carried out: {error}"
 
     @property
     def partition(self) -> str:
@@ -138,16 +146,20 @@ class FileLog:
         with self._io:
             self._refuse_if_unfit()
             group = Group(self._ledger, self._recall)
-            try:
-                results = [group.admit(append) for append in appends]
-            except StoreError as error:  # of files that a newer owner has sealed and removed?
-                self._refuse_if_fenced(error)
-                raise
+            results = [self._admit(group, append) for append in appends]
             if group.records:
                 self._write(group)
             elif any(isinstance(result, Commit) for result in results):
                 self._refuse_if_fenced()
             return results
+
+    def _admit(self, group: Group, append: Weighed) -> Result:
+        """The place of an append in the group, or why it has none: a file that it asks for may be damaged."""
+        try:
+            return group.admit(append)
+        except StoreError as error:  # or a newer owner may have sealed and removed it
+            self._refuse_if_fenced(error)
+            return error
 
     def _refuse_if_unfit(self) -> None:
         if self._fenced:
@@ -155,7 +167,7 @@ class FileLog:
         if self._closed:
             raise StoreError(f"the log {self._where.path} was closed; open it again.")
         if self._poison:
-            raise Poisoned(f"an earlier append failed ({self._poison}); close the log and open it again.")
+            raise Poisoned(f"an earlier write failed ({self._poison}); close the log and open it again.")
 
     def _write(self, group: Group) -> None:
         """Make the group durable and acknowledged, or raise."""
@@ -216,7 +228,7 @@ class FileLog:
     def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
         """Turn all frames into Parquet, carry erasures out, compact. See `store.Log`. Raises StoreError, CorruptLog.
 
-        A failure changes nothing: the frames stay as they are, and the log goes on.
+        A failure changes nothing: all records stay where they are. After one of publishing, the log is opened again.
         """
         with self._sealing:
             with self._io:
@@ -224,7 +236,8 @@ class FileLog:
                 if self._file.length:
                     self._begin_file()
             done = Sealed()
-            while (change := self._seal_some(derive, progress)) is not None:
+            tried: set[str] = set()
+            while (change := self._seal_some(derive, progress, tried)) is not None:
                 done = Sealed(
                     files=done.files + len(change.before) + len(change.rewritten),
                     records=done.records + change.after.records,
@@ -245,23 +258,33 @@ class FileLog:
             raise
         self._poison = ""
 
-    def _seal_some(self, derive: Derive | None, progress: Progress | None) -> Change | None:
+    def _seal_some(self, derive: Derive | None, progress: Progress | None, tried: set[str]) -> Change | None:
         """One step of sealing; None if nothing is left to do."""
         before = self._manifest
-        sealing = Sealing(self._where, before, self.epoch, derive, progress)
-        written = False
+        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried)
+        adopted = False
         try:
             with storage("seal", self._where.path):
                 change = sealing.run()
-            written = True
+                if change is not None:
+                    tried.add(change.after.name)
+                    self._adopt(change, before)
+            adopted = True
+        except Fenced:
+            raise
         except StoreError as error:
             self._refuse_if_fenced(error)
             raise
         finally:
-            if not written:
+            if not adopted:
                 sealing.undo()
-        if change is None:
-            return None
+        return change
+
+    def _adopt(self, change: Change, before: Manifest) -> None:
+        """Publish a change, and remove what it replaces. May raise OSError, StoreError."""
+        if change.erasing:
+            self._refuse_if_fenced()
+            remove_cut(self._where)
         with self._io:
             self._refuse_if_unfit()
             self._poison = "sealing was interrupted"
@@ -276,13 +299,11 @@ class FileLog:
             for entry in (*change.rewritten.values(), change.after):
                 self._remember(entry)
             replaced = before.names() - self._manifest.names()
-        with storage("remove what was sealed in", self._where.path):
-            for name in replaced:
-                remove_if_there(self._where.disk, self._where.path / name)
-            if change.erasing:
-                remove_cut(self._where)
-            self._where.disk.sync_dir(self._where.path)
-        return change
+        if change.erasing:  # an owner that was fenced while it sealed may have left a file
+            replaced.update(strays(self._where, self._manifest, self.epoch - 1))
+        for name in replaced:
+            remove_if_there(self._where.disk, self._where.path / name)
+        self._where.disk.sync_dir(self._where.path)
 
     def _refuse_if_fenced(self, cause: StoreError | None = None) -> None:
         """Raises Fenced if a newer owner has the partition."""
@@ -314,6 +335,6 @@ class FileLog:
 
     def _fenced_message(self) -> str:
         return (
-            f"epoch {self.epoch} of {self._where.name} is over: a newer owner has the partition. This append was not "
-            "acknowledged and this writer must stop."
+            f"epoch {self.epoch} of {self._where.name} is over: a newer owner has the partition. Nothing of this was "
+            "acknowledged, and this writer must stop."
         )

@@ -36,7 +36,7 @@ class _Generation:
         self.load: Callable[[], Ids] = dict
 
     def find(self, key: bytes) -> int | None:
-        if int.from_bytes(key[:6], "big") * 1000 > self.newest:
+        if time_in(key) > self.newest:
             return None
         if self.ids is None:
             self.ids = self.load()

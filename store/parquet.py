@@ -7,6 +7,7 @@ touches the groups that hold it and no others. Any tool reads the files without 
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from mmap import mmap
 
 import google_crc32c
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from events import CorruptLog
 
-from .constants import PAGE_BYTES, ROW_GROUP_ROWS, ZSTD_LEVEL
+from .constants import PAGE_BYTES, ROW_GROUP_BYTES, ROW_GROUP_ROWS, ZSTD_LEVEL
 from .disk import remove_if_there
 from .manifest import GroupEntry, ParquetEntry
 from .partition import Partition
@@ -57,7 +58,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     table = table.sort_by(SORTED_BY)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **_options(table.schema)) as writer:
-        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        writer.write_table(table, row_group_size=_rows_together(table))
     content = sink.getvalue().to_pybytes()
     metadata = pq.read_metadata(pa.BufferReader(content))
     starts = [_start(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
@@ -73,6 +74,12 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     footer = ends[-1] if ends else 0
     crc = google_crc32c.value(content[footer:])
     return content, ParquetEntry(name, len(content), groups, crc, maker)
+
+
+def _rows_together(table: pa.Table) -> int:
+    """Rows of a row group: fewer than ROW_GROUP_ROWS where they are large, for a group is read whole."""
+    rows = ROW_GROUP_BYTES * table.num_rows // max(table.nbytes, 1)
+    return max(1, min(ROW_GROUP_ROWS, rows))
 
 
 def _options(schema: pa.Schema) -> dict[str, object]:
@@ -118,13 +125,21 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | None = Non
     wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
     if not wanted:
         return
-    content = bytearray(entry.bytes)
+    content = mmap(-1, entry.bytes)  # memory for what is fetched only
     _fetch_footer(partition, entry, content)
     file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)))  # sees what is fetched later: the bytes are shared
     for number in wanted:
         _fetch(partition, entry, number, content)
         table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
         yield _only(table, agent_id, from_seq, to_seq) if agent_id is not None else table
+
+
+def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
+    """Whether every part of a file has its checksum."""
+    try:
+        return all(table is not None for table in tables(partition, entry))
+    except (CorruptLog, OSError):
+        return False
 
 
 def _holds(group: GroupEntry, agent_id: str | None, from_seq: int, to_seq: int | None) -> bool:
@@ -146,7 +161,7 @@ def where(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
     return table if pc.all(keep).as_py() else table.filter(keep)
 
 
-def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: bytearray) -> None:
+def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: mmap) -> None:
     """Put the bytes of a row group into `content`, once they are known to be right."""
     group = entry.groups[number]
     data = partition.disk.read(partition.path / entry.name, group.offset, group.bytes)
@@ -160,7 +175,7 @@ def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: byte
     content[group.offset : group.offset + group.bytes] = data
 
 
-def _fetch_footer(partition: Partition, entry: ParquetEntry, content: bytearray) -> None:
+def _fetch_footer(partition: Partition, entry: ParquetEntry, content: mmap) -> None:
     start = entry.groups[-1].offset + entry.groups[-1].bytes
     data = partition.disk.read(partition.path / entry.name, start, entry.bytes - start)
     if len(data) != entry.bytes - start or google_crc32c.value(data) != entry.footer_crc32c:

@@ -70,7 +70,6 @@ def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker:
     """The newest state of an agent that `maker` made, and the seq that it is of; None if there is none to be used.
 
     A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
-    May raise OSError.
     """
     for entry in reversed(manifest.files):
         if entry.kind == SEALED and agent_id in entry.chains:
@@ -86,6 +85,6 @@ def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str
         return None
     try:
         found = list(tables(partition, entry.state, agent_id))
-    except (CorruptLog, FileNotFoundError):
+    except (CorruptLog, OSError):
         return None
     return pa.concat_tables(found) if found else None

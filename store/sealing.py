@@ -6,6 +6,7 @@ records of new files are read back and compared before anybody relies on them.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -13,14 +14,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from events import StoreError
+from events import CorruptLog, StoreError
 
 from .arrow import SCHEMA
 from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
 from .contract import Derive, Progress
+from .disk import remove_if_there
 from .erasing import Erasures, erased, erasures_in
-from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry
-from .parquet import save
+from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
+from .parquet import is_whole, save
 from .partition import Partition, sealed_name
 from .reader import closed_frames
 from .sealed import COMMIT_ORDER, rows_of, state_rows, whole
@@ -48,14 +50,15 @@ class Sealing:
     """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
 
     def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: Derive | None,
-                 progress: Progress | None) -> None:  # fmt: skip
+                 progress: Progress | None, tried: AbstractSet[str] = frozenset()) -> None:  # fmt: skip
+        """`tried` are names of sealed files for which a state was derived already, as far as one could be."""
         self._where = partition
         self._manifest = manifest
         self._epoch = epoch
         self._derive = derive
         self._progress = progress or (lambda _done, _all: None)
         self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
-        self._inputs = chosen(self._closed)
+        self._inputs = chosen(self._closed) or self._stateless(tried)
         self._erasures: Erasures = {}
         self._begun: list[str] = []
 
@@ -64,11 +67,9 @@ class Sealing:
         if not self._inputs:
             return None
         weight = sum(entry.bytes for entry in self._inputs)
-        tables = {}
-        for number, entry in enumerate(self._inputs):
-            tables[entry.name] = self._contents(entry)
-            self._progress(sum(e.bytes for e in self._inputs[: number + 1]), 2 * weight)
-        fresh = pa.concat_tables([tables[entry.name] for entry in self._inputs if entry.kind == FRAMES])
+        tables = self._read(weight)
+        frames = [tables[entry.name] for entry in self._inputs if entry.kind == FRAMES]
+        fresh = pa.concat_tables([SCHEMA.empty_table(), *frames])
         self._erasures = erasures_in(fresh)
         table, count = erased(pa.concat_tables(list(tables.values())), self._erasures)
         rewritten = {}
@@ -84,6 +85,35 @@ class Sealing:
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
         return Change(self._inputs, after, rewritten, count, bool(self._erasures))
+
+    def _stateless(self, tried: AbstractSet[str]) -> list[FileEntry]:
+        """A sealed file whose state this maker cannot use, if there is one: it is written again, with a state."""
+        if self._derive is None:
+            return []
+        later: set[str] = set()
+        for entry in reversed(self._closed):
+            state, newest = entry.state, set(entry.chains) - later
+            later.update(entry.chains)
+            usable = state is not None and state.maker == self._derive.maker and is_whole(self._where, state)
+            if newest and not usable and entry.name not in tried:
+                return [entry]
+        return []
+
+    def _read(self, weight: int) -> dict[str, pa.Table]:
+        """The records of the inputs. A damaged sealed file, and those before it, are left as they are: it can wait."""
+        tables: dict[str, pa.Table] = {}
+        done = 0
+        for entry in reversed(self._inputs):
+            try:
+                tables[entry.name] = self._contents(entry)
+            except CorruptLog:
+                if entry.kind != SEALED or not tables:
+                    raise
+                break
+            done += entry.bytes
+            self._progress(done, 2 * weight)
+        self._inputs = [entry for entry in self._inputs if entry.name in tables]
+        return tables
 
     def _contents(self, entry: FileEntry) -> pa.Table:
         if entry.kind == SEALED:
@@ -129,10 +159,12 @@ class Sealing:
         return name
 
     def undo(self) -> None:
-        """Remove what was written, as far as the disk lets us: nothing names it. The next owner does so too."""
-        for name in self._begun:
-            with suppress(OSError):
-                self._where.disk.remove(self._where.path / name)
+        """Remove what was written and no manifest names, as far as the disk lets us. The next owner does so too."""
+        with suppress(OSError, StoreError):
+            named = load(self._where).names()
+            for name in self._begun:
+                if name not in named:
+                    remove_if_there(self._where.disk, self._where.path / name)
 
     def _others(self) -> list[FileEntry]:
         """Sealed files outside the inputs in which an agent is whose records are erased."""
@@ -160,16 +192,22 @@ class Sealing:
 
     def _state(self, derive: Derive, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
                ) -> ParquetEntry | None:  # fmt: skip
-        """The state of every agent of the new file: from the state before and what is `fresh`, or from all records.
+        """The state of every agent whose newest file the new one is; None if there is none, or old files are damaged.
 
-        `files` are the other closed files, `table` all records of the new one.
+        From the state before and what is `fresh`, or from all records. `files` are the other closed files, `table` all
+        records of the new one.
         """
-        earlier, known = self._known(derive.maker, files, set(after.chains) - set(self._erasures))
-        unknown = pa.array(sorted(set(after.chains) - known), pa.string())
+        before = [entry for entry in files if entry.last_commit < after.first_commit]
+        later = {agent_id for entry in files if entry.first_commit > after.last_commit for agent_id in entry.chains}
+        agents = set(after.chains) - later
+        earlier, known = self._known(derive.maker, before, agents - set(self._erasures))
+        unknown = pa.array(sorted(agents - known), pa.string())
         records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
-        for entry in files:
-            if entry.kind == SEALED and entry.last_commit < after.first_commit:
+        try:
+            for entry in before:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
+        except CorruptLog:  # told to whoever reads it
+            return None
         rows = derive(earlier, pa.concat_tables(records).sort_by(COMMIT_ORDER))
         return self._saved_state(after, rows, derive.maker)
 
@@ -203,8 +241,8 @@ def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
 def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:
     """The closed files that are sealed next, neighbours: the first frames, and the small sealed files before them.
 
-    A sealed file is merged unless it is more than MERGE_RATIO times as large as what comes after it: so there are few
-    files, and a record is rewritten a few times only, however long the log.
+    A sealed file is merged unless it has more than MERGE_RATIO times as many records as what comes after it: so there
+    are few files, and a record is rewritten a few times only, however long the log.
     """
     first = next((index for index, entry in enumerate(closed) if entry.kind == FRAMES), len(closed))
     stop, weight = first, 0
@@ -212,10 +250,12 @@ def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:
         weight += closed[stop].bytes
         stop += 1
     start = first
+    records = sum(entry.records for entry in closed[first:stop])
     while start and stop > first:
-        before = closed[start - 1].text_bytes
-        if before > MERGE_RATIO * weight or before + weight > MERGED_BYTES_MAX:
+        before = closed[start - 1]
+        if before.records > MERGE_RATIO * records or before.text_bytes + weight > MERGED_BYTES_MAX:
             break
         start -= 1
-        weight += before
+        records += before.records
+        weight += before.text_bytes
     return list(closed[start:stop])

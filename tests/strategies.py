@@ -1,5 +1,6 @@
 """Hypothesis strategies: any event of the catalogue, made from its own type, and logs that an agent could have left."""
 
+import random
 import types
 import typing
 from typing import Any
@@ -9,21 +10,27 @@ from hypothesis import strategies as st
 
 from events import (
     CATALOGUE,
+    AgentDeleted,
     ArchivalInserted,
     Call,
     Event,
     FunctionResult,
     Heartbeat,
+    HeartbeatsPaused,
     MemoryEdited,
     MessageSent,
     ModelReply,
     Record,
     Summary,
     SystemAlert,
+    TimerCancelled,
+    TimerSet,
+    TurnAbandoned,
     Usage,
     UserMessage,
     draft,
     place,
+    tombstone,
     uuid7,
 )
 
@@ -121,3 +128,68 @@ def streams(draw: st.DrawFn, agent_id: str = "sam", birth: tuple[Event, ...] = (
         made = draft(event, event_id=uuid7(seq * 1000, seq), recorded_at=seq * 1000, turn=at_turn, step=step)
         records.append(place(made, agent_id, seq, commit))
     return records
+
+
+@st.composite
+def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
+    """A stream with all that a state must be right about: timers, pauses, open turns, imports, lives, tombstones."""
+    chance = draw(st.randoms(use_true_random=False))
+    left: list[tuple[Event, int, int]] = [(event, 0, 0) for event in birth]
+    number, kept = 0, 1
+    for _ in range(chance.randint(3, 12)):
+        kind = chance.choice(["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop"])
+        if kind == "turn":
+            number += 1
+            left += some_turn(number, chance)
+        elif kind == "timer":
+            left.append((some_timer(chance), number, 1))
+        elif kind == "effect":
+            left.append((draw(effect()), number, 1))
+        elif kind == "delete" and chance.random() < 0.3:
+            left += [(AgentDeleted(), number, 0), *((event, 0, 0) for event in birth)]
+            number = 0
+        elif kind == "import":
+            left += [
+                (UserMessage(text="i", imported=True), number, 0),
+                (MessageSent(text="j", imported=True), number, 0),
+            ]
+        elif kind == "summary":
+            kept = chance.randint(kept, len(left) + 1)
+            summary = Summary(text="s", covers_from=1, covers_to=2, kept_from=kept, hidden=1, total=3, summarized=1)
+            left.append((summary, number, 0))
+        elif kind == "stop" and number:
+            left.append((TurnAbandoned(reason="context"), number, 1))
+    records = [
+        place(draft(e, event_id=uuid7(n * 1000, n), recorded_at=n * 1000, turn=t, step=s), "sam", n, n)
+        for n, (e, t, s) in enumerate(left, 1)
+    ]
+    erased = chance.sample(range(len(records)), chance.choice([0, 0, 3]))
+    return [tombstone(record) if n in erased else record for n, record in enumerate(records)]
+
+
+def some_turn(number: int, chance: random.Random) -> list[tuple[Event, int, int]]:
+    """One turn, whole or broken off."""
+    opened = chance.choice(
+        [
+            UserMessage(text="u"),
+            Heartbeat(reason="timer", timer=chance.choice("ab")),
+            SystemAlert(text="a", source="memory_pressure"),
+        ]
+    )
+    reply = ModelReply(
+        text="hm", calls=[Call("c", "send_message", "{}")], usage=Usage(9, 1, 10), context_sha256="0", context_bytes=9
+    )
+    whole = [(opened, number, 0), (reply, number, 1), (FunctionResult(call_id="c", name="send_message"), number, 1)]
+    return whole if chance.random() < 0.8 else whole[: chance.randint(1, 2)]
+
+
+def some_timer(chance: random.Random) -> Event:
+    """Something about one of two timers."""
+    timer = chance.choice("ab")
+    return chance.choice(
+        [
+            TimerSet(text="t", timer=timer, due_at=chance.randint(0, 10**8), every_s=chance.choice([0, 60])),
+            TimerCancelled(timer=timer),
+            HeartbeatsPaused(minutes=1, until=chance.randint(0, 10**9)),
+        ]
+    )

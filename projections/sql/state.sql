@@ -1,18 +1,15 @@
--- needs: latest, context_bounds, context_window, turns, open_turns
--- What is enough of an agent's records to go on from: the context of now, every configuration, the turns that the
--- context shows a part of or that are open, with all their records, and what the timers are made of. The newest record
--- carries the counts of the memory header, so that later ones are counted from there.
+-- needs: latest, context_bounds, context_window, turns, open_turns, timers
+-- What is enough of an agent's records to go on from: the context of now, every configuration, what the timers are made
+-- of, and the turns that are open or that any of these is a part of, with all their records. The newest record carries
+-- the counts of the memory header, so that later ones are counted from there.
 WITH mine AS (
     SELECT r.*, r.ended > w.as_of AS living FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of
 ),
-kept_turns AS (
-    SELECT agent_id, turn FROM context_window WHERE turn > 0 UNION SELECT agent_id, turn FROM open_turns
-),
 timed AS (
-    SELECT agent_id, max(seq) AS seq FROM mine
-    WHERE living AND (type IN ('timer_set', 'timer_cancelled')
-        OR (type = 'heartbeat' AND payload->>'reason' = 'timer'))
-    GROUP BY agent_id, type, payload->>'timer'
+    SELECT m.agent_id, max(m.seq) AS seq FROM mine m JOIN timers t
+        ON t.agent_id = m.agent_id AND t.timer = m.payload->>'timer' AND m.seq >= t.seq
+    WHERE m.living AND (m.type = 'timer_set' OR (m.type = 'heartbeat' AND m.payload->>'reason' = 'timer'))
+    GROUP BY m.agent_id, m.type, t.timer
 ),
 counted AS (
     SELECT agent_id, max(seq) AS seq, arg_max(recall, seq) AS recall, arg_max(archival, seq) AS archival
@@ -27,14 +24,23 @@ newest AS (
     FROM mine m LEFT JOIN counted c ON c.agent_id = m.agent_id
     WHERE m.living GROUP BY m.agent_id
 ),
-kept AS (
+needed AS (
     SELECT agent_id, seq FROM context_window
     UNION SELECT agent_id, seq FROM mine WHERE slot = 'config'
-    UNION SELECT m.agent_id, m.seq FROM mine m JOIN kept_turns t ON t.agent_id = m.agent_id AND t.turn = m.turn
-        WHERE m.living
     UNION SELECT agent_id, seq FROM timed
     UNION SELECT agent_id, seq FROM mine WHERE living AND type = 'agent_deleted'
     UNION SELECT agent_id, seq FROM newest
+    UNION SELECT agent_id, arg_max(seq, turn) FROM mine WHERE living GROUP BY agent_id
+),
+kept_turns AS (
+    SELECT m.agent_id, m.turn FROM mine m JOIN needed n ON n.agent_id = m.agent_id AND n.seq = m.seq
+    WHERE m.living AND m.turn > 0
+    UNION SELECT agent_id, turn FROM open_turns
+),
+kept AS (
+    SELECT agent_id, seq FROM needed
+    UNION SELECT m.agent_id, m.seq FROM mine m JOIN kept_turns t ON t.agent_id = m.agent_id AND t.turn = m.turn
+        WHERE m.living
 )
 SELECT m.* EXCLUDE (living) REPLACE (
     CASE WHEN n.seq IS NOT NULL THEN n.recall WHEN m.slot IN ('config', 'summary') OR starts_with(m.slot, 'block:')

@@ -4,12 +4,13 @@ WITH named AS (
     SELECT r.agent_id, w.as_of, r.type, r.seq, epoch_us(r.recorded_at) AS at_us, r.text, r.payload,
         r.payload->>'timer' AS timer
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
-    WHERE r.type IN ('timer_set', 'timer_cancelled') OR (r.type = 'heartbeat' AND r.payload->>'reason' = 'timer')
+    WHERE (r.type IN ('timer_set', 'timer_cancelled') OR (r.type = 'heartbeat' AND r.payload->>'reason' = 'timer'))
+        AND NOT starts_with(r.payload, '{"erased":true')
 ),
 pauses AS (
     SELECT r.agent_id, w.as_of, arg_max((r.payload->>'until')::BIGINT, r.seq) AS until_us
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
-    WHERE r.type = 'heartbeats_paused' GROUP BY 1, 2
+    WHERE r.slot = 'pause' GROUP BY 1, 2
 ),
 newest AS (
     SELECT agent_id, as_of, timer, max(seq) FILTER (type = 'timer_set') AS set_seq,

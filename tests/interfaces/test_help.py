@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from interfaces.arguments import COMMANDS, parser
+from interfaces.arguments import COMMANDS, GROUPS, parser
 from interfaces.main import main
+from store import FileStore
 from tests.interfaces.line import Line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,7 +22,7 @@ NAMES = [command.name for command in COMMANDS]
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 def test_every_command_helps_with_an_example(command, capsys):
     """`everlog COMMAND --help` exits 0 and ends with an example that the parser accepts."""
-    assert main([command.name, "--help"]) == 0
+    assert main([*command.name.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert "example:" in out
     assert command.example in out
@@ -50,6 +51,17 @@ def keys_of(value: object) -> set[str]:
     return set(value) | keys_of(list(inner.values()))
 
 
+def failed_seal(cli: Line) -> object:
+    """What `log seal --all --json` prints where a log is open in another process."""
+    log = FileStore(cli.root, cli.clock.now).open("bob", "everlog chat")
+    try:
+        code, out, _ = cli("log", "seal", "--all", "--json")
+    finally:
+        log.close()
+    assert code == 1
+    return json.loads(out)
+
+
 def test_every_json_key_is_documented(cli: Line, tmp_path):
     """Every key that a command prints with --json is named in `docs/cli.md`."""
     talk = tmp_path / "talk.jsonl"
@@ -67,7 +79,12 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("import", "bob", str(talk)),
         cli.json("verify", "sam"),
         cli.json("rebuild", "sam"),
-        cli.json("log", "check", "sam"),
+        cli.json("log", "check", "sam", "--deep"),
+        cli.json("log", "stats", "sam"),
+        cli.json("log", "stats", "--all"),
+        cli.json("log", "seal", "sam"),
+        cli.json("erase", "sam", "--yes"),
+        failed_seal(cli),
         json.loads(cli.ok("search", "sam", "--queries", str(queries))),
     ]
     assert {key for key in keys_of(printed) if f"`{key}`" not in DOCUMENT} == set()
@@ -77,8 +94,23 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
 def test_help_fits_the_terminal(command, capsys, monkeypatch):
     """No line of help is wider than a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    assert main([command.name, "--help"]) == 0
+    assert main([*command.name.split(), "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch):
+    """`everlog log --help` names each of its commands and has an example of each; `everlog log` alone is bad usage."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([group, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    mine = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
+    assert len(mine) >= 3
+    for command in mine:
+        assert command.example in out
+        assert command.summary in " ".join(out.split())
+    assert main([group]) == 2
 
 
 def test_help_is_light():
@@ -125,6 +157,12 @@ def test_send_is_thin():
         ["events", "sam", "--from", "0"],
         ["create", "sam", "--block", "notes"],
         ["delete"],
+        ["log"],
+        ["log", "check"],
+        ["log", "seal", "sam", "--all"],
+        ["log", "stats", "sam", "--deep"],
+        ["erase", "sam", "--from", "0", "--yes"],
+        ["erase", "sam"],
     ],
     ids=lambda argv: " ".join(argv)[:60],
 )

@@ -9,15 +9,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from events import CorruptLog, StoreError
+from events import CorruptLog, Draft, Fenced, StoreError
 from store import SCHEMA, FileStore, Partition, check
 from store.manifest import FileEntry, load
-from tests.contract.log_contract import Drafts
-from tests.contract.sealed import CANARY, all_reads, erasing, saying
+from tests.contract.log_contract import NOW, Drafts
+from tests.contract.sealed import all_reads, erasing, saying
 from tests.store.conftest import now
 from tests.store.faulty_disk import Crash, FaultyDisk
 
 ROOT = Path("/sim")
+SECRET = b"nobody must ever read this"
 
 
 class Counting:
@@ -127,8 +128,11 @@ def test_p11_a_state_is_of_all_records_before_it_and_is_losable(
     assert state is not None and state.rows.column("seq").to_pylist() == [16]
 
 
-def sealing_disk(erase: bool) -> tuple[FaultyDisk, list[object]]:
-    """A store with a sealed file, a tail that was cut, and frames; what reads said of it before sealing."""
+def sealing_disk(*, erase: bool = False) -> tuple[FaultyDisk, list[object]]:
+    """A store with a sealed file and frames, and what reads say of it. With `erase`, a tail was cut and kept as well,
+
+    and an owner died after it had recorded that all of what sam said is to be erased.
+    """
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", disk=disk)
     store.register("sam")
@@ -136,19 +140,26 @@ def sealing_disk(erase: bool) -> tuple[FaultyDisk, list[object]]:
     fill(store, drafts, 6, seal=True)
     fill(store, drafts, 1)
     if erase:
+        path = next(path for path in disk.files if path.suffix == ".open")
+        disk.files[path].content += SECRET + b" in a torn tail"
         log = store.open("sam", "erase")
-        log.append("sam", 14, [erasing(1, 13)])
+        assert log.cut is not None
+        log.append("sam", 14, [*saying_secrets(drafts), erasing(1, 16)])
         log._file.close()  # dies before it seals
         log._ownership.release()
     return disk, all_reads(store.reader("sam"))
 
 
-def moments(erase: bool) -> Iterator[tuple[FaultyDisk, list[object]]]:
+def saying_secrets(drafts: Drafts) -> list[Draft]:
+    return [drafts.one(text=SECRET.decode()) for _ in range(2)]
+
+
+def moments(*, erase: bool) -> Iterator[tuple[FaultyDisk, list[object]]]:
     """The disk after a crash at every operation of opening and sealing, and what reads said before."""
     moment = 0
     ended = False
     while not ended:
-        disk, before = sealing_disk(erase)
+        disk, before = sealing_disk(erase=erase)
         disk.crash_at = len(disk.log) + moment
         try:
             log = FileStore(ROOT, now, disk=disk).open("sam", "seal")
@@ -181,15 +192,16 @@ def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing() -> None:
 def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased() -> None:
     """Whatever the moment, opening the log leaves tombstones and no file in which what was said can be found."""
     for disk, _ in moments(erase=True):
-        after = disk.killed()
-        store = FileStore(ROOT, now, disk=after)
-        log = store.open("sam", "next")
-        texts = [record.text for record in log.read("sam")]
-        assert texts == [*[None] * 13, f"{CANARY} 1", None]
-        assert len([record for record in log.read("ann") if record.text]) == 14
-        log.seal(Counting())
-        log.close()
-        assert check(store.partition(log.partition), deep=True, derive=Counting()).ok
+        for after in (disk.killed(), disk.power_loss()):
+            store = FileStore(ROOT, now, disk=after)
+            log = store.open("sam", "next")
+            assert [record.text for record in log.read("sam")] == [None] * 17
+            assert len([record for record in log.read("ann") if record.text]) == 14
+            assert not [path.name for path, inode in after.files.items() if SECRET in bytes(inode.content)]
+            assert not [path.name for path in after.files if path.name.endswith(".cut")]
+            log.seal(Counting())
+            log.close()
+            assert check(store.partition(log.partition), deep=True, derive=Counting()).ok
 
 
 def test_p18_no_file_holds_what_was_erased(store: FileStore, where: Partition) -> None:
@@ -236,7 +248,7 @@ def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
         "read": "",
     }
     for operation, name in places.items():
-        disk, before = sealing_disk(erase=False)
+        disk, before = sealing_disk()
         store = FileStore(ROOT, now, disk=disk)
         log = store.open("sam", "seal")
         disk.fail(operation, code, name=name)
@@ -248,3 +260,54 @@ def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
         log.seal(Counting())
         assert all_reads(log) == before
         log.close()
+
+
+def test_p19_damage_in_an_old_file_keeps_nobody_from_sealing_new_frames(
+    store: FileStore, where: Partition, drafts: Drafts
+) -> None:
+    """A sealed file that has rotted is left as it is, and told of by who reads it; what is new is sealed without it."""
+    fill(store, drafts, 6, seal=True)
+    path = max(where.path.glob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:200] + b"rot" + path.read_bytes()[203:])
+    fill(store, Drafts(NOW + 1_000_000), 3, seal=True)
+    assert len(sealed(where)) == 2
+    assert [record.seq for record in store.reader("sam").read("sam", 13)] == [13, 14, 15, 16, 17, 18]
+    with pytest.raises(CorruptLog):
+        list(store.reader("sam").read("sam"))
+
+
+def test_p18_a_file_that_a_fenced_owner_left_is_erased_with_the_rest(store: FileStore, where: Partition) -> None:
+    """What was written by an owner that was fenced while it sealed is removed when the newer owner erases."""
+    drafts = Drafts()
+    first = store.open("sam", "first")
+    first.append("sam", 0, saying_secrets(drafts))
+    second = store.open("sam", "second", take_over=True)
+    (where.path / "000000000001-000000000001-e000001-000002.parquet").write_bytes(SECRET)
+    second.append("sam", 2, [erasing(1, 2)])
+    second.seal()
+    assert not [path for path in where.path.iterdir() if SECRET in path.read_bytes()]
+    with pytest.raises(Fenced):
+        first.seal()
+    second.close()
+
+
+def test_p11_a_state_comes_with_the_next_sealing_after_an_upgrade(
+    store: FileStore, where: Partition, drafts: Drafts
+) -> None:
+    """Where no state can be used, sealing makes one though there are no new frames; once, and not again."""
+    fill(store, drafts, 6)
+    log = store.open("sam", "old")
+    assert log.seal().files == 1
+    assert log.state("sam", "counting") is None
+    assert log.seal(Counting()).files == 1
+    assert log.state("sam", "counting") is not None
+    log.append("sam", 12, [erasing(1, 2)])
+    log.seal(Counting())
+    for _ in range(3):
+        assert log.seal(Counting()).files == 0
+    for path in where.path.glob("*.state"):
+        path.write_bytes(bytes(len(path.read_bytes())))
+    assert check(where).notes
+    assert log.seal(Counting()).files > 0
+    assert not check(where).notes
+    log.close()

@@ -1,0 +1,73 @@
+"""`everlog erase`: what records say goes, for good; their places in the log stay."""
+
+import sys
+from argparse import Namespace
+
+from actors.system import System, View
+from events import BadInput, RecordsErased, is_erased
+from store import name_of
+
+from . import progress, shapes
+from .complaints import plain
+from .contract import World
+from .opening import leaving_alone, looking, system_of
+from .running import interruptible
+
+
+def erase(args: Namespace, world: World) -> int:
+    """The command."""
+    name = name_of(args.name)
+    system = system_of(args, world)
+    with looking(system, name, tell=False) as view:
+        first, last = _range(args, view)
+        count = sum(not is_erased(record.payload) for record in view.reader.read(name, first, last))
+    where = f"seq {first}" if first == last else f"seq {first} to {last}"
+    if not count:
+        raise BadInput(f"What {name!r} had at {where} was erased already. `everlog events {name}` shows what is left.")
+    what = f"{count:,} record{'s' * (count > 1)} of {plain(name)} ({where})"
+    if not args.yes:
+        if not sys.stdin.isatty():
+            args.fail("nobody can be asked here: say --yes")
+        answer = world.ask(f"Erase {what}? It cannot be undone. [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
+            print("Nothing was erased.")
+            return 1
+    try:
+        with leaving_alone(), interruptible(), progress.shown(f"erasing {name}") as moved:
+            done = system.erase(name, first, last, moved)
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(_interrupted(system, name, last)) from error
+    if args.json:
+        print(
+            shapes.line(
+                {
+                    "agent": name, "from_seq": first, "to_seq": last, "erased": count,
+                    "bytes_before": done.bytes_before, "bytes_after": done.bytes_after,
+                }
+            )
+        )  # fmt: skip
+    else:
+        stay = "Their places stay" if count > 1 else "Its place stays"
+        print(f"Erased {what}. {stay} in the log.")
+    return 0
+
+
+def _interrupted(system: System, name: str, last: int) -> str:
+    """What an erasure came to that was interrupted."""
+    later = system.store.reader(name).read(name, last + 1)
+    if any(record.type == RecordsErased.kind for record in later):
+        return f"the erasure is in the log and is finished by what opens it next: `everlog log seal {plain(name)}`."
+    return "nothing was erased."
+
+
+def _range(args: Namespace, view: View) -> tuple[int, int]:
+    """The first and the last record that are meant. Raises BadInput, which names the head."""
+    head = view.head.seq
+    last = head if args.last is None else args.last
+    there = f"{view.agent_id!r} has records 1 to {head}, the head. Nothing was erased."
+    if args.first > head or last > head:
+        beyond = f"--from {args.first}" if args.first > head else f"--to {last}"
+        raise BadInput(f"{beyond} is beyond the end: {there}")
+    if args.first > last:
+        raise BadInput(f"--from {args.first} comes after --to {last}: {there}")
+    return args.first, last
