@@ -7,8 +7,10 @@
     checkers.py        the judge, who knows what was sent and what was answered, and no line of the store
     simulation.py      a whole run: troubles, calm, judgement
     rot.py             bits that change by themselves, after a run
+    scenarios.py       kinds of worlds that look where a mixture seldom does
+    counting.py        a derivation of states that can be judged
     breaking.py, guards.py, guards_reading.py, mutations.py
                        every guard of the store, broken once, and the seed that finds out
 
-`python -m tests.sim SEED` shows what happens in the world of a seed.
+`python -m tests.sim [SCENARIO] SEED` shows what happens in the world of a seed.
 """

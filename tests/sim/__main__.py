@@ -7,29 +7,30 @@ python -m tests.sim --mutations     for every guard of the store the first seed 
 
 import sys
 
-from .simulation import Failed, simulate, trace
+from . import mutations
+from .scenarios import SCENARIOS
+from .simulation import Failed, trace
 
 
 def main(arguments: list[str]) -> int:
     """The exit code."""
-    match arguments:
-        case ["--mutations", *names]:
-            from .mutations import table
-
-            return table(names)
+    if arguments[:1] == ["--mutations"]:
+        return mutations.table(arguments[1:])
+    scenario = arguments.pop(0) if arguments and arguments[0] in SCENARIOS else "run"
+    match [int(argument) for argument in arguments if argument.isdecimal()]:
         case [seed]:
-            return show(int(seed))
+            return show(scenario, seed)
         case [first, last]:
-            return sum(not judged(seed) for seed in range(int(first), int(last)))
+            return sum(not judged(scenario, seed) for seed in range(first, last))
         case _:
             print(__doc__)
             return 2
 
 
-def show(seed: int) -> int:
+def show(scenario: str, seed: int) -> int:
     """Print what happens in the world of `seed`."""
     try:
-        world = simulate(seed)
+        world = SCENARIOS[scenario](seed)
     except Failed as error:
         print("\n".join(trace(error.world)))
         print(f"seed {seed} FAILED: {error.reason}")
@@ -39,10 +40,10 @@ def show(seed: int) -> int:
     return 0
 
 
-def judged(seed: int) -> bool:
+def judged(scenario: str, seed: int) -> bool:
     """Whether `seed` passes; prints a line if not."""
     try:
-        simulate(seed)
+        SCENARIOS[scenario](seed)
     except Failed as error:
         print(f"seed {seed}: {error.reason}")
         return False

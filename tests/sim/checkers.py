@@ -119,8 +119,10 @@ class History:
         self._erased.update(places)
 
     def erased_words(self) -> list[str]:
-        """What no file may hold any more."""
-        return [record.text for place, record in self._places.items() if place in self._erased and record.text]
+        """Words that no file may hold any more: the first of each erased text, which is in no other."""
+        return [
+            record.text.split()[0] for place, record in self._places.items() if place in self._erased and record.text
+        ]
 
     def saw_table(self, records: Sequence[Record], due: Due) -> None:
         """Somebody read a whole partition: whole commits 1, 2, 3 ... that were sent, and all that was `due`."""

@@ -5,10 +5,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
+from events import CorruptLog
 from store import admission, filelog, frame, idmemory, openfile, parquet, reader, recovery, sealed, sealing, segment
 from store import disk as real
 
 from .breaking import Changed, guard, instead, nothing, together, without_sync, without_sync_dir
+from .checkers import Violation
 
 # Reading frames
 
@@ -27,10 +29,12 @@ def _() -> AbstractContextManager[object]:
 
 @guard("body checksum", "a frame whose body is torn is not there: a commit is whole or not at all")
 def _() -> AbstractContextManager[object]:
-    def looks_right(header: frame.Header, body: Any) -> bool:
+    def believed(header: frame.Header, body: Any) -> bool:
+        if body.size == header.body_bytes and not frame.body_is_right(header, body):
+            raise Violation("a body that is torn or rotten was believed")  # to decode it may end the process
         return bool(body.size == header.body_bytes)
 
-    return together([patch.object(module, "body_is_right", looks_right) for module in (segment, openfile)])
+    return together([patch.object(module, "body_is_right", believed) for module in (segment, openfile)])
 
 
 def _following(**fields: int) -> AbstractContextManager[object]:
@@ -119,7 +123,10 @@ def _() -> AbstractContextManager[object]:
 
 @guard("ids that are too old", "an id that may have been forgotten is refused")
 def _() -> AbstractContextManager[object]:
-    return patch.object(admission.Group, "_stale", nothing)
+    def make(admit: Any) -> Any:
+        return lambda group, append: admit(group, Changed(append, is_late=False, oldest=2**63))
+
+    return instead(admission.Group, "admit", make)
 
 
 # Sealing
@@ -161,7 +168,16 @@ def _() -> AbstractContextManager[object]:
 
 @guard("sealed row group checksum", "Parquet alone tells no flipped bit")
 def _() -> AbstractContextManager[object]:
-    return instead(parquet, "google_crc32c", lambda crc: Changed(crc, value=lambda _: 0))
+    def make(fetch: Any) -> Any:
+        def believed(*args: Any) -> None:
+            try:
+                fetch(*args)
+            except CorruptLog as error:
+                raise Violation("a part that is rotten was believed") from error  # to decode it may end the process
+
+        return believed
+
+    return together([instead(parquet, name, make) for name in ("_fetch", "_fetch_footer")])
 
 
 @guard("erasure", "sealing makes tombstones of what is to be erased")

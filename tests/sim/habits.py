@@ -2,6 +2,7 @@
 
 import errno
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 FAULTS = {
@@ -99,6 +100,9 @@ class Habits(NamedTuple):
     def calm(self) -> "Habits":
         """The same without troubles."""
         return self._replace(kill=0, interrupt=0, stop=0, power_loss=0, fault=0, storm=0, evict=0, jump=0)
+
+
+Change = Callable[[Habits], Habits]
 
 
 def habits(chance: random.Random) -> Habits:

@@ -48,6 +48,8 @@ class Life:
         self.history = world.history
         self.due = self.history.due()
         """What its own reads must show, if it is a writer."""
+        self.mine: list[Attempt] = []
+        """What it was the first to send."""
 
         self.taking = 10**6
         """The epoch that it means to take, once it does."""
@@ -115,9 +117,11 @@ class Life:
         paths = [path for path in self.world.platter.paths(self.folder()) if path.suffix == ".cut"]
         return {path.name: bytes(self.world.platter.inode(path).cache) for path in paths}
 
-    def look(self, log: Reader | FileLog, due: Due) -> list[Record] | None:
-        """Read something; all that is `due` must be there. The whole partition, where that was read."""
+    def look(self, log: Reader | FileLog, due: Due) -> list[Record]:
+        """Read something; all that is `due` must be there. The records that were read."""
         kind = self.chance.choice(["table", "read", "read", "head", "state"])
+        if self.process.troubles:  # look at everything after a call that failed
+            kind = "table"
         agent_id = self.chance.choice(AGENTS)
         if kind == "table":
             records = list(records_of(log.table()))
@@ -125,12 +129,12 @@ class Life:
             return records
         if kind == "head":
             self.history.saw_head(agent_id, log.head(agent_id), due)
-            return None
+            return []
         if kind == "state":
             state = log.state(agent_id, COUNTING.maker)
             if state is not None:
                 self.history.saw_state(agent_id, state.seq, state.rows.to_pylist())
-            return None
+            return []
         from_seq = self.chance.choice([1, 1, 2, 5])
         to_seq = self.chance.choice([None, None, 3, 9])
         stream: list[Record] = []
@@ -140,7 +144,7 @@ class Life:
             whole = True
         finally:
             self.history.saw_stream(agent_id, stream, from_seq, to_seq, due if whole else NOTHING)
-        return None
+        return stream
 
     def drafts(self) -> list[Draft]:
         """New events."""
@@ -219,8 +223,6 @@ class WriterLife(Life):
         log = self.open(store, take_over=self.chance.random() < self.world.habits.take_over)
         self.history.erased(asked)  # an opening carries out what an owner before left undone
         self.due = due._replace(erased=due.erased.union(asked))
-        self.last: int | None = None
-        """Number of the last commit that an own read may show, once it is known."""
         for _ in range(self.chance.choice([1, 5, 10, 40])):
             if not self.act(log):
                 break
@@ -231,7 +233,7 @@ class WriterLife(Life):
     def act(self, log: FileLog) -> bool:
         """Do one thing with the log; whether to go on."""
         seal, erase = (2, 1) if self.world.habits.seals else (0, 0)
-        weights = [6, 3, 3, 1, 1, 3, seal, erase]
+        weights = [6, 3, 3, 1, 1, 9 if self.process.troubles else 3, seal, erase]
         kind = self.chance.choices(KINDS, weights)[0]
         try:
             if kind == "look":
@@ -249,14 +251,12 @@ class WriterLife(Life):
 
     def look_at_own(self, log: FileLog) -> None:
         """A writer sees what was there when it opened and what it was acknowledged; nothing else, while it rules."""
-        records = self.look(log, self.due)
-        ruled = self.world.published(self.folder()) == log.epoch
-        if records is None or not ruled:
+        seen = {record.event_id for record in self.look(log, self.due)}
+        if self.world.published(self.folder()) > log.epoch:
             return
-        shown = records[-1].commit if records else 0
-        if self.last is not None and shown > self.last:
-            raise Violation(f"{self.process.name} reads commit {shown}; {self.last} was the last it was acknowledged")
-        self.last = shown
+        for attempt in self.mine:
+            if not attempt.acknowledged and attempt.drafts[0].event_id in seen:
+                raise Violation(f"{self.process.name} reads {attempt.drafts}, which it was not acknowledged")
 
     def send(self, log: FileLog, kind: str) -> None:
         """Send one append or a group, and have the answers judged."""
@@ -287,8 +287,6 @@ class WriterLife(Life):
         if isinstance(answer, Commit):
             self.history.acknowledge(attempt, expected, answer, epoch=log.epoch, published=published)
             self.due.commits.append(attempt.acknowledged)
-            if self.last is not None:
-                self.last = max(self.last, answer.number)
             return
         attempt.places.remove(expected)
         if isinstance(answer, WrongSequence) and answer.actual != answer.expected:
@@ -312,6 +310,7 @@ class WriterLife(Life):
                 attempt = self.erasure(agent_id, heads[agent_id])
             else:
                 attempt = self.history.attempt(agent_id, self.drafts())
+            self.mine.append(attempt)
             if expected == heads[agent_id]:
                 heads[agent_id] += len(attempt.drafts)
             yield attempt, max(0, expected)

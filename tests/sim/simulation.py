@@ -3,7 +3,8 @@
 from store import FileLog, FileStore, Reader, check, records_of
 
 from .checkers import Attempt, Violation
-from .lives import AGENTS, FOLDER_OF, Life, ReaderLife, WriterLife
+from .habits import Change
+from .lives import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
 from .world import World
 
 LINES_SHOWN = 40
@@ -12,25 +13,28 @@ LINES_SHOWN = 40
 class Failed(AssertionError):
     """A seed that found something."""
 
-    def __init__(self, world: World, seed: int, error: BaseException) -> None:
+    def __init__(self, world: World, which: str, error: BaseException) -> None:
         self.world = world
         self.reason = f"{type(error).__name__}: {error}"
         shown = "\n".join(trace(world)[-LINES_SHOWN:])
         super().__init__(
-            f"seed {seed}: {self.reason}\n\nthe last calls:\n{shown}\n\nsee it again: python -m tests.sim {seed}"
+            f"seed {which}: {self.reason}\n\nthe last calls:\n{shown}\n\nsee it again: python -m tests.sim {which}"
         )
 
 
-def simulate(seed: int) -> World:
-    """Run the world of `seed` and judge it. Raises Failed, which says how to see it again."""
-    world = World(seed)
+def simulate(seed: int, change: Change = lambda habits: habits, scenario: str = "") -> World:
+    """Run the world of `seed` and judge it. Raises Failed, which says how to see it again.
+
+    `scenario` is the name under which others find this `change`.
+    """
+    world = World(seed, change)
     try:
         with world.begun():
             run(world)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise Failed(world, seed, error) from error
+        raise Failed(world, f"{scenario} {seed}".strip(), error) from error
     return world
 
 
@@ -128,7 +132,7 @@ class Judge(Life):
             stream = list(reader.read(agent_id))
             if stream != [record for record in records if record.agent_id == agent_id]:
                 raise Violation(f"the stream of {agent_id!r} is not what the table has of it")
-        report = check(store.partition(reader.partition))
+        report = check(store.partition(reader.partition), deep=True, derive=COUNTING)
         if not report.ok or reader.damage:
             raise Violation(f"the log is not whole: {report.errors} {reader.damage}")
         if (report.commits, report.records) != (records[-1].commit, len(records)):

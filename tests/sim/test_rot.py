@@ -5,7 +5,7 @@ import pytest
 from .rot import rot
 
 CHUNK = 20
-SEEDS = 100
+SEEDS = 80
 SEEDS_LONG = 2000
 
 

@@ -3,14 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from .scenarios import beginning, meeting, sealing
 from .simulation import simulate, trace
+from .world import World
 
 CHUNK = 50
 SEEDS = 1000
+SEEDS_OTHER = 100
+SEEDS_OTHER_LONG = 2000
 SEEDS_LONG = 10_000
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +33,23 @@ def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
     """The same for ten thousand other worlds."""
     for seed in range(first, first + CHUNK):
         simulate(seed)
+
+
+@pytest.mark.parametrize("scenario", [beginning, sealing, meeting])
+@pytest.mark.parametrize("first", range(0, SEEDS_OTHER, CHUNK))
+def test_no_scenario_breaks_a_promise(scenario: Callable[[int], World], first: int) -> None:
+    """The same where many make the store at once, where owners seal until the power goes, and where owners meet."""
+    for seed in range(first, first + CHUNK):
+        scenario(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", [beginning, sealing, meeting])
+@pytest.mark.parametrize("first", range(SEEDS_OTHER, SEEDS_OTHER + SEEDS_OTHER_LONG, CHUNK))
+def test_no_scenario_breaks_a_promise_in_many_worlds(scenario: Callable[[int], World], first: int) -> None:
+    """The same for two thousand other worlds of each."""
+    for seed in range(first, first + CHUNK):
+        scenario(seed)
 
 
 def test_a_seed_reproduces() -> None:

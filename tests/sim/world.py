@@ -20,7 +20,7 @@ from store import epoch, partition
 
 from .checkers import History
 from .disk import Platter, SimDisk
-from .habits import FAULTS, HURTS, STORMS, Habits, habits
+from .habits import FAULTS, HURTS, STORMS, Change, Habits, habits
 
 START = 1_800_000_000_000_000
 """Microseconds UTC at which every simulation begins."""
@@ -149,12 +149,10 @@ class Call:
 class World:
     """Everything that a seed decides."""
 
-    def __init__(self, seed: int, *, rotting: bool = False) -> None:
-        """With `rotting` nothing else goes wrong before, so that there is more to rot."""
+    def __init__(self, seed: int, change: Change = lambda habits: habits) -> None:
+        """A scenario may `change` what the seed makes likely."""
         self.chance = random.Random(seed)
-        self.habits: Habits = habits(self.chance)
-        if rotting:
-            self.habits = self.habits.calm()._replace(hosts=1, locks=True)
+        self.habits: Habits = change(habits(self.chance))
         self.platter = Platter(self.chance, locks=self.habits.locks)
         self.history = History()
         self.clock = START

@@ -1,0 +1,42 @@
+"""Kinds of worlds: the mixture that `habits` makes, and some that look where a mixture seldom does."""
+
+from collections.abc import Callable
+
+from .habits import Habits
+from .rot import rot
+from .simulation import simulate
+from .world import World
+
+
+def beginning(seed: int) -> World:
+    """Many processes make a store at once, and the power goes while they do."""
+
+    def crowded(habits: Habits) -> Habits:
+        return habits._replace(calls=100, live_max=5, switch=0.5, stop=0.03, kill=0, power_loss=0.005, fault=0, storm=0)
+
+    return simulate(seed, crowded, "beginning")
+
+
+def sealing(seed: int) -> World:
+    """One owner after the other seals and erases, until the power goes."""
+
+    def hasty(habits: Habits) -> Habits:
+        return habits._replace(seals=True, live_max=1, readers=0, switch=0.05, kill=0.001, stop=0, power_loss=0.002)
+
+    return simulate(seed, hasty, "sealing")
+
+
+def meeting(seed: int) -> World:
+    """Owners are stopped at every step, fenced, and go on: nothing else goes wrong."""
+
+    def stopping(habits: Habits) -> Habits:
+        quiet = habits.calm()._replace(segment_bytes_max=1, live_max=4, switch=0.1, stop=0.05, ending="take over")
+        return quiet._replace(take_over=0.8, readers=0.2, kill=0.004)
+
+    return simulate(seed, stopping, "meeting")
+
+
+SCENARIOS: dict[str, Callable[[int], World]] = {
+    "run": simulate, "rot": rot, "beginning": beginning, "sealing": sealing, "meeting": meeting,
+}  # fmt: skip
+"""By name; each raises `Failed`."""
