@@ -83,7 +83,7 @@ class History:
         One writer; no number and no seq twice; a repeat is what it was; nothing is changed on the way.
         """
         records = tuple(commit.records)
-        if published > epoch and not commit.repeated:  # a repeat was durable before: nothing new is promised
+        if published > epoch:
             raise Violation(f"epoch {epoch} acknowledged an append that was sent when epoch {published} was published")
         place = records[0].seq - 1 if records else 0
         if not self._are(records, attempt.placed(place, commit.number)):

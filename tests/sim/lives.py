@@ -50,7 +50,6 @@ class Life:
         """What its own reads must show, if it is a writer."""
         self.mine: list[Attempt] = []
         """What it was the first to send."""
-
         self.taking = 10**6
         """The epoch that it means to take, once it does."""
 
