@@ -27,8 +27,8 @@ P19 **Sealing and compaction** never change what a read returns: the new files a
     new manifest names them, and the old ones are removed after it. At no moment is a record missing or double.
 P20 **Simulation.** Disk, clock and crashes from one seed, in `tests/sim`; each of these promises has a checker there.
 
-(P11 and P13 are laws of `projections/`: a state is as good as the records, and what is derived can be dropped. The other
-numbers are those of the roadmap: hosts and later releases.)
+(P11 and P13 are laws of `projections/`: a state is as good as the records, and what is derived can be dropped. The
+other numbers are those of the roadmap: hosts and later releases.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
