@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPS = 60
@@ -165,7 +165,8 @@ def line(figure: Figure, goal: str = "", runs: str = "") -> Line:
 
 def show(bench: str, noise: Noise, figures: Sequence[Figure], lines: Sequence[Line]) -> None:
     """Print the table, then the line for machines."""
-    table = Table("figure", "value", "floor", "goal", "runs", title=f"bench.{bench}", title_justify="left")
+    keys = Column("figure", min_width=max(len(row.name) for row in lines))  # a key is never cut short
+    table = Table(keys, "value", "floor", "goal", "runs", title=f"bench.{bench}", title_justify="left")
     for row in lines:
         table.add_row(row.name, row.value, row.floor, row.goal, row.runs)
     console = Console(width=None if Console().is_terminal else 110)
