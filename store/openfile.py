@@ -23,8 +23,6 @@ class FrameIndex:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ids_to = 0
-        """Time of the newest event id in the file once it is closed, microseconds UTC."""
         self._commits = array("q")
         self._offsets = array("q")
 
@@ -128,7 +126,6 @@ class OpenFile:
 
     def closed(self, ledger: Ledger) -> FileEntry:
         """What a manifest says of the file when it is closed as it is now."""
-        self.index.ids_to = ledger.ids.newest
         return FileEntry(
             self.entry.name,
             FRAMES,
