@@ -14,6 +14,7 @@ import msgspec
 
 from events import (
     AgentConfigured,
+    AgentDeleted,
     Event,
     EverlogError,
     Heartbeat,
@@ -119,8 +120,13 @@ class Agent:
 
     @property
     def waiting(self) -> int:
-        """Turns that are not finished."""
+        """How many turns are not finished."""
         return len(self._waiting)
+
+    @property
+    def open_turns(self) -> Sequence[int]:
+        """The turns that are not finished, oldest first."""
+        return [turn for turn, _ in self._waiting]
 
     async def receive(self, event: Event, *, event_id: str | None = None, said_at: int | None = None) -> Record:
         """Make an input durable and give its record back; `run` then works it off. The same `event_id` counts once.
@@ -136,16 +142,22 @@ class Agent:
 
     async def run(self) -> None:
         """Work off every unfinished turn, in order, until the agent is idle. One caller works, the others wait."""
+        while self._waiting:
+            await self.run_next()
+
+    async def run_next(self) -> None:
+        """Work off the oldest unfinished turn, if there is one. Raises ModelError if the model failed it."""
         async with self._running:
-            while self._waiting:
-                turn, cause = self._waiting[0]
-                self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
-                try:
-                    await self._turns.run(turn, cause)
-                except ModelError:  # it is in the log and ends the turn; the turns after it may have better luck
-                    self._waiting.popleft()
-                    raise
+            if not self._waiting:
+                return
+            turn, cause = self._waiting[0]
+            self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
+            try:
+                await self._turns.run(turn, cause)
+            except ModelError:  # it is in the log and ends the turn; the turns after it may have better luck
                 self._waiting.popleft()
+                raise
+            self._waiting.popleft()
 
     async def commit(
         self,
@@ -214,6 +226,10 @@ class Agent:
         """Run the agent once by hand, without a user."""
         await self.receive(Heartbeat(text=text, reason="manual"))
         await self.run()
+
+    async def delete(self) -> None:
+        """End the agent: its name can be created again, its records stay until they are erased."""
+        await self.commit([AgentDeleted()], turn=self._turn, step=0)
 
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now; False if there is nothing to summarize."""

@@ -68,3 +68,39 @@ INBOX_MAX = 1000
 
 MICROSECONDS = 1_000_000
 """In a second."""
+
+LISTENERS_MAX = 1000
+"""Callers of one agent that may wait for answers; a further one is refused."""
+
+IDLE_S = 300
+"""An agent that nobody uses for so long is let go of."""
+
+LATE_US = 60 * MICROSECONDS
+"""A timed heartbeat that comes later than this after it was due is marked late."""
+
+TIMER_LOOK_S = 60
+"""The schedule looks at the clock at least this often: a clock may be set, a machine may have slept."""
+
+TIMER_RETRY_US = 60 * MICROSECONDS
+"""When an agent that could not be woken is tried again."""
+
+RESENDS_MAX = 5
+"""How often a command is sent again because the process that had it died."""
+
+RESTARTS_MAX = 3
+"""How often in a row a host that dies is started again before somebody asks for it."""
+
+ASKS_MAX = 32
+"""Requests to model endpoints that are under way at once in one gateway."""
+
+ASKS_WAITING_MAX = 10_000
+"""Requests that may wait in a gateway for their turn; a further one is refused."""
+
+CALLS_MAX = 2000
+"""Calls that a Ray actor may have under way: its callers, and what waits for its death."""
+
+ACTIVATIONS_MAX = 4
+"""Hosts that a supervisor starts at once."""
+
+OBJECT_STORE_BYTES = 100 * 2**20
+"""Shared memory of a local Ray: nothing of ours goes through it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from events import AgentDeleted, BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
+from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
 from store import SEAL_BYTES_MIN, Log, LogReader, Progress, Sealed, Store
 
@@ -191,6 +191,8 @@ class System:
         try:
             unsealed = _seal(log)  # of an owner that was killed
             activate(projections, log, agent_id)
+            if not create and projections.rows("standing", agent_id)[0]["deleted"]:
+                raise UnknownAgent(f"{agent_id!r} was deleted. `everlog create {agent_id}` begins it anew.")
 
             def searcher(context: Context, turn: int) -> LocalSearcher:
                 return LocalSearcher.during(projections, context, turn)
@@ -224,7 +226,7 @@ class System:
     async def delete(self, agent_id: str) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
         async with self.agent(agent_id, command="everlog delete", create=False) as agent:
-            await agent.commit([AgentDeleted()], turn=agent.turn, step=0)
+            await agent.delete()
 
     def erase(
         self, agent_id: str, from_seq: int = 1, to_seq: int | None = None, progress: Progress | None = None

@@ -16,6 +16,8 @@
     ├── ModelError          the model endpoint failed (the message that was sent is kept)
     │   ├── ContextOverflow the endpoint says that the request is too long
     │   └── BadReply        the endpoint answered what cannot be read
+    ├── HostLost            the process that ran the agent is gone; what it acknowledged is in the log
+    ├── ClusterError        Ray cannot be started, joined or kept
     └── FunctionError       a function of the agent failed: the model is told, the turn goes on
 
 The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what
@@ -25,6 +27,10 @@ was expected, what was found, and what to do.
 
 class EverlogError(Exception):
     """The root: catch this to catch everything that everlog raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as what it holds: an error crosses processes whole, whatever its constructor asks for."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class UsageError(EverlogError):
@@ -68,7 +74,11 @@ class Fenced(StoreError):
 
 
 class PartitionBusy(StoreError):
-    """A live process owns the partition."""
+    """A live process owns the partition. `pid` is its number if it runs on this machine, else 0."""
+
+    def __init__(self, message: str, pid: int = 0) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 class Poisoned(StoreError):
@@ -107,5 +117,19 @@ class BadReply(ModelError):
         self.raw = raw
 
 
+class HostLost(EverlogError):
+    """The process that ran the agent is gone. What it acknowledged is in the log; the rest may or may not be."""
+
+
+class ClusterError(EverlogError):
+    """Ray could not be started, joined or kept; agents and their logs are as they were."""
+
+
 class FunctionError(EverlogError):
     """A function of the agent refused or failed; the text goes back to the model as a failed result."""
+
+
+def _restored(kind: type[EverlogError], args: tuple[object, ...], fields: dict[str, object]) -> EverlogError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error

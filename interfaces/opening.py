@@ -97,7 +97,9 @@ def leaving_alone() -> Iterator[None]:
     try:
         yield
     except PartitionBusy as error:
-        raise PartitionBusy(f"{str(error).rpartition('; ')[0]}; close it there first. Nothing was changed.") from error
+        raise PartitionBusy(
+            f"{str(error).rpartition('; ')[0]}; close it there first. Nothing was changed.", error.pid
+        ) from error
 
 
 def warn_of_damage(reader: object) -> None:

@@ -123,7 +123,8 @@ def _refuse_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, 
         where = "" if before.host == owner.host else f" on {before.host}"
         raise PartitionBusy(
             f"{label} is open in process {before.pid}{where} ({before.command}); close it there, or use --take-over to "
-            "fence it."
+            "fence it.",
+            pid=before.pid if before.host == owner.host else 0,
         )
 
 

@@ -1,0 +1,63 @@
+"""Which Ray cluster runs, found out without importing Ray: reading commands and `local` must not pay for it."""
+
+import os
+import socket
+from pathlib import Path
+
+import msgspec
+
+ANSWER_S = 0.5
+"""A cluster that does not accept a connection in this time does not run."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A local cluster that `everlog up` keeps running for a store."""
+
+    address: str
+    pid: int
+    """Of the process that keeps it."""
+
+
+def kept_file(root: Path) -> Path:
+    """Where the store in `root` says which cluster is kept for it."""
+    return root / "cluster.json"
+
+
+def kept(root: Path) -> Kept | None:
+    """The cluster that is kept for the store, running or not; None if none was, or nobody can say."""
+    try:
+        return msgspec.json.decode(kept_file(root).read_bytes(), type=Kept)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def running(root: Path) -> str:
+    """The address of the cluster to join, if one runs: RAY_ADDRESS, the store's own, the machine's. Empty for none."""
+    own = kept(root)
+    for address in (os.environ.get("RAY_ADDRESS", ""), own.address if own else "", _current()):
+        if address not in ("", "auto", "local") and answers(address):
+            return address
+    return ""
+
+
+def answers(address: str) -> bool:
+    """Whether something accepts connections at `host:port`. Other forms, as ray://, are taken at their word."""
+    if "://" in address:
+        return True
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        return False
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S):
+            return True
+    except OSError:
+        return False
+
+
+def _current() -> str:
+    """Where Ray's own command left the address of the cluster that it started on this machine."""
+    folder = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray"  # noqa: S108 - Ray's place
+    try:
+        return (folder / "ray_current_cluster").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

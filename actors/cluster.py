@@ -1,0 +1,427 @@
+"""Agents as Ray actors: the one file that imports Ray. What an actor does is in `host`, `supervisor` and `gateway`.
+
+Ray's names are hints on where to knock; who owns a log says the epoch in it. A host has no state beside the log, and is
+killed as soon as it has let go of its agent.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+# No telemetry, no words of Ray's between ours, and a short memory for hosts that have ended.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
+os.environ.setdefault("RAY_maximum_gcs_destroyed_actor_cached_count", "1000")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+import msgspec
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from events import ClusterError, EverlogError, HostLost, ModelError
+from store import FileStore
+
+from .addresses import Kept, answers, kept_file, running
+from .commands import Command, Done, Heard, Means
+from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
+from .effects import Answer
+from .gateway import Gateway
+from .host import Host
+from .lending import lent_system
+from .real import RealClock, RealIds
+from .standing import standings
+from .setup import OFFLINE
+from .supervisor import Placed, Supervisor
+from .system import System, model_for
+from .timers import Due
+
+Wire = Heard | EverlogError
+"""What comes back from a host: an error is a value, so that it arrives as it was raised."""
+
+
+class HostActor:
+    """The Ray actor of one agent. Its constructor cannot fail: what can fail waits for the first command."""
+
+    def __init__(self, root: str, agent_id: str, means: Means, idle_s: float, fence: int) -> None:
+        self._root = root
+        self._agent_id = agent_id
+        self._left = False
+        self._clock, self._ids = RealClock(), RealIds()
+        self._host = Host(
+            agent_id, self._system, means=means, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
+            on_idle=self._leave, note=_note,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"host of {self._agent_id}"
+
+    async def ready(self) -> int:
+        """The process id; 0 once it has let go of its agent."""
+        return 0 if self._left else os.getpid()
+
+    async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Wire]:
+        """`Host.perform`, with errors as values."""
+        if self._left:
+            yield HostLost(f"the host of {self._agent_id!r} has let go of it")
+            return
+        try:
+            async for heard in self._host.perform(command, seen):
+                yield heard
+        except EverlogError as error:
+            yield error
+
+    async def death(self) -> None:
+        """Never returns: who waits for it hears of the end of this process."""
+        await asyncio.Event().wait()
+
+    async def release(self) -> bool:
+        """Let go of the agent for good, unless it is at work."""
+        self._left = self._left or await self._host.passivate()
+        return self._left
+
+    async def close(self) -> None:
+        """Let go of the agent for good, now."""
+        self._left = True
+        await self._host.close()
+
+    async def modules(self) -> list[str]:
+        """What this process has imported."""
+        return sorted(sys.modules)
+
+    async def _leave(self) -> None:
+        if await self.release():
+            _supervisor_of(self._root).left.remote(self._agent_id, _own_key())
+
+    def _tell_timers(self, agent_id: str, timers: Sequence[Due]) -> None:
+        _supervisor_of(self._root).know.remote(agent_id, list(timers))
+
+    def _system(self, lent: Means) -> System:
+        store = FileStore(Path(self._root), self._clock.now)
+        return lent_system(store, lent, self._ask, clock=self._clock, ids=self._ids)
+
+    async def _ask(self, name: str, base_url: str, request: bytes) -> Answer:
+        if name == OFFLINE:
+            return await model_for(name).ask(request)
+        gateway = _named(self._root, "gateway")
+        try:
+            answer: Answer | ModelError = await gateway.ask.remote(name, base_url, request)
+        except RayError as error:
+            raise ModelError(f"The gateway is gone ({_first_line(error)}). Try again.", kind="unreachable") from error
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
+
+
+class GatewayActor:
+    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client."""
+
+    def __init__(self) -> None:
+        self._gateway = Gateway(model_for)
+
+    async def ask(self, name: str, base_url: str, request: bytes) -> Answer | ModelError:
+        """`Gateway.ask`, with a ModelError as a value."""
+        try:
+            return await self._gateway.ask(name, base_url, request)
+        except ModelError as error:
+            return error
+
+
+class RayPlaces:
+    """Where the supervisor finds and makes hosts."""
+
+    def __init__(self, root: str, idle_s: float) -> None:
+        self._root = root
+        self._idle_s = idle_s
+
+    async def find(self, agent_id: str) -> Placed | None:
+        """The host of that name, if it answers; one that has let go of its agent is waited for until it is dead."""
+        try:
+            handle = ray.get_actor(_host_name(agent_id), namespace=_namespace(self._root))
+        except ValueError:
+            return None
+        with suppress(RayError):
+            pid = await handle.ready.remote()
+            if pid:
+                return Placed(_key_of(handle), pid, handle)
+        with suppress(RayError):
+            ray.kill(handle)
+            await handle.death.remote()
+        return None
+
+    async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
+        """A new actor, once its process runs. Raises ClusterError."""
+        options = {
+            "name": _host_name(agent_id),
+            "namespace": _namespace(self._root),
+            "lifetime": "detached",
+            "max_restarts": 0,  # the supervisor makes another, and tells it whom to fence
+            "num_cpus": 0,
+            "max_concurrency": CALLS_MAX,
+            "enable_task_events": False,
+            "resources": {"agent_slot": 1} if "agent_slot" in ray.cluster_resources() else {},
+        }
+        try:
+            handle = ray.remote(HostActor).options(**options).remote(self._root, agent_id, means, self._idle_s, fence)
+            pid = await handle.ready.remote()
+        except (RayError, ValueError) as error:
+            raise ClusterError(
+                f"Ray could not start a host for {agent_id!r}: {_first_line(error)} Its log is as it was; try again, "
+                "or with --runtime local."
+            ) from error
+        return Placed(_key_of(handle), pid, handle)
+
+    async def lives(self, placed: Placed) -> bool:
+        """Whether it answers and still has its agent."""
+        try:
+            return bool(await placed.handle.ready.remote())
+        except RayError:
+            return False
+
+    async def death(self, placed: Placed) -> None:
+        """Wait until Ray says that it is dead."""
+        with suppress(RayError):
+            await placed.handle.death.remote()
+
+    def perform(self, placed: Placed, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        """Have it carry out a command. Raises HostLost, or what the command raises."""
+        return _performed(placed, command, seen)
+
+
+async def _performed(placed: Placed, command: Command, seen: int) -> AsyncIterator[Heard]:
+    try:
+        async for reference in placed.handle.perform.remote(command, seen):
+            heard: Wire = await reference
+            if isinstance(heard, EverlogError):
+                raise heard
+            yield heard
+            if isinstance(heard, Done):
+                return
+    except RayActorError as error:
+        raise HostLost(
+            f"The process that ran the agent (pid {placed.pid}) is gone. What it had acknowledged is in the log: look "
+            "with `everlog events`, and say again what is missing."
+        ) from error
+    except RayError as error:
+        raise _dead_cluster(error) from error
+
+
+class SupervisorActor:
+    """The Ray actor that keeps agents running; one for each store and cluster. Ray starts it again when it dies."""
+
+    def __init__(self, root: str, idle_s: float) -> None:
+        clock, ids = RealClock(), RealIds()
+        self._root = root
+        self._supervisor = Supervisor(
+            RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=_note
+        )
+        store = FileStore(Path(root), clock.now)
+        self._gateway = ray.remote(GatewayActor).options(
+            name="gateway", namespace=_namespace(root), get_if_exists=True, lifetime="detached", max_restarts=-1,
+            num_cpus=0, max_concurrency=CALLS_MAX,
+        ).remote()  # fmt: skip
+        self._begun = asyncio.get_running_loop().create_task(self._supervisor.begin(standings(store, _note)))
+
+    async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
+        """`Supervisor.place`, with errors as values."""
+        try:
+            return await self._supervisor.place(agent_id, means, lost)
+        except EverlogError as error:
+            return error
+
+    async def know(self, agent_id: str, timers: Sequence[Due]) -> None:
+        """A host tells what the timers of its agent are."""
+        self._supervisor.schedule.know(agent_id, timers)
+
+    async def left(self, agent_id: str, key: str) -> None:
+        """A host has let go of its agent: its process is of no more use."""
+        placed = self._supervisor.left(agent_id, key)
+        if placed is not None:
+            ray.kill(placed.handle)
+
+    async def release(self, agent_id: str) -> bool:
+        """Have the host of an agent let go of it; False if it is at work."""
+        placed = self._supervisor.placed(agent_id)
+        if placed is not None:
+            with suppress(RayError):
+                if not await placed.handle.release.remote():
+                    return False
+            await self.left(agent_id, placed.key)
+        return True
+
+    async def close(self) -> None:
+        """Have every host let go of its agent."""
+        hosts = await self._supervisor.end()
+        await asyncio.gather(*[placed.handle.close.remote() for placed in hosts], return_exceptions=True)
+
+
+class RayRuntime:
+    """Agents in the Ray cluster that this process has joined."""
+
+    def __init__(self, root: str, supervisor: Any) -> None:
+        self._root = root
+        self._supervisor = supervisor
+        self._placed: dict[str, Placed] = {}
+        self._lost: dict[str, str] = {}
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        """See `api.Runtime`."""
+        placed = await self._place(agent_id, command.means)
+        try:
+            async for heard in _performed(placed, command, seen):
+                yield heard
+        except HostLost:
+            self._placed.pop(agent_id, None)
+            self._lost[agent_id] = placed.key
+            raise
+
+    async def _place(self, agent_id: str, means: Means | None) -> Placed:
+        if agent_id not in self._placed:
+            found = await self._asked(self._supervisor.place.remote(agent_id, means, self._lost.get(agent_id, "")))
+            self._placed[agent_id] = found
+        return self._placed[agent_id]
+
+    async def _asked(self, reference: Any) -> Any:
+        """An answer of the supervisor. Raises ClusterError."""
+        try:
+            found = await reference
+        except RayError as error:
+            raise _dead_cluster(error) from error
+        if isinstance(found, EverlogError):
+            raise found
+        return found
+
+    async def release(self, agent_id: str) -> bool:
+        """See `api.Runtime`."""
+        self._placed.pop(agent_id, None)
+        return bool(await self._asked(self._supervisor.release.remote(agent_id)))
+
+    async def close(self) -> None:
+        """Hosts go on by themselves."""
+        self._placed.clear()
+
+
+@asynccontextmanager
+async def joined(store: FileStore, *, idle_s: float = IDLE_S, note: Callable[[str], None]) -> AsyncIterator[RayRuntime]:
+    """Agents of the store in the cluster that runs, or in one that is started here and lasts as long as the block.
+
+    Raises ClusterError, saying what to do.
+    """
+    root = str(store.root.resolve())
+    address = os.environ.get("RAY_ADDRESS", "") or running(store.root)
+    own = not ray.is_initialized()
+    if own:
+        if not address:
+            note("starting Ray on this machine; `everlog up` keeps it running between commands")
+        connect(root, address)
+    try:
+        supervisor = _supervisor_of(root, idle_s)
+        runtime = RayRuntime(root, supervisor)
+        try:
+            yield runtime
+        finally:
+            await runtime.close()
+            if own and not address:
+                with suppress(RayError):
+                    await supervisor.close.remote()
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def connect(root: str, address: str) -> None:
+    """Join the cluster at `address`, or start one if it is empty. Raises ClusterError."""
+    if address and address != "auto" and not answers(address):
+        raise ClusterError(
+            f"No Ray cluster answers at {address} (RAY_ADDRESS). Start it, clear RAY_ADDRESS, or use --runtime local."
+        )
+    started: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    try:
+        ray.init(
+            address or "local", namespace=_namespace(root), log_to_driver=False, logging_level="ERROR",
+            configure_logging=False, **({} if address else started),
+        )  # fmt: skip
+    except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
+        doing = f"joined at {address}" if address else "started on this machine"
+        raise ClusterError(
+            f"Ray could not be {doing}: {_first_line(error)} This is Ray {ray.__version__}; a cluster must run the "
+            "same version of Ray and Python. `--runtime local` needs no Ray."
+        ) from error
+
+
+def keep(root: str) -> None:
+    """Keep a local cluster for a store until SIGTERM, and say its address when it runs: `everlog up` leaves it behind."""
+    store = FileStore(Path(root), RealClock().now)
+    path = kept_file(store.root)
+    connect(root, "")
+    supervisor = _supervisor_of(root)
+    ray.get(supervisor.__ray_ready__.remote())
+    address = ray.get_runtime_context().gcs_address
+    path.write_bytes(msgspec.json.encode(Kept(address, os.getpid())))
+    stopped = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stopped)
+    print(address, flush=True)  # noqa: T201 - `everlog up` reads it
+    try:
+        signal.sigwait(stopped)
+        with suppress(RayError):
+            ray.get(supervisor.close.remote())
+    finally:
+        path.unlink(missing_ok=True)
+        ray.shutdown()
+
+
+def _supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
+    """The supervisor of a store, made if there is none."""
+    options = {
+        "name": "supervisor", "namespace": _namespace(root), "get_if_exists": True, "lifetime": "detached",
+        "max_restarts": -1, "max_task_retries": 3, "num_cpus": 0, "max_concurrency": CALLS_MAX,
+    }  # fmt: skip
+    return ray.remote(SupervisorActor).options(**options).remote(root, idle_s)
+
+
+def _named(root: str, name: str) -> Any:
+    return ray.get_actor(name, namespace=_namespace(root))
+
+
+def _namespace(root: str) -> str:
+    """Hosts of one store do not meet those of another."""
+    return f"everlog:{root}"
+
+
+def _host_name(agent_id: str) -> str:
+    return f"agent:{agent_id}"
+
+
+def _own_key() -> str:
+    return str(ray.get_runtime_context().get_actor_id())
+
+
+def _key_of(handle: Any) -> str:
+    return str(handle._actor_id.hex())  # noqa: SLF001 - Ray has no public name for it
+
+
+def _note(text: str) -> None:
+    """A line in the actor's log, which Ray keeps."""
+    print(f"everlog: {text}", file=sys.stderr, flush=True)  # noqa: T201 - Ray keeps what an actor prints
+
+
+def _first_line(error: BaseException) -> str:
+    """The beginning of what an exception says, as one sentence."""
+    said = str(error).strip().splitlines()
+    text = said[0].strip() if said else type(error).__name__
+    return text if text.endswith(".") else f"{text}."
+
+
+def _dead_cluster(error: RayError) -> ClusterError:
+    return ClusterError(
+        f"The Ray cluster failed: {_first_line(error)} What was acknowledged is in the log, and unfinished turns are "
+        "finished when their agents are opened next; try again, or with --runtime local."
+    )
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1])

@@ -1,0 +1,168 @@
+"""What can be asked of an agent, wherever it runs, and what comes back. Everything here can be pickled.
+
+A command carries an id, a UUIDv7: it becomes the id of the first event that the command leaves. So a command that is
+sent twice, because nobody knows what became of the process that had it, counts once.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from events import Event, Record
+
+from .importing import Said
+from .setup import Settings
+from .tools import Tool
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What those who talk to an agent lend it. Given each time and never in the log: a log makes nobody run code."""
+
+    tools: Sequence[Tool] = ()
+    """Functions of the user's own."""
+    base_url: str = ""
+    """Where its model is served, if not at the place that the environment names."""
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        """Equal for two means that allow the same."""
+        return (tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools), self.base_url)
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """The root of all commands."""
+
+    repeats: ClassVar[bool] = True
+    """Whether it may be sent again when the process that had it is gone."""
+
+    id: str
+    means: Means | None = None
+    """None: what the agent was lent before."""
+
+
+class Open(Command, frozen=True, kw_only=True):
+    """Bring the agent into memory, begin it if it does not exist, and set it up. The value is an `Opened`."""
+
+    settings: Settings = Settings()
+    create: bool = True
+    """Whether an agent that does not exist is made."""
+    take_over: bool = False
+    """Fence the process that has the agent open."""
+    command: str = "everlog"
+    """What a person reads when the agent is busy."""
+
+
+class Say(Command, frozen=True, kw_only=True):
+    """An input; the value is its Record. What follows until its turn ends is told as it becomes durable."""
+
+    event: Event
+
+
+class Fire(Command, frozen=True, kw_only=True):
+    """A timer went off. The value is whether it left a heartbeat: a timer that is not due any more does nothing."""
+
+    timer: str
+    due_at: int
+    """Microseconds UTC."""
+    late: bool = False
+
+
+class Resume(Command, frozen=True, kw_only=True):
+    """Finish the turns that are not finished."""
+
+
+class Warn(Command, frozen=True, kw_only=True):
+    """Warn the agent of memory pressure by hand, as an input."""
+
+
+class Retry(Command, frozen=True, kw_only=True):
+    """Hide the newest turn that a user opened, and what came after it, and say the same again."""
+
+
+class Hide(Command, frozen=True, kw_only=True):
+    """Hide the newest turns from the context. The value is their numbers."""
+
+    turns: int = 1
+
+
+class Rethink(Command, frozen=True, kw_only=True):
+    """Put other words in the place of the agent's last monologue."""
+
+    text: str
+
+
+class Configure(Command, frozen=True, kw_only=True):
+    """Set the agent up anew. The value is an `Opened`."""
+
+    settings: Settings
+
+
+class SetTimer(Command, frozen=True, kw_only=True):
+    """Have heartbeats sent, at a time and then every so often."""
+
+    timer: str
+    text: str
+    due_at: int
+    """Microseconds UTC."""
+    every_s: int = 0
+    """0: once."""
+
+
+class CancelTimer(Command, frozen=True, kw_only=True):
+    """Send no more heartbeats for this timer. The value is whether there was one."""
+
+    timer: str
+
+
+class Summarize(Command, frozen=True, kw_only=True):
+    """Summarize the oldest part of the context now. The value is False if there is nothing to summarize."""
+
+    repeats: ClassVar[bool] = False
+
+
+class Expand(Command, frozen=True, kw_only=True):
+    """Take the newest summary back. The value is False if there is none."""
+
+    repeats: ClassVar[bool] = False
+
+
+class TakeIn(Command, frozen=True, kw_only=True):
+    """Import a past conversation. The value is an `Imported`."""
+
+    repeats: ClassVar[bool] = False
+
+    said: Sequence[Said]
+
+
+class Delete(Command, frozen=True, kw_only=True):
+    """End the agent."""
+
+    repeats: ClassVar[bool] = False
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent as it is when it was opened."""
+
+    born: bool
+    """Whether it was made just now."""
+    model: str
+    zone: str
+    head: int
+    """Seq of its last record."""
+    turn: int
+    """Its last turn."""
+    waiting: int
+    """Turns that are not finished."""
+    warnings: Sequence[str] = ()
+    """What a person should know of its log."""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The command was carried out."""
+
+    value: Any = None
+
+
+Heard = Sequence[Record] | Done
+"""What comes back of a command: the records of each commit, in order, and at last that it is done."""

@@ -1,0 +1,33 @@
+"""A system for one host, with what its callers lend it: the way from means to functions and models."""
+
+from collections.abc import Awaitable, Callable
+
+from store import Store
+
+from .commands import Means
+from .effects import Answer, Clock, Ids
+from .system import System
+
+Ask = Callable[[str, str, bytes], Awaitable[Answer]]
+"""Sends a request: a model's name, where it is served (or empty), the bytes. A gateway's `ask`."""
+
+
+class Asked:
+    """A model behind a gateway, which keeps the connections."""
+
+    def __init__(self, name: str, base_url: str, ask: Ask) -> None:
+        self.name = name
+        self._base_url = base_url
+        self._ask = ask
+
+    async def ask(self, request: bytes) -> Answer:
+        """Send exactly these bytes. Raises ModelError."""
+        return await self._ask(self.name, self._base_url, request)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids) -> System:
+    """The agents of a store, with the functions of `means`, and models that are asked through `ask`."""
+    return System(store, models=lambda name: Asked(name, means.base_url, ask), tools=means.tools, clock=clock, ids=ids)

@@ -1,0 +1,74 @@
+"""Agents in this process: one host for each that is in use, timers for those that were, one gateway for all."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from .commands import Command, Fire, Heard, Means
+from .constants import IDLE_S
+from .effects import Clock
+from .host import Host
+from .system import System
+from .timers import Schedule
+
+
+class LocalRuntime:
+    """Hosts on the event loop that runs it."""
+
+    def __init__(
+        self,
+        system_of: Callable[[Means], System],
+        *,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        idle_s: float = IDLE_S,
+        note: Callable[[str], None],
+    ) -> None:
+        self._system_of = system_of
+        self._sleep = sleep
+        self._idle_s = idle_s
+        self._note = note
+        self._hosts: dict[str, Host] = {}
+        self._schedule = Schedule(self._fire, clock=clock, sleep=sleep)
+        self._timing: asyncio.Task[None] | None = None
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        """Carry out a command; see `Host.perform`."""
+        if self._timing is None:
+            self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
+        async for heard in self.host(agent_id).perform(command, seen):
+            yield heard
+
+    def host(self, agent_id: str) -> Host:
+        """The host of an agent, in use or not."""
+        if agent_id not in self._hosts:
+            self._hosts[agent_id] = Host(
+                agent_id,
+                self._system_of,
+                idle_s=self._idle_s,
+                sleep=self._sleep,
+                tell_timers=self._schedule.know,
+                note=self._note,
+            )
+        return self._hosts[agent_id]
+
+    async def release(self, agent_id: str) -> bool:
+        """Let go of an agent, so that another process can have it; False if it is at work."""
+        host = self._hosts.get(agent_id)
+        return host is None or await host.passivate()
+
+    async def close(self) -> None:
+        """Let go of every agent. Turns that run are interrupted, and finished when their agents are opened next."""
+        if self._timing is not None:
+            self._timing.cancel()
+            await asyncio.wait([self._timing])
+        for host in self._hosts.values():
+            await host.close()
+
+    async def _fire(self, agent_id: str, command: Fire) -> None:
+        from events import EverlogError
+
+        try:
+            async for _ in self.host(agent_id).perform(command):
+                pass
+        except EverlogError as error:  # what is still to be done stands in the log
+            self._note(f"{agent_id!r}: {error}")

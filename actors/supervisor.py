@@ -1,0 +1,187 @@
+"""Keeps agents running in places of their own: finds or makes the host of an agent, starts those that died again,
+finishes what a stop of everything left unfinished, and sends timed heartbeats.
+
+It owns no state that the logs and the places do not have. Where hosts live is a `Places`: Ray's actors, or a test's.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from events import EverlogError, HostLost
+
+from .commands import Command, Fire, Heard, Means, Resume
+from .constants import RESTARTS_MAX
+from .effects import Clock, Ids
+from .timers import Due, Schedule
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A host that was found or made."""
+
+    key: str
+    """Names this one life of it."""
+    pid: int
+    handle: Any
+    """What `Places` calls it by."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What the log of an agent that is not in memory says."""
+
+    agent_id: str
+    unfinished: bool
+    timers: Sequence[Due]
+
+
+class Places(Protocol):
+    """Where hosts live."""
+
+    async def find(self, agent_id: str) -> Placed | None:
+        """The host of the agent that lives and answers; None if there is none."""
+        ...
+
+    async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
+        """Make a host and wait until it answers. `fence`: pid of the one before, which is dead to everybody but
+        perhaps itself: it may be fenced if it still holds the log; 0 for none. Raises ClusterError.
+        """
+        ...
+
+    async def lives(self, placed: Placed) -> bool:
+        """Whether it answers."""
+        ...
+
+    async def death(self, placed: Placed) -> None:
+        """Wait until it is dead."""
+        ...
+
+    def perform(self, placed: Placed, command: Command) -> AsyncIterator[Heard]:
+        """Have it carry out a command. Raises HostLost, or what the command raises."""
+        ...
+
+
+class Supervisor:
+    """One for each store and cluster."""
+
+    def __init__(
+        self,
+        places: Places,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        activations_max: int,
+        note: Callable[[str], None],
+    ) -> None:
+        """`activations_max`: hosts that are started at once; `note` is told what a person might want to know."""
+        self._places = places
+        self._clock = clock
+        self._ids = ids
+        self._activations = asyncio.Semaphore(activations_max)
+        self._note = note
+        self._placed: dict[str, Placed] = {}
+        self._means: dict[str, Means] = {}
+        self._fence: dict[str, int] = {}
+        self._deaths: dict[str, int] = {}
+        """How often in a row the host of an agent died before it had carried out anything."""
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.schedule = Schedule(self._fire, clock=clock, sleep=sleep)
+
+    async def begin(self, standings: Iterable[Standing]) -> None:
+        """Take up what the logs say: timers are kept, and unfinished turns are finished. Timers are kept for ever."""
+        self._spawn(self.schedule.run())
+        for standing in standings:
+            self.schedule.know(standing.agent_id, standing.timers)
+            if standing.unfinished:
+                self._spawn(self._recover(standing.agent_id))
+            await asyncio.sleep(0)
+
+    async def end(self) -> Sequence[Placed]:
+        """Stop; the hosts that are left, which go on by themselves."""
+        hosts = list(self._placed.values())
+        self._placed.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return hosts
+
+    def placed(self, agent_id: str) -> Placed | None:
+        """The host of the agent, if there is one."""
+        return self._placed.get(agent_id)
+
+    async def place(self, agent_id: str, means: Means | None = None, lost: str = "") -> Placed:
+        """The host of the agent, made if there is none. `lost` is the key of one that the caller could not reach.
+
+        Raises ClusterError if it cannot be started.
+        """
+        if means is not None:
+            self._means[agent_id] = means
+        async with self._locks.setdefault(agent_id, asyncio.Lock()):
+            placed = self._placed.get(agent_id)
+            if placed is not None and (placed.key != lost or await self._places.lives(placed)):
+                return placed
+            if placed is not None:
+                self._forget(agent_id, placed)
+            async with self._activations:
+                placed = await self._places.find(agent_id)
+                if placed is None or placed.key == lost:
+                    lent = self._means.get(agent_id) or Means()
+                    placed = await self._places.start(agent_id, lent, self._fence.pop(agent_id, 0))
+            self._placed[agent_id] = placed
+            self._spawn(self._watch(agent_id, placed))
+            return placed
+
+    def left(self, agent_id: str, key: str) -> Placed | None:
+        """A host has let go of its agent, which was idle: it is of no more use. None if it was another's."""
+        placed = self._placed.get(agent_id)
+        if placed is None or placed.key != key:
+            return None
+        self._deaths.pop(agent_id, None)
+        return self._placed.pop(agent_id)
+
+    def _forget(self, agent_id: str, placed: Placed) -> None:
+        self._fence[agent_id] = placed.pid
+        del self._placed[agent_id]
+
+    async def _watch(self, agent_id: str, placed: Placed) -> None:
+        """Start the host again when it dies; not for ever, should it be its agent that kills it."""
+        await self._places.death(placed)
+        if self._placed.get(agent_id) is not placed:
+            return
+        self._forget(agent_id, placed)
+        self._deaths[agent_id] = self._deaths.get(agent_id, 0) + 1
+        if self._deaths[agent_id] > RESTARTS_MAX:
+            self._note(
+                f"the host of {agent_id!r} died {self._deaths[agent_id]} times in a row; it is started again when "
+                "somebody asks for the agent"
+            )
+            return
+        self._note(f"the host of {agent_id!r} (process {placed.pid}) died; another goes on from the log")
+        await self._recover(agent_id)
+
+    async def _recover(self, agent_id: str) -> None:
+        """Activate the agent and finish its turns."""
+        await self._carry_out(agent_id, Resume(id=self._ids.new(self._clock.now())))
+
+    async def _fire(self, agent_id: str, command: Fire) -> None:
+        await self._carry_out(agent_id, command)
+
+    async def _carry_out(self, agent_id: str, command: Command) -> None:
+        """Send a command of our own. What hinders it is noted; the log says what is still to be done."""
+        try:
+            placed = await self.place(agent_id)
+            async for _ in self._places.perform(placed, command):
+                pass
+            self._deaths.pop(agent_id, None)
+        except HostLost:
+            pass  # `_watch` has seen it too
+        except EverlogError as error:
+            self._note(f"{agent_id!r}: {error}")
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

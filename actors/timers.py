@@ -1,0 +1,133 @@
+"""Timed heartbeats: when the next one of every agent is due. Owns no state beside the logs, and writes nothing.
+
+A timer is an event in its agent's log, and so is each heartbeat that it left; what is due is the projection `timers`.
+The schedule only sends commands. Their id follows from agent, timer and due time, so that two schedules of one store
+make one heartbeat, and the host drops what is not due any more.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from events import RANDOM_BITS, uuid7
+
+from .commands import Fire
+from .constants import LATE_US, MICROSECONDS, TIMER_LOOK_S, TIMER_RETRY_US
+from .effects import Clock
+
+
+class Due(msgspec.Struct, frozen=True, order=True):
+    """When a timer's next heartbeat is due."""
+
+    at: int
+    """Microseconds UTC."""
+    timer: str
+    every_s: int = 0
+
+
+def due_of(row: Mapping[str, Any]) -> Due:
+    """What a row of the projection `timers` says."""
+    return Due(row["due_us"], row["timer"], row["every_s"])
+
+
+def fire(agent_id: str, due: Due, now: int, began: int) -> Fire:
+    """The command for a timer that is due at `now`; `began` is since when the schedule has been kept.
+
+    The heartbeat is late where nobody looked when it was due. An id of long ago would be refused as stale by the log,
+    so that of an older heartbeat is new: the host tells that it is not due any more, should it come twice.
+    """
+    late = due.at < began or now - due.at > LATE_US
+    told = due.at if now - due.at <= LATE_US else now
+    digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.at}".encode()).digest()
+    chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
+    return Fire(id=uuid7(told, chance), timer=due.timer, due_at=due.at, late=late)
+
+
+class Schedule:
+    """The timers of many agents, and the one task that waits for the next."""
+
+    def __init__(
+        self,
+        send: Callable[[str, Fire], Awaitable[None]],
+        *,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`send` gives a command to an agent's host, and returns when it was carried out or cannot be now."""
+        self._send = send
+        self._clock = clock
+        self._sleep = sleep
+        self._began = clock.now()
+        self._timers: dict[str, tuple[Due, ...]] = {}
+        self._changed = asyncio.Event()
+        self._firing: dict[str, asyncio.Task[None]] = {}
+        self._not_before: dict[str, int] = {}
+        """Agents that could not be woken: when it is tried again, microseconds UTC."""
+
+    def know(self, agent_id: str, timers: Sequence[Due]) -> None:
+        """These are the agent's timers now, all of them."""
+        if timers:
+            self._timers[agent_id] = tuple(sorted(timers))
+        else:
+            self._timers.pop(agent_id, None)
+        self._not_before.pop(agent_id, None)
+        self._changed.set()
+
+    def _waiting(self) -> list[tuple[int, str]]:
+        """When each agent that is not busy with a heartbeat is to be woken next."""
+        return [
+            (max(timers[0].at, self._not_before.get(agent, 0)), agent)
+            for agent, timers in self._timers.items()
+            if agent not in self._firing
+        ]
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next agent is to be woken, microseconds UTC; None where there are no timers."""
+        return min((at for at, _ in self._waiting()), default=None)
+
+    def due(self) -> list[str]:
+        """Agents that are to be woken now, the longest overdue first."""
+        now = self._clock.now()
+        return [agent for at, agent in sorted(self._waiting()) if at <= now]
+
+    async def run(self) -> None:
+        """Send every heartbeat when it is due, for ever. Cancelling it loses nothing."""
+        try:
+            while True:
+                for agent_id in self.due():
+                    task = asyncio.get_running_loop().create_task(self._fire(agent_id))
+                    self._firing[agent_id] = task
+                await self._wait()
+        finally:
+            for task in self._firing.values():
+                task.cancel()
+
+    async def _wait(self) -> None:
+        """Until the next one is due, or something changes."""
+        self._changed.clear()
+        at = self.next_at
+        changed = asyncio.get_running_loop().create_task(self._changed.wait())
+        waits: list[asyncio.Task[Any]] = [changed]
+        if at is not None:
+            seconds = min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_LOOK_S)
+            waits.append(asyncio.ensure_future(self._sleep(seconds)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in waits:
+                waiting.cancel()
+
+    async def _fire(self, agent_id: str) -> None:
+        """One heartbeat of one agent; its host tells what its timers are afterwards, or it is tried again later."""
+        before = self._timers[agent_id]
+        try:
+            await self._send(agent_id, fire(agent_id, before[0], self._clock.now(), self._began))
+            if self._timers.get(agent_id) == before:
+                self._not_before[agent_id] = self._clock.now() + TIMER_RETRY_US
+        finally:
+            del self._firing[agent_id]
+            self._changed.set()

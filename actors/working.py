@@ -1,0 +1,94 @@
+"""Works off the turns of an open agent, one after the other, and tells who waits for a turn how it ended."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from events import EverlogError, ModelError, UsageError
+
+from .agent import Agent
+
+Answer = TypeVar("Answer")
+
+
+class Worker:
+    """One task at most runs turns; it stops when none is left."""
+
+    def __init__(self, agent: Agent, after_turn: Callable[[], Awaitable[None]]) -> None:
+        self.broken = False
+        """The log can no longer be written by this owner: it must be opened anew."""
+        self._agent = agent
+        self._after_turn = after_turn
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._task is not None and not self._task.done()
+
+    async def turn_ends(self, turn: int) -> None:
+        """Wait until the turn has ended, and have it run. Raises what it ended with; a ModelError is in the log."""
+        if turn not in self._agent.open_turns:
+            return
+        ended = self._waiting.setdefault(turn, asyncio.get_running_loop().create_future())
+        if not self.busy:
+            self._task = asyncio.get_running_loop().create_task(self._work_off())
+            self._task.add_done_callback(self._stopped)
+        await asyncio.shield(ended)
+
+    async def all_end(self) -> None:
+        """Wait until no turn is unfinished. Raises what the first that failed ended with, when all have ended."""
+        failed: ModelError | None = None
+        for turn in self._agent.open_turns:
+            try:
+                await self.turn_ends(turn)
+            except ModelError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    async def guarded(self, work: Awaitable[Answer]) -> Answer:
+        """An error that is neither the caller's nor the model's leaves a log that this owner cannot write."""
+        try:
+            return await work
+        except (UsageError, ModelError):
+            raise
+        except EverlogError:
+            self.broken = True
+            raise
+
+    async def stop(self) -> None:
+        """Interrupt the turn that runs: whoever opens the agent next finishes it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _work_off(self) -> None:
+        while self._agent.open_turns:
+            turn = self._agent.open_turns[0]
+            error: ModelError | None = None
+            try:
+                await self.guarded(self._agent.run_next())
+            except ModelError as failed:
+                error = failed
+            self._end(turn, error)
+            await self._after_turn()
+
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        """The task is at its end, by itself, by an error that nobody can go on after, or because it was interrupted."""
+        error = None if task.cancelled() else task.exception()
+        for turn in list(self._waiting):
+            if error is None:
+                self._waiting.pop(turn).cancel()
+            else:
+                self._end(turn, error)
+
+    def _end(self, turn: int, error: BaseException | None) -> None:
+        ended = self._waiting.pop(turn, None)
+        if ended is None or ended.done():
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
