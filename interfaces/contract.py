@@ -41,7 +41,7 @@ Notice = Literal[
     "budget_exceeded",
     "unknown",
 ]
-"""What a notice is about: the kind of its event, or the warning `memory_pressure`; `unknown` is from a newer everlog."""
+"""What a notice is about: its event's kind; but a warning is `memory_pressure`, and a newer everlog's is `unknown`."""
 
 
 class FrontEnd(Protocol):
