@@ -1,4 +1,4 @@
-"""HOW PEOPLE REACH IT: the command line and its rendering, behind one Interface protocol.
+"""HOW PEOPLE REACH IT: the command line, and the protocols that it and any other front end are told through.
 
 No decisions are made here: an interface turns what a person typed into a command, and what happened into words. What it
 imports at start-up it makes everyone wait for, so ray, lancedb and openai stay out until they are used.

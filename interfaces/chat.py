@@ -21,6 +21,7 @@ from store import name_of
 from . import pages, reading, shapes, times
 from .complaints import plain
 from .contract import Ask, World
+from .narrator import Narrator
 from .opening import owning, settings_of, system_of
 from .searching import finder
 from .send import Gate, Outcome, checked, newest_first
@@ -58,8 +59,8 @@ async def _chat(args: Namespace, world: World) -> int:
     settings = settings_of(args)
     system = system_of(args, world, create=True)
     out = console()
-    interface = Terminal(out, name, verbose=True, labelled=True)
-    outcome = Outcome(interface, hide=False)
+    interface = Terminal(out, verbose=True, labelled=True)
+    outcome = Outcome(Narrator(interface), hide=False)
     gate = Gate(outcome)
     async with owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args)
@@ -196,7 +197,7 @@ class Session:
             raise
         except EverlogError as error:
             self.failed = True
-            self._interface.on_error(error)
+            self._interface.error(error)
 
     async def _say(self, text: str) -> None:
         await self._agent.receive(UserMessage(text=checked(text)))

@@ -1,22 +1,23 @@
-"""What an interface is, and the world that a command runs in: Protocols, and the real defaults.
+"""What an interface is, what a front end is, and the world that a command runs in: Protocols, and the real defaults.
 
-An interface shows what happened to an agent. The terminal is one (`terminal.Terminal`), JSON lines are another
-(`shapes.JsonLines`), and a test brings its own that only remembers.
+Whoever is told what happened to an agent is told on one of two levels. An interface hears records: JSON lines do
+(`shapes.JsonLines`), and so does whatever counts, filters or passes on. A front end hears words: the terminal does
+(`terminal.Terminal`), and so would a bot. `narrator.Narrator` is the interface that tells a front end.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from actors.effects import Clock, Ids, Model
 from actors.real import RealClock, RealIds
-from events import EverlogError, Record
+from events import Call, EverlogError, Record
 
 
 class Interface(Protocol):
-    """How a front end is told what happened, as it happens."""
+    """The level of records: who is told what happened, as it happens, and adds nothing to it."""
 
     def on_records(self, records: Sequence[Record]) -> None:
         """A commit is durable: these are its records, in order."""
@@ -25,6 +26,68 @@ class Interface(Protocol):
     def on_error(self, error: EverlogError) -> None:
         """What was asked could not be done; what had been said before is kept."""
         ...
+
+
+Notice = Literal[
+    "memory_pressure",
+    "summary",
+    "summary_expanded",
+    "context_trimmed",
+    "reply_rejected",
+    "heartbeat",
+    "model_failed",
+    "turn_abandoned",
+    "turn_cancelled",
+    "budget_exceeded",
+    "unknown",
+]
+"""What a notice is about: its event's kind; but a warning is `memory_pressure`, and a newer everlog's is `unknown`."""
+
+
+class FrontEnd(Protocol):
+    """The level of words: how people are told what happened, in the order of the log, once it is durable.
+
+    Inherit from it and write only what you show: the rest does nothing. Text comes as it was said; where control
+    characters could do harm it is the front end that escapes them.
+    """
+
+    def user_message(self, text: str, name: str) -> None:
+        """A user said `text`; `name` is empty where the log does not say who."""
+        return
+
+    def inner_monologue(self, text: str) -> None:
+        """What the agent thinks, and the user is not told; never empty."""
+        return
+
+    def assistant_message(self, text: str, name: str) -> None:
+        """The agent said `text` to the user; `name` is the agent's, or who said it in an imported conversation."""
+        return
+
+    def function_call(self, call: Call) -> None:
+        """The agent called a function; its arguments are the model's own text, not checked.
+
+        A call of `send_message` is not told: its words come as an assistant message.
+        """
+        return
+
+    def function_message(self, call: Call, text: str, *, ok: bool) -> None:
+        """The call ended, and the agent was told `text`; not `ok`: it failed, and `text` says why.
+
+        Of `send_message` only a failure is told. The arguments are empty where the call was not heard: it was made
+        before this front end listened, or was erased. What was heard without arguments has `{}`.
+        """
+        return
+
+    def notice(self, about: Notice, text: str) -> None:
+        """Something else happened that people may want to see; `text` says all of it."""
+        return
+
+    def error(self, error: EverlogError) -> None:
+        """What was asked could not be done; what had been said before is kept.
+
+        Whoever asked is told. Where the model failed, the notice `model_failed` comes before it, for everybody.
+        """
+        return
 
 
 Ask = Callable[[str], str]

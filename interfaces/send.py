@@ -81,9 +81,10 @@ def send(args: Namespace, world: World) -> int:
 def _interface(args: Namespace) -> Interface:
     if args.json:
         return JsonLines(sys.stdout)
+    from .narrator import Narrator
     from .terminal import Terminal, console
 
-    return Terminal(console(), args.name, verbose=args.verbose)
+    return Narrator(Terminal(console(), verbose=args.verbose))
 
 
 async def _send(args: Namespace, world: World, interface: Outcome) -> int:

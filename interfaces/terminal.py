@@ -1,4 +1,4 @@
-"""The interface of people: records as they happen, on a terminal or a plain stream. Colour only on a terminal."""
+"""The front end of people: words as they are said, on a terminal or a plain stream. Colour only on a terminal."""
 
 import os
 import sys
@@ -9,9 +9,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from events import EverlogError, Record, is_erased
+from events import Call, EverlogError, Record, is_erased
 
 from .complaints import complain, plain
+from .contract import FrontEnd, Notice
 from .times import clock
 
 PLAIN_WIDTH = 120
@@ -43,6 +44,18 @@ FAMILIES = {
     "records_erased": "red",
 }
 """Colours of the types of events; any other type is dim."""
+
+NOTICES: Mapping[Notice, str] = {
+    "memory_pressure": "yellow",
+    "summary": "yellow",
+    "summary_expanded": "yellow",
+    "context_trimmed": "yellow",
+    "reply_rejected": "yellow",
+    "turn_abandoned": "yellow",
+    "heartbeat": "dim",
+    "unknown": "dim",
+}
+"""The notices that are shown and their colours; the others come with an error, or are of the person's own making."""
 
 
 def console() -> Console:
@@ -123,22 +136,41 @@ def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
     return hanging(Text("  "), words, out, wrap=wrap)
 
 
-class Terminal:
-    """Shows what an agent does: its messages, and with `verbose` its thoughts and functions too."""
+class Terminal(FrontEnd):
+    """The front end at the prompt: the agent's messages, and with `verbose` its thoughts and functions too."""
 
-    def __init__(self, out: Console, name: str, *, verbose: bool = False, labelled: bool | None = None) -> None:
+    def __init__(self, out: Console, *, verbose: bool = False, labelled: bool | None = None) -> None:
         self._out = out
-        self._name = name
         self._verbose = verbose
         self._labelled = verbose if labelled is None else labelled
-        self._calls: dict[str, str] = {}
 
-    def on_records(self, records: Sequence[Record]) -> None:
-        """Show each record that people want to see."""
-        for record in records:
-            self._show(record)
+    def assistant_message(self, text: str, name: str) -> None:
+        """Show the words."""
+        self.said(name, text, "bold cyan")
 
-    def on_error(self, error: EverlogError) -> None:
+    def inner_monologue(self, text: str) -> None:
+        """Show the thought, if wanted."""
+        if self._verbose:
+            self._note(text, "dim italic")
+
+    def function_message(self, call: Call, text: str, *, ok: bool) -> None:
+        """Show the call and what came of it on one line, if wanted."""
+        if not self._verbose:
+            return
+        called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
+        line = Text("ƒ ", "cyan") + Text(called, "cyan dim")
+        if ok:
+            line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
+        else:
+            line += Text(f" → {one_line(text, RESULT_CHARS)}", "red")
+        self._out.print(self._beside(Text("  "), line), soft_wrap=True)
+
+    def notice(self, about: Notice, text: str) -> None:
+        """Show a turn that was given up; the others if wanted."""
+        if about in NOTICES and (self._verbose or about == "turn_abandoned"):
+            self._note(text, NOTICES[about])
+
+    def error(self, error: EverlogError) -> None:
         """Show the paragraph, on stderr."""
         self._out.file.flush()
         complain(error)
@@ -151,47 +183,8 @@ class Terminal:
             return
         self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
-    def _show(self, record: Record) -> None:
-        if is_erased(record.payload):
-            return
-        payload: Mapping[str, Any] = msgspec.json.decode(record.payload)
-        text = record.text or ""
-        match record.type:
-            case "message_sent":
-                self.said(payload.get("name") or self._name, text, "bold cyan")
-            case "turn_abandoned":
-                self._note(f"the turn was given up: {text}", "yellow")
-            case _ if not self._verbose:
-                return
-            case "model_reply":
-                calls = payload.get("calls", ())
-                self._calls.update((call["id"], call_text(call["name"], call["arguments"])) for call in calls)
-                if text:
-                    self._note(text, "dim italic")
-            case "function_result" if payload["name"] != "send_message" or not payload.get("ok", True):
-                self._result(payload, text)
-            case "system_alert" if payload.get("source") == "memory_pressure":
-                self._note("memory pressure: the agent was warned", "yellow")
-            case "summary":
-                self._note(f"summarized {payload['summarized']} messages: {text}", "yellow")
-            case "summary_expanded":
-                self._note("the last summary was taken back", "yellow")
-            case "context_trimmed" | "reply_rejected":
-                self._note(text, "yellow")
-            case "heartbeat" if payload.get("reason") != "manual":
-                self._note(f"♥ {payload['reason'].replace('_', ' ')}", "dim")
-
     def _note(self, text: str, style: str) -> None:
         self._out.print(self._beside(Text("  "), Text(plain(text), style)), soft_wrap=True)
-
-    def _result(self, payload: Mapping[str, Any], text: str) -> None:
-        call = self._calls.pop(payload["call_id"], one_line(payload["name"]))
-        line = Text("ƒ ", "cyan") + Text(call, "cyan dim")
-        if payload.get("ok", True):
-            line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
-        else:
-            line += Text(f" → {one_line(text, RESULT_CHARS)}", "red")
-        self._out.print(self._beside(Text("  "), line), soft_wrap=True)
 
     def _beside(self, label: Text, words: Text) -> Text:
         """Wrapped on a terminal only: a program wants a message on one line."""

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from actors.effects import Answer
-from events import EverlogError, ModelError, Record, uuid7
-from interfaces.contract import World, real_model
+from events import Call, EverlogError, ModelError, Record, uuid7
+from interfaces.contract import FrontEnd, Notice, World, real_model
 from interfaces.main import main
 
 START = 1_700_000_000_000_000
@@ -81,7 +81,7 @@ class Script:
 
 
 class Recorder:
-    """The interface that only remembers."""
+    """The interface that only remembers: the level of records."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -92,6 +92,34 @@ class Recorder:
 
     def on_error(self, error: EverlogError) -> None:
         self.errors.append(error)
+
+
+class Heard(FrontEnd):
+    """The front end that only remembers: what it was told, in order, each with the name of the method."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def user_message(self, text: str, name: str) -> None:
+        self.told.append(("user_message", text, name))
+
+    def inner_monologue(self, text: str) -> None:
+        self.told.append(("inner_monologue", text))
+
+    def assistant_message(self, text: str, name: str) -> None:
+        self.told.append(("assistant_message", text, name))
+
+    def function_call(self, call: Call) -> None:
+        self.told.append(("function_call", call.name, call.arguments))
+
+    def function_message(self, call: Call, text: str, *, ok: bool) -> None:
+        self.told.append(("function_message", call.name, call.arguments, text, ok))
+
+    def notice(self, about: Notice, text: str) -> None:
+        self.told.append(("notice", about, text))
+
+    def error(self, error: EverlogError) -> None:
+        self.told.append(("error", type(error), str(error)))
 
 
 class Line:
