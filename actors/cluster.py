@@ -6,7 +6,6 @@ killed as soon as it has let go of its agent.
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,14 +18,13 @@ os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed"
 os.environ.setdefault("RAY_maximum_gcs_destroyed_actor_cached_count", "1000")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
-import msgspec
 import ray
 from ray.exceptions import RayActorError, RayError
 
 from events import ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
-from .addresses import Kept, answers, kept_file, running
+from .addresses import answers, running
 from .commands import Command, Done, Heard, Means
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
@@ -34,8 +32,8 @@ from .gateway import Gateway
 from .host import Host
 from .lending import lent_system
 from .real import RealClock, RealIds
-from .standing import standings
 from .setup import OFFLINE
+from .standing import standings
 from .supervisor import Placed, Supervisor
 from .system import System, model_for
 from .timers import Due
@@ -95,7 +93,8 @@ class HostActor:
 
     async def _leave(self) -> None:
         if await self.release():
-            _supervisor_of(self._root).left.remote(self._agent_id, _own_key())
+            key = ray.get_runtime_context().get_actor_id()
+            _supervisor_of(self._root).left.remote(self._agent_id, key)
 
     def _tell_timers(self, agent_id: str, timers: Sequence[Due]) -> None:
         _supervisor_of(self._root).know.remote(agent_id, list(timers))
@@ -107,7 +106,7 @@ class HostActor:
     async def _ask(self, name: str, base_url: str, request: bytes) -> Answer:
         if name == OFFLINE:
             return await model_for(name).ask(request)
-        gateway = _named(self._root, "gateway")
+        gateway = ray.get_actor("gateway", namespace=_namespace(self._root))
         try:
             answer: Answer | ModelError = await gateway.ask.remote(name, base_url, request)
         except RayError as error:
@@ -120,7 +119,7 @@ class HostActor:
 class GatewayActor:
     """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
         self._gateway = Gateway(model_for)
 
     async def ask(self, name: str, base_url: str, request: bytes) -> Answer | ModelError:
@@ -155,18 +154,19 @@ class RayPlaces:
 
     async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
         """A new actor, once its process runs. Raises ClusterError."""
-        options = {
-            "name": _host_name(agent_id),
-            "namespace": _namespace(self._root),
-            "lifetime": "detached",
-            "max_restarts": 0,  # the supervisor makes another, and tells it whom to fence
-            "num_cpus": 0,
-            "max_concurrency": CALLS_MAX,
-            "enable_task_events": False,
-            "resources": {"agent_slot": 1} if "agent_slot" in ray.cluster_resources() else {},
-        }
-        try:
-            handle = ray.remote(HostActor).options(**options).remote(self._root, agent_id, means, self._idle_s, fence)
+        slot = {"resources": {"agent_slot": 1}} if "agent_slot" in ray.cluster_resources() else {}
+        try:  # Ray does not start it again: the supervisor does, and tells it whom to fence
+            handle = _actor(
+                self._root,
+                _host_name(agent_id),
+                HostActor,
+                agent_id,
+                means,
+                self._idle_s,
+                fence,
+                max_restarts=0,
+                **slot,
+            )
             pid = await handle.ready.remote()
         except (RayError, ValueError) as error:
             raise ClusterError(
@@ -187,9 +187,9 @@ class RayPlaces:
         with suppress(RayError):
             await placed.handle.death.remote()
 
-    def perform(self, placed: Placed, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    def perform(self, placed: Placed, command: Command) -> AsyncIterator[Heard]:
         """Have it carry out a command. Raises HostLost, or what the command raises."""
-        return _performed(placed, command, seen)
+        return _performed(placed, command, 0)
 
 
 async def _performed(placed: Placed, command: Command, seen: int) -> AsyncIterator[Heard]:
@@ -220,10 +220,7 @@ class SupervisorActor:
             RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=_note
         )
         store = FileStore(Path(root), clock.now)
-        self._gateway = ray.remote(GatewayActor).options(
-            name="gateway", namespace=_namespace(root), get_if_exists=True, lifetime="detached", max_restarts=-1,
-            num_cpus=0, max_concurrency=CALLS_MAX,
-        ).remote()  # fmt: skip
+        self._gateway = _actor(root, "gateway", GatewayActor, max_restarts=-1, get_if_exists=True)
         self._begun = asyncio.get_running_loop().create_task(self._supervisor.begin(standings(store, _note)))
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
@@ -232,6 +229,9 @@ class SupervisorActor:
             return await self._supervisor.place(agent_id, means, lost)
         except EverlogError as error:
             return error
+
+    async def ready(self) -> None:
+        """It runs."""
 
     async def know(self, agent_id: str, timers: Sequence[Due]) -> None:
         """A host tells what the timers of its agent are."""
@@ -267,6 +267,8 @@ class RayRuntime:
         self._supervisor = supervisor
         self._placed: dict[str, Placed] = {}
         self._lost: dict[str, str] = {}
+        self.address = str(ray.get_runtime_context().gcs_address)
+        """Where others can join the cluster."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """See `api.Runtime`."""
@@ -294,6 +296,10 @@ class RayRuntime:
         if isinstance(found, EverlogError):
             raise found
         return found
+
+    async def ready(self) -> None:
+        """Wait until the supervisor runs. Raises ClusterError."""
+        await self._asked(self._supervisor.ready.remote())
 
     async def release(self, agent_id: str) -> bool:
         """See `api.Runtime`."""
@@ -353,38 +359,26 @@ def connect(root: str, address: str) -> None:
         ) from error
 
 
-def keep(root: str) -> None:
-    """Keep a local cluster for a store until SIGTERM, and say its address when it runs: `everlog up` leaves it behind."""
-    store = FileStore(Path(root), RealClock().now)
-    path = kept_file(store.root)
-    connect(root, "")
-    supervisor = _supervisor_of(root)
-    ray.get(supervisor.__ray_ready__.remote())
-    address = ray.get_runtime_context().gcs_address
-    path.write_bytes(msgspec.json.encode(Kept(address, os.getpid())))
-    stopped = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stopped)
-    print(address, flush=True)  # noqa: T201 - `everlog up` reads it
-    try:
-        signal.sigwait(stopped)
-        with suppress(RayError):
-            ray.get(supervisor.close.remote())
-    finally:
-        path.unlink(missing_ok=True)
-        ray.shutdown()
-
-
 def _supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
     """The supervisor of a store, made if there is none."""
-    options = {
-        "name": "supervisor", "namespace": _namespace(root), "get_if_exists": True, "lifetime": "detached",
-        "max_restarts": -1, "max_task_retries": 3, "num_cpus": 0, "max_concurrency": CALLS_MAX,
-    }  # fmt: skip
-    return ray.remote(SupervisorActor).options(**options).remote(root, idle_s)
+    return _actor(root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True)
 
 
-def _named(root: str, name: str) -> Any:
-    return ray.get_actor(name, namespace=_namespace(root))
+def _actor(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
+    """An actor of the store in `root`, which outlives whoever made it."""
+    return (
+        ray.remote(content)
+        .options(
+            name=name,
+            namespace=_namespace(root),
+            lifetime="detached",
+            num_cpus=0,
+            max_concurrency=CALLS_MAX,
+            enable_task_events=False,
+            **options,
+        )
+        .remote(root, *arguments)
+    )
 
 
 def _namespace(root: str) -> str:
@@ -394,10 +388,6 @@ def _namespace(root: str) -> str:
 
 def _host_name(agent_id: str) -> str:
     return f"agent:{agent_id}"
-
-
-def _own_key() -> str:
-    return str(ray.get_runtime_context().get_actor_id())
 
 
 def _key_of(handle: Any) -> str:
@@ -421,7 +411,3 @@ def _dead_cluster(error: RayError) -> ClusterError:
         f"The Ray cluster failed: {_first_line(error)} What was acknowledged is in the log, and unfinished turns are "
         "finished when their agents are opened next; try again, or with --runtime local."
     )
-
-
-if __name__ == "__main__":
-    keep(sys.argv[1])
