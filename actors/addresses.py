@@ -1,10 +1,20 @@
-"""Which Ray cluster runs, found out without importing Ray: reading commands and `local` must not pay for it."""
+"""Which Ray cluster runs, and what things are called in it. Imports no Ray: reading commands and `local` must not pay
+for it.
+"""
 
 import os
 import socket
 from pathlib import Path
 
 import msgspec
+
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # none of Ray's words between ours
+    "RAY_maximum_gcs_destroyed_actor_cached_count": "1000",  # hosts come and go
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""How Ray is set up, where the user's environment does not say it."""
 
 ANSWER_S = 0.5
 """A cluster that does not accept a connection in this time does not run."""
@@ -16,6 +26,12 @@ class Kept(msgspec.Struct, frozen=True):
     address: str
     pid: int
     """Of the process that keeps it."""
+
+
+def prepare() -> None:
+    """Set up what Ray reads from the environment when it is imported, where the user has not."""
+    for key, value in ENVIRONMENT.items():
+        os.environ.setdefault(key, value)
 
 
 def kept_file(root: Path) -> Path:
@@ -61,3 +77,13 @@ def _current() -> str:
         return (folder / "ray_current_cluster").read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def namespace(root: str) -> str:
+    """Hosts of one store do not meet those of another."""
+    return f"everlog:{root}"
+
+
+def host_name(agent_id: str) -> str:
+    """Where to knock for an agent; who owns its log says the epoch."""
+    return f"agent:{agent_id}"

@@ -21,6 +21,7 @@ from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, U
 from store import FileStore, name_of
 
 from . import commands
+from .addresses import prepare, running
 from .agent import Imported, Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import IDLE_S, MICROSECONDS, RESENDS_MAX
@@ -301,6 +302,7 @@ async def open_system(
 
 def _cluster() -> ModuleType:
     """The file that imports Ray. Raises ClusterError where Ray is not installed."""
+    prepare()
     try:
         from . import cluster
     except ImportError as error:
@@ -322,6 +324,4 @@ def _place(asked: RuntimeName | None, store: FileStore) -> str:
         raise BadInput(f"There is no runtime {wanted!r} (--runtime, EVERLOG_RUNTIME): it is auto, local or ray.")
     if wanted != "auto":
         return wanted
-    from .addresses import running
-
     return "ray" if running(store.root) else "local"

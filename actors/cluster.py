@@ -12,19 +12,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-# No telemetry, no words of Ray's between ours, and a short memory for hosts that have ended.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
-os.environ.setdefault("RAY_maximum_gcs_destroyed_actor_cached_count", "1000")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-
 import ray
 from ray.exceptions import RayActorError, RayError
 
 from events import ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
-from .addresses import answers, running
+from .addresses import answers, host_name, namespace, running
 from .commands import Command, Done, Heard, Means
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
@@ -106,7 +100,7 @@ class HostActor:
     async def _ask(self, name: str, base_url: str, request: bytes) -> Answer:
         if name == OFFLINE:
             return await model_for(name).ask(request)
-        gateway = ray.get_actor("gateway", namespace=_namespace(self._root))
+        gateway = ray.get_actor("gateway", namespace=namespace(self._root))
         try:
             answer: Answer | ModelError = await gateway.ask.remote(name, base_url, request)
         except RayError as error:
@@ -140,7 +134,7 @@ class RayPlaces:
     async def find(self, agent_id: str) -> Placed | None:
         """The host of that name, if it answers; one that has let go of its agent is waited for until it is dead."""
         try:
-            handle = ray.get_actor(_host_name(agent_id), namespace=_namespace(self._root))
+            handle = ray.get_actor(host_name(agent_id), namespace=namespace(self._root))
         except ValueError:
             return None
         with suppress(RayError):
@@ -158,7 +152,7 @@ class RayPlaces:
         try:  # Ray does not start it again: the supervisor does, and tells it whom to fence
             handle = _actor(
                 self._root,
-                _host_name(agent_id),
+                host_name(agent_id),
                 HostActor,
                 agent_id,
                 means,
@@ -348,7 +342,7 @@ def connect(root: str, address: str) -> None:
     started: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
         ray.init(
-            address or "local", namespace=_namespace(root), log_to_driver=False, logging_level="ERROR",
+            address or "local", namespace=namespace(root), log_to_driver=False, logging_level="ERROR",
             configure_logging=False, **({} if address else started),
         )  # fmt: skip
     except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
@@ -370,7 +364,7 @@ def _actor(root: str, name: str, content: type, *arguments: Any, **options: Any)
         ray.remote(content)
         .options(
             name=name,
-            namespace=_namespace(root),
+            namespace=namespace(root),
             lifetime="detached",
             num_cpus=0,
             max_concurrency=CALLS_MAX,
@@ -379,15 +373,6 @@ def _actor(root: str, name: str, content: type, *arguments: Any, **options: Any)
         )
         .remote(root, *arguments)
     )
-
-
-def _namespace(root: str) -> str:
-    """Hosts of one store do not meet those of another."""
-    return f"everlog:{root}"
-
-
-def _host_name(agent_id: str) -> str:
-    return f"agent:{agent_id}"
 
 
 def _key_of(handle: Any) -> str:

@@ -13,13 +13,15 @@ import msgspec
 
 from store import FileStore
 
-from .addresses import Kept, kept_file
-from .cluster import joined
+from .addresses import Kept, kept_file, prepare
 from .real import RealClock
 
 
 async def keep(root: Path) -> None:
     """Start a cluster, say its address on stdout when it runs, and stop it at SIGTERM. Raises ClusterError."""
+    prepare()
+    from .cluster import joined
+
     store = FileStore(root, RealClock().now)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
