@@ -56,6 +56,12 @@ def running(root: Path) -> str:
     return ""
 
 
+def to_join(root: Path) -> str:
+    """The address of the cluster to join: the one that RAY_ADDRESS names, running or not, or one that runs, or empty."""
+    named = os.environ.get("RAY_ADDRESS", "")
+    return running(root) if named in ("", "auto", "local") else named
+
+
 def answers(address: str) -> bool:
     """Whether something accepts connections at `host:port`. Other forms, as ray://, are taken at their word."""
     if "://" in address:

@@ -21,7 +21,7 @@ from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, U
 from store import FileStore, name_of
 
 from . import commands
-from .addresses import prepare, running
+from .addresses import prepare, running, to_join
 from .agent import Imported, Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import IDLE_S, MICROSECONDS, RESENDS_MAX
@@ -285,7 +285,10 @@ async def open_system(
     note = note or (lambda _: None)
     place = _place(runtime, files)
     if place == "ray":
-        async with _cluster().joined(files, idle_s=idle_s, note=note) as cluster:
+        address = to_join(files.root)
+        if not address:
+            note("starting Ray on this machine; `everlog up` keeps it running between commands")
+        async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids)
         return
     gateway = Gateway(models or model_for)

@@ -7,7 +7,7 @@ killed as soon as it has let go of its agent.
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ray.exceptions import RayActorError, RayError
 from events import ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
-from .addresses import answers, host_name, namespace, running
+from .addresses import answers, host_name, namespace
 from .commands import Command, Done, Heard, Means
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
@@ -304,30 +304,29 @@ class RayRuntime:
         """Hosts go on by themselves."""
         self._placed.clear()
 
+    async def stop(self) -> None:
+        """Have every host of the store let go of its agent."""
+        with suppress(RayError):
+            await self._supervisor.close.remote()
+
 
 @asynccontextmanager
-async def joined(store: FileStore, *, idle_s: float = IDLE_S, note: Callable[[str], None]) -> AsyncIterator[RayRuntime]:
-    """Agents of the store in the cluster that runs, or in one that is started here and lasts as long as the block.
+async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> AsyncIterator[RayRuntime]:
+    """Agents of the store in the cluster at `address`; empty: in one that is started here, for as long as the block.
 
-    Raises ClusterError, saying what to do.
+    Where this process has joined one already it is that one. Raises ClusterError, saying what to do.
     """
     root = str(store.root.resolve())
-    address = os.environ.get("RAY_ADDRESS", "") or running(store.root)
     own = not ray.is_initialized()
     if own:
-        if not address:
-            note("starting Ray on this machine; `everlog up` keeps it running between commands")
         connect(root, address)
     try:
-        supervisor = _supervisor_of(root, idle_s)
-        runtime = RayRuntime(root, supervisor)
+        runtime = RayRuntime(root, _supervisor_of(root, idle_s))
         try:
             yield runtime
         finally:
-            await runtime.close()
             if own and not address:
-                with suppress(RayError):
-                    await supervisor.close.remote()
+                await runtime.stop()
     finally:
         if own:
             ray.shutdown()

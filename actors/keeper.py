@@ -26,7 +26,7 @@ async def keep(root: Path) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with joined(store, note=lambda _: None, start=True) as runtime:
+    async with joined(store, "") as runtime:
         await runtime.ready()
         path = kept_file(store.root)
         path.write_bytes(msgspec.json.encode(Kept(runtime.address, os.getpid())))
