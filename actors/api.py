@@ -177,10 +177,6 @@ class AgentRef:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self._value(commands.Delete(id=self._new_id(), means=self._means))
 
-    async def release(self) -> bool:
-        """Let go of it now, so that another process can have it; False if it is at work."""
-        return await self._runtime.release(self.agent_id)
-
     async def open(self, settings: Settings, *, create: bool, take_over: bool, command: str) -> None:
         """Bring it into memory; `System.agent` does so."""
         wanted = commands.Open(
@@ -222,6 +218,7 @@ class AgentSystem:
 
     def __init__(self, runtime: Runtime, store: FileStore, *, means: Means | None, clock: Clock, ids: Ids) -> None:
         self.runtime = runtime
+        self.store = store
         self._reading = System(store, tools=means.tools if means else (), clock=clock, ids=ids)
         self._means = means
         self._clock = clock
@@ -247,6 +244,10 @@ class AgentSystem:
         )
         await agent.open(settings or Settings(), create=create, take_over=take_over, command=command)
         return agent
+
+    async def release(self, name: str) -> bool:
+        """Let go of an agent, so that another process can have it; False if it is at work."""
+        return await self.runtime.release(name_of(name))
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""
@@ -283,8 +284,7 @@ async def open_system(
     files = FileStore.create(_folder(store), clock.now, ids.new(clock.now()))
     means = Means(tools=tuple(tools), base_url=base_url) if tools or base_url else None
     note = note or (lambda _: None)
-    place = _place(runtime, files)
-    if place == "ray":
+    if place_of(runtime, files.root) == "ray":
         address = to_join(files.root)
         if not address:
             note("starting Ray on this machine; `everlog up` keeps it running between commands")
@@ -320,11 +320,11 @@ def _folder(store: str | Path) -> Path:
     return Path(store).expanduser()
 
 
-def _place(asked: RuntimeName | None, store: FileStore) -> str:
-    """`local` or `ray`. Raises BadInput for a word that is neither, nor `auto`."""
+def place_of(asked: RuntimeName | None, root: Path) -> str:
+    """`local` or `ray`, as it was asked for the store in `root`. Raises BadInput for any other word."""
     wanted = asked or os.environ.get("EVERLOG_RUNTIME") or "auto"
     if wanted not in RUNTIMES:
         raise BadInput(f"There is no runtime {wanted!r} (--runtime, EVERLOG_RUNTIME): it is auto, local or ray.")
     if wanted != "auto":
         return wanted
-    return "ray" if running(store.root) else "local"
+    return "ray" if running(root) else "local"

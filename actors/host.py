@@ -11,7 +11,7 @@ from typing import Any
 
 from events import Heartbeat, PartitionBusy, Record, TimerCancelled, TimerSet, UsageError
 
-from . import commands, hearing
+from . import commands, damage, hearing
 from .agent import Agent, Listener
 from .commands import Command, Done, Fire, Heard, Means, Open, Opened
 from .constants import IDLE_S
@@ -212,7 +212,7 @@ class Host:
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
         if agent is not None and agent.unsealed and self._note is not None:
-            self._note(_not_sealed(agent))
+            self._note(damage.not_sealed(agent.agent_id, agent.unsealed))
 
     async def _do(self, agent: Agent, worker: Worker, command: Command, listener: hearing.Listener, seen: int) -> Any:
         """What stands in the command, on an open agent."""
@@ -273,23 +273,10 @@ class Host:
             self._tell_timers(self.agent_id, [due_of(row) for row in await self._agent.rows("timers")])
 
 
-def _not_sealed(agent: Agent) -> str:
-    return f"the log of {agent.agent_id!r} could not be sealed; nothing is lost by it. {agent.unsealed}"
-
-
 def _warnings(agent: Agent) -> list[str]:
-    """What a person should know of the log: a damaged tail was cut off, or it could not be sealed."""
-    told = [_not_sealed(agent)] if agent.unsealed else []
-    if agent.cut is None:
-        return told
-    cut, stem = agent.cut, f"{agent.cut.path.name}.{agent.cut.offset}"
-    copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
-    kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
-    told_of_cut = (
-        f"the log of {agent.agent_id!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record "
-        f"is lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
-    )
-    return [told_of_cut, *told]
+    """What a person should know of the log."""
+    told = [damage.cut_off(agent.agent_id, agent.cut)] if agent.cut is not None else []
+    return [*told, damage.not_sealed(agent.agent_id, agent.unsealed)] if agent.unsealed else told
 
 
 async def _edit(agent: Agent, command: Command) -> Any:

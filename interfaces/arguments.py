@@ -4,6 +4,7 @@ A command names its handler as "module:function"; the module is imported when th
 """
 
 import argparse
+import re
 import shutil
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
@@ -71,6 +72,24 @@ def _tools(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _runtime(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runtime",
+        choices=("auto", "local", "ray"),
+        help="where the agent runs: this process, a Ray cluster, or a cluster if one runs (EVERLOG_RUNTIME, else auto)",
+    )
+
+
+def _timing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", nargs="?", help="what the agent is told when the timer goes off")
+    parser.add_argument("--every", metavar="TIME", type=_duration, help="how often, as 30m or 1h30m; 0s for once")
+    first = parser.add_mutually_exclusive_group()
+    first.add_argument("--at", metavar="WHEN", help="when first, as an ISO time (now and --every)")
+    first.add_argument("--in", dest="after", metavar="TIME", type=_duration, help="after how long first, as 10m")
+    parser.add_argument("--timer", metavar="TIMER", type=_words, help="its name: a timer of that name is replaced")
+    parser.add_argument("--cancel", metavar="TIMER", type=_words, help="cancel the timer of that name instead")
+
+
 def _opening(parser: argparse.ArgumentParser) -> None:
     """How an agent is created, and what may be changed when it is opened."""
     group = parser.add_argument_group(
@@ -108,6 +127,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         help="hold the first reply to MemGPT's rules",
     )
     _tools(parser)
+    _runtime(parser)
     parser.add_argument("--take-over", action="store_true", help="fence the process that has the agent open")
 
 
@@ -131,6 +151,15 @@ def _number(text: str, least: int, most: int) -> int:
     if not (text.isdecimal() and len(text) <= 20 and least <= int(text) <= most):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {least} to {most:,}")
     return int(text)
+
+
+def _duration(text: str) -> int:
+    """Seconds from 90s, 30m, 1h30m, 2d."""
+    found = re.fullmatch(r"(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", text)
+    if found is None or not text:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time as 90s, 30m, 1h30m or 2d")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _seq(text: str) -> int:
@@ -219,6 +248,13 @@ All records up to the head, or those of --from and --to. Order, counts and the
 chain stay as they were; search, memory and context know nothing of them any
 more. It cannot be undone. What other records repeat of them (the model's reply,
 a summary) is content of those: erase them too. Backups are yours to look after."""
+_TIMERS = """\
+Timers go off while a cluster runs (`everlog up`), or while `everlog chat` has the
+agent open. What was missed in between comes once, and is marked late. The agent
+can pause its timers with pause_heartbeats."""
+_UP = """\
+Agents then run as Ray actors, each in a process of its own, and every command
+finds them. What they were at is in their logs, whenever it stops."""
 _STATS = """\
 Amplification is bytes on the disk, everything in the folder, against bytes of
 text and payload, as they were written."""
@@ -246,13 +282,19 @@ COMMANDS = (
             'everlog search sam "sailing trip" --page 1', (_name, _searching, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
             "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
+    Command("timer", "timing:timer", "have an agent woken at a time, or every so often",
+            'everlog timer sam --every 30m "Look whether it rains"', (_name, _timing, _json, _runtime), _TIMERS),
+    Command("timers", "timing:timers", "list the timers of an agent", "everlog timers sam", (_name, _as_of, _json)),
     Command("rebuild", "proving:rebuild", "build all derived state again from the log, and compare",
             "everlog rebuild sam", (_name_or_all, _json)),
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
             (_name_or_all, _tools, _json)),
-    Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes", (_name, _yes)),
+    Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes",
+            (_name, _yes, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
-            "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json), _ERASING),
+            "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
+    Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
+    Command("down", "cluster:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
     Command("log check", "logs:check", "check every byte of an agent's log", "everlog log check sam --deep",
             (_name_or_all, _deep, _json)),
     Command("log stats", "logs:stats", "tell what a log holds and what it costs on the disk", "everlog log stats --all",

@@ -1,5 +1,6 @@
 """`everlog erase`: what records say goes, for good; their places in the log stay."""
 
+import asyncio
 import sys
 from argparse import Namespace
 
@@ -10,7 +11,7 @@ from store import name_of
 from . import progress, shapes
 from .complaints import plain
 from .contract import World
-from .opening import leaving_alone, looking, system_of
+from .opening import leaving_alone, looking, release, system_of
 from .running import interruptible
 
 
@@ -18,6 +19,7 @@ def erase(args: Namespace, world: World) -> int:
     """The command."""
     name = name_of(args.name)
     system = system_of(args, world)
+    asyncio.run(release(args, world, name))
     with looking(system, name, tell=False) as view:
         first, last = _range(args, view)
         count = sum(not is_erased(record.payload) for record in view.reader.read(name, first, last))

@@ -7,20 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
-from actors.agent import Agent
-from actors.effects import Answer
+from actors.api import AgentSystem
 from actors.importing import Said, conversation
 from actors.setup import Settings
-from actors.system import System
 from events import BadInput, EverlogError, Record, UnknownAgent, UsageError
 from store import name_of
 
 from . import shapes, times
 from .complaints import complain, plain
 from .contract import World
-from .opening import leaving_alone, lines_of, looking, owning, settings_of, system_of
+from .opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, system_of
 from .send import Gate
 
 
@@ -33,11 +29,11 @@ def create(args: Namespace, world: World) -> int:
 async def _create(args: Namespace, world: World) -> None:
     name = name_of(args.name)
     settings = settings_of(args)
-    system = system_of(args, msgspec.structs.replace(world, model=Unasked), create=True)
-    if lives(system, name):
-        raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
-    async with owning(args, system, name, settings) as agent:
-        shape = {"agent": name, "events": agent.head}
+    async with agents_of(args, world) as system:
+        if lives(system, name):
+            raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
+        async with owning(args, system, name, settings) as agent:
+            shape = {"agent": name, "events": agent.opened.head}
     print(shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
 
 
@@ -54,21 +50,7 @@ class _Kept:
         """The caller raises it."""
 
 
-class Unasked:
-    """The model of an agent that is only created: it needs no key and no endpoint yet."""
-
-    def __init__(self, name: str, _base_url: str | None) -> None:
-        self.name = name
-
-    async def ask(self, request: bytes) -> Answer:
-        """Nobody asks: a new agent owes no answer."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """There is nothing to let go of."""
-
-
-def lives(system: System, name: str) -> bool:
+def lives(system: AgentSystem, name: str) -> bool:
     """Whether there is an agent of that name that was not deleted."""
     try:
         with looking(system, name, tell=False) as view:
@@ -98,11 +80,10 @@ def import_(args: Namespace, world: World) -> int:
 async def _import(args: Namespace, world: World, name: str, settings: Settings, said: Sequence[Said]) -> shapes.Shape:
     made: list[Record] = []
     gate = Gate(_Kept(made))
-    system = system_of(args, world, create=True)
-    async with owning(args, system, name, settings, gate.on_records) as agent:
-        gate.opened(args)
+    async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
+        gate.opened(args, born=agent.opened.born)
         if not args.again:
-            await _refuse_known(agent, said, args.file)
+            _refuse_known(system, name, said, args.file)
         with _busy(f"importing {len(said):,} messages"):
             imported = await agent.take_in(said)
     if imported.delayed is not None:
@@ -120,12 +101,16 @@ async def _import(args: Namespace, world: World, name: str, settings: Settings, 
     }
 
 
-async def _refuse_known(agent: Agent, said: Sequence[Said], path: str) -> None:
+def _refuse_known(system: AgentSystem, name: str, said: Sequence[Said], path: str) -> None:
     """Raises BadInput where every message of the file that has a ref is in recall already."""
     refs = {getattr(message.event, "ref", "") for message in said} - {""}
-    if refs and refs <= {row["ref"] for row in await agent.rows("recall_memory")}:
+    if not refs:
+        return
+    with looking(system, name) as view:
+        known = refs <= {row["ref"] for row in view.rows("recall_memory")}
+    if known:
         raise BadInput(
-            f"{Path(path).name} was imported already: {agent.agent_id!r} knows every ref in it. Nothing was kept; to "
+            f"{Path(path).name} was imported already: {name!r} knows every ref in it. Nothing was kept; to "
             "import it all the same, say --again."
         )
 
@@ -180,6 +165,12 @@ def delete(args: Namespace, world: World) -> int:
             print("Nothing was deleted.")
             return 1
     with leaving_alone():
-        asyncio.run(system.delete(name))
+        asyncio.run(_delete(args, world, name))
     print(plain(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew."))
     return 0
+
+
+async def _delete(args: Namespace, world: World, name: str) -> None:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, command="everlog delete")
+        await agent.delete()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from actors.damage import cut_off
 from events import EverlogError
 from projections import DERIVER
 from store import FileStore, Report, Sealed, Stats, name_of, partition_of
@@ -16,7 +17,7 @@ from store import stats as stats_of
 from . import progress, shapes
 from .complaints import complain, plain
 from .contract import World
-from .opening import leaving_alone, store_of, tell_of_cut
+from .opening import leaving_alone, store_of, warn
 from .proving import print_proof
 
 Shape = dict[str, Any]
@@ -143,7 +144,7 @@ def seal(args: Namespace, world: World) -> int:
                 log = doing.store.open_partition(part.name, f"everlog {args.command}", label=part.label)
                 try:
                     if log.cut is not None:
-                        tell_of_cut(part.label, log.cut)
+                        warn(cut_off(part.label, log.cut))
                     before = stats_of(where)
                     done = log.seal(DERIVER, moved)
                     after = stats_of(where)

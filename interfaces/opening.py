@@ -6,17 +6,19 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from actors import presets
-from actors.agent import Agent, Listener
+from actors.addresses import running
+from actors.agent import Listener
+from actors.api import AgentRef, AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
 from events import BadInput, Fenced, PartitionBusy
-from store import Damage, FileStore, name_of
+from store import FileStore, name_of
 
 from .complaints import complain
 from .contract import World
@@ -50,36 +52,42 @@ def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
     )
 
 
+def agents_of(args: Namespace, world: World) -> AbstractAsyncContextManager[AgentSystem]:
+    """The agents of the store, where --runtime says that they run; the store is made if there is none."""
+    return open_system(
+        root_of(args),
+        runtime=args.runtime,
+        tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
+        base_url=getattr(args, "base_url", None) or "",
+        models=lambda name, base_url: world.model(name, base_url or None),
+        clock=world.clock,
+        ids=world.ids,
+        note=warn,
+    )
+
+
 @asynccontextmanager
 async def owning(
-    args: Namespace, system: System, name: str, settings: Settings, listen: Listener | None = None
-) -> AsyncIterator[Agent]:
-    """Open an agent, or begin it. A tail that had to be cut is told of; Fenced names the agent."""
+    args: Namespace, system: AgentSystem, name: str, settings: Settings, listen: Listener | None = None
+) -> AsyncIterator[AgentRef]:
+    """Open an agent, or begin it. What is the matter with its log is told; Fenced names the agent."""
     command = f"everlog {args.command}"
     try:
-        async with system.agent(name, settings, command=command, listen=listen, take_over=args.take_over) as agent:
-            if agent.cut is not None:
-                tell_of_cut(name, agent.cut)
-            yield agent
-        if agent.unsealed:
-            complain(f"warning: the log of {name!r} could not be sealed; nothing is lost by it. {agent.unsealed}")
+        agent = await system.agent(name, settings, command=command, listen=listen, take_over=args.take_over)
+        for warning in agent.opened.warnings:
+            warn(warning)
+        yield agent
     except Fenced as error:
         raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
 
 
-def tell_of_cut(name: str, cut: Damage) -> None:
-    """Say on stderr what was cut off a log when it was opened, and where it is kept."""
-    stem = f"{cut.path.name}.{cut.offset}"
-    copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
-    kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
-    complain(
-        f"warning: the log of {name!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record "
-        f"is lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
-    )
+def warn(text: str) -> None:
+    """Say on stderr what a person should know."""
+    complain(f"warning: {text}")
 
 
 @contextmanager
-def looking(system: System, name: str, *, tell: bool = True) -> Iterator[View]:
+def looking(system: System | AgentSystem, name: str, *, tell: bool = True) -> Iterator[View]:
     """An agent for reading. A torn tail is warned about, with `tell` a deleted agent too; nothing is changed."""
     view = system.look(name_of(name))
     try:
@@ -89,6 +97,13 @@ def looking(system: System, name: str, *, tell: bool = True) -> Iterator[View]:
         yield view
     finally:
         view.close()
+
+
+async def release(args: Namespace, world: World, name: str) -> None:
+    """Have the cluster, if one runs agents of this store, let go of the agent, so that this process can have it."""
+    if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
+        async with agents_of(args, world) as system:
+            await system.release(name)
 
 
 @contextmanager

@@ -5,14 +5,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 
-from actors.agent import Agent
-from actors.system import System
+from actors.api import AgentSystem
 from events import BadInput, Event, EverlogError, Heartbeat, Record, SystemAlert, UserLogin, UserMessage, time_of
 from store import LogReader, name_of
 
 from .complaints import complain
 from .contract import Interface, World
-from .opening import owning, settings_of, system_of
+from .opening import agents_of, owning, settings_of
 from .shapes import JsonLines
 
 BACKWARD_RECORDS = 200
@@ -50,20 +49,17 @@ class Gate:
     def __init__(self, interface: Interface) -> None:
         self._interface = interface
         self._open = False
-        self._born = False
 
     def on_records(self, records: Sequence[Record]) -> None:
         """Pass the records on, once open."""
         if self._open:
             self._interface.on_records(records)
-        else:
-            self._born |= any(record.type == "agent_created" for record in records)
 
-    def opened(self, args: Namespace) -> None:
+    def opened(self, args: Namespace, *, born: bool) -> None:
         """The agent is open; what was asked for a new one, and it is not new, is said to be unused."""
         self._open = True
         unused = [f"--{key}" for key in ("persona", "human", "block") if getattr(args, key)]
-        if unused and not self._born:
+        if unused and not born:
             complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
 
 
@@ -89,30 +85,19 @@ def _interface(args: Namespace) -> Interface:
 
 async def _send(args: Namespace, world: World, interface: Outcome) -> int:
     name = name_of(args.name)
-    system = system_of(args, world, create=True)
     gate = Gate(interface)
     settings = settings_of(args)
-    async with owning(args, system, name, settings, gate.on_records) as agent:
-        head = agent.head
-        event = _input(args, system, name)
-        gate.opened(args)
-        record = await agent.receive(event, event_id=args.id)
-        if record.seq <= head:
-            _recount(system, agent, record, head, interface)
-        await agent.run()
+    async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
+        gate.opened(args, born=agent.opened.born)
+        answer = agent.send(_input(args, system, name), event_id=args.id)
+        await answer
     given_up = interface.given_up()
     for text in given_up.values():
         complain(text)
-    return int(record.turn in given_up)
+    return int(answer.value.turn in given_up)
 
 
-def _recount(system: System, agent: Agent, record: Record, head: int, interface: Interface) -> None:
-    """The input was here before: what followed from it is in the log."""
-    records = system.store.reader(agent.agent_id).read(agent.agent_id, record.seq, head)
-    interface.on_records([other for other in records if other.turn == record.turn])
-
-
-def _input(args: Namespace, system: System, name: str) -> Event:
+def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
     text = checked(args.text or "")
     match args.kind:
         case "system":
@@ -136,7 +121,7 @@ def checked(text: str) -> str:
     return text
 
 
-def _last_login(system: System, name: str, event_id: str | None) -> int | None:
+def _last_login(system: AgentSystem, name: str, event_id: str | None) -> int | None:
     """When the user logged in before the login `event_id` (or before now): microseconds UTC."""
     last = None
     for record in newest_first(system.store.reader(name), name):

@@ -35,6 +35,16 @@ def clock(at: int) -> str:
     return moment(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def span(seconds: int) -> str:
+    """A length of time as it is typed: 1h30m."""
+    parts = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def relative(at: int, now: int) -> str:
     """How long ago, in the largest unit that fits: "3 minutes ago"."""
     seconds = (now - at) // _MICROSECONDS

@@ -1,0 +1,19 @@
+"""What a person is told about a log in words: a damaged tail that was cut off, a file that could not be sealed."""
+
+from store import Damage
+
+
+def not_sealed(agent_id: str, why: str) -> str:
+    """That a log could not be sealed."""
+    return f"the log of {agent_id!r} could not be sealed; nothing is lost by it. {why}"
+
+
+def cut_off(agent_id: str, cut: Damage) -> str:
+    """What was cut off a log when it was opened, and where it is kept."""
+    stem = f"{cut.path.name}.{cut.offset}"
+    copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
+    kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
+    return (
+        f"the log of {agent_id!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record is lost "
+        f"by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
+    )

@@ -1,0 +1,98 @@
+"""`everlog timer` and `everlog timers`: when an agent is woken without anybody speaking to it."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from actors.addresses import running
+from actors.api import AgentSystem, place_of
+from actors.constants import MICROSECONDS
+from events import BadInput
+from store import name_of
+
+from . import shapes, times
+from .complaints import plain
+from .contract import World
+from .opening import agents_of, looking, root_of, system_of
+from .reading import as_of
+from .send import checked
+
+
+def timer(args: Namespace, world: World) -> int:
+    """The command `timer`: set one, or cancel one."""
+    return asyncio.run(_cancel(args, world) if args.cancel else _set(args, world))
+
+
+async def _set(args: Namespace, world: World) -> int:
+    due_at = _due(args, world.clock.now())
+    name, text = name_of(args.name), checked(args.text or "")
+    async with agents_of(args, world) as system:
+        called = args.timer or _free_name(system, name)
+        agent = await system.agent(name, create=False, command="everlog timer")
+        await agent.set_timer(called, text, due_at=due_at, every_s=args.every or 0)
+    shape = {"agent": name, "timer": called, "due": times.iso(due_at), "every_s": args.every or 0}
+    if args.json:
+        print(shapes.line(shape))
+        return 0
+    often = f", then every {times.span(args.every)}" if args.every else ""
+    print(plain(f"Timer {called}: {name} is woken at {times.clock(due_at)} UTC{often}."))
+    if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
+        print(plain(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
+    return 0
+
+
+async def _cancel(args: Namespace, world: World) -> int:
+    name = name_of(args.name)
+    if args.text or args.every or args.at or args.after or args.timer:
+        args.fail("--cancel stands alone")
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, command="everlog timer")
+        if not await agent.cancel_timer(args.cancel):
+            known = ", ".join(row["timer"] for row in _rows(system, name)) or "none"
+            raise BadInput(f"{name!r} has no timer {args.cancel!r}; its timers: {known}.")
+    print(shapes.line({"agent": name, "cancelled": args.cancel}) if args.json else plain(f"Cancelled {args.cancel}."))
+    return 0
+
+
+def _due(args: Namespace, now: int) -> int:
+    """When the first heartbeat is due, microseconds UTC. Raises BadInput."""
+    if args.at:
+        try:
+            return times.microseconds(args.at)
+        except (ValueError, OverflowError) as error:
+            raise BadInput(f"--at {args.at}: this is no ISO time such as 2024-01-31T12:00 (UTC).") from error
+    seconds = args.every if args.after is None else args.after
+    if not seconds and args.after is None:
+        args.fail("say when: --every 30m, --in 10m, or --at 2024-01-31T12:00")
+    return now + int(seconds) * MICROSECONDS
+
+
+def _free_name(system: AgentSystem, name: str) -> str:
+    """timer-1, or the first such name that is free."""
+    taken = {row["timer"] for row in _rows(system, name)}
+    return next(called for number in range(1, len(taken) + 2) if (called := f"timer-{number}") not in taken)
+
+
+def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
+    with looking(system, name, tell=False) as view:
+        return view.rows("timers")
+
+
+def timers(args: Namespace, world: World) -> int:
+    """The command `timers`."""
+    with looking(system_of(args, world), args.name) as view:
+        rows = sorted(view.rows("timers", as_of(args, view)), key=lambda row: (row["due_us"], row["timer"]))
+    shown = [
+        {"timer": row["timer"], "due": times.iso(row["due_us"]), "every_s": row["every_s"], "text": row["text"]}
+        for row in rows
+    ]
+    if args.json:
+        print(shapes.line(shown))
+        return 0
+    for row in rows:
+        often = f"every {times.span(row['every_s'])}" if row["every_s"] else "once"
+        print(plain(f"{row['timer']}  {times.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
+    if not rows:
+        print(plain(f"{args.name} has no timers."))
+    return 0
