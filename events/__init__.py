@@ -66,9 +66,11 @@ from .memory import (
     DocumentLoaded,
     HeartbeatsPaused,
     MemoryEdited,
+    ReplyRethought,
     SourceAttached,
     Summary,
     SummaryExpanded,
+    TurnsHidden,
 )
 from .model import Call, ModelFailed, ModelReply, ReplyRejected, Usage
 
@@ -116,6 +118,7 @@ __all__ = [
     "Record",
     "RecordsErased",
     "ReplyRejected",
+    "ReplyRethought",
     "SourceAttached",
     "StaleId",
     "StoreError",
@@ -126,6 +129,7 @@ __all__ = [
     "TimerSet",
     "TurnAbandoned",
     "TurnCancelled",
+    "TurnsHidden",
     "Unknown",
     "UnknownAgent",
     "Usage",
