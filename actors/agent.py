@@ -7,7 +7,7 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -15,13 +15,20 @@ import msgspec
 from events import (
     AgentConfigured,
     AgentDeleted,
+    BadInput,
+    DuplicateId,
     Event,
     EverlogError,
     Heartbeat,
     ModelError,
     Record,
+    ReplyRethought,
+    SystemAlert,
+    TurnsHidden,
     UsageError,
+    UserMessage,
     draft,
+    event_of,
 )
 from projections import HEAD
 from store import Damage
@@ -29,7 +36,9 @@ from store import Damage
 from . import setup
 from .constants import INBOX_MAX
 from .context import Context
+from .decide import PRESSURE_WARNING
 from .effects import Answer, Clock, Ids, Model, Searcher
+from .hiding import Placed, ended, last_reply, last_said, newest_turns
 from .importing import Said
 from .journal import Journal
 from .think import Thinker
@@ -96,17 +105,32 @@ class Agent:
         exists = state is not None and not state["deleted"]
         self._turn = state["turn"] if state is not None and exists else 0
         recorded = await self._configurations()
-        configured = setup.configuration(settings, recorded if exists else None, self._tools, self.schemas)
-        if not exists:
+        if exists:
+            await self._set_up(settings, recorded)
+            for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
+                self._waiting.append((turn["turn"], ""))
+        else:
+            configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
-        elif recorded is None or configured.schemas or not setup.same(recorded, configured):
-            await self.commit([configured], turn=self._turn, step=0)
+            self._follow(configured)
+
+    async def _set_up(
+        self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
+    ) -> None:
+        """Go by `settings` over the recorded configuration, and record what they change."""
+        configured = setup.configuration(settings, recorded, self._tools, self.schemas)
+        if recorded is None or configured.schemas or not setup.same(recorded, configured):
+            head = self.head
+            left = await self.commit([configured], turn=self._turn, step=0, ids=_ids(event_id))
+            if left[0].seq <= head:  # it came again, and what was configured since then holds
+                return
+        self._follow(configured)
+
+    def _follow(self, configured: AgentConfigured) -> None:
+        """Go by a configuration."""
         self.schemas.update(configured.schemas)
         self.zone = configured.zone
         self.model_name = configured.model
-        if exists:
-            for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
-                self._waiting.append((turn["turn"], ""))
 
     async def close(self) -> None:
         """Let go of the model. Idempotent."""
@@ -137,7 +161,7 @@ class Agent:
             raise UsageError(
                 f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
             )
-        commit = await self.commit([event], turn=None, step=0, ids=[event_id] if event_id else None, said_at=[said_at])
+        commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at])
         return commit[0]
 
     async def run(self) -> None:
@@ -161,35 +185,37 @@ class Agent:
 
     async def commit(
         self,
-        events: Sequence[Event],
+        events: Sequence[Event | Placed],
         *,
         turn: int | None,
         step: int,
         cause: str | None = None,
-        ids: Sequence[str] | None = None,
+        ids: Sequence[str] = (),
         said_at: Sequence[int | None] | None = None,
         at: int | None = None,
     ) -> Sequence[Record]:
         """Append events as one commit; the later ones are caused by the first. `turn` None opens the next turn.
 
-        `ids` and `said_at` belong to the events, one each, where they are given. `at` is the time that a function was
-        told, so that `verify` can tell it the same.
+        `ids` are those of the first events, `said_at` belongs to all of them, one each, where it is given. `at` is the
+        time that a function was told, so that `verify` can tell it the same.
         """
         async with self._writing:
             now = self._clock.now() if at is None else at
-            names = list(ids) if ids else [self._ids.new(now) for _ in events]
+            names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
             times = said_at or [None] * len(events)
+            here = self._turn + 1 if turn is None else turn
+            placed = [event if isinstance(event, Placed) else Placed(event, here, step) for event in events]
             drafts = [
                 draft(
-                    event,
-                    event_id=name,
+                    one.event,
+                    event_id=names[number],
                     recorded_at=now,
                     said_at=times[number],
-                    turn=self._turn + 1 if turn is None else turn,
-                    step=step,
+                    turn=one.turn,
+                    step=one.step,
                     cause=names[0] if number else cause,
                 )
-                for number, (event, name) in enumerate(zip(events, names, strict=True))
+                for number, one in enumerate(placed)
             ]
             commit = await self._journal.commit(self.agent_id, self.head, drafts)
             if not commit.repeated:
@@ -231,6 +257,96 @@ class Agent:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self.commit([AgentDeleted()], turn=self._turn, step=0)
 
+    async def warn(self, event_id: str | None = None) -> Record:
+        """Warn the agent of memory pressure by hand, let it act on that, and give the warning's record back."""
+        warning = SystemAlert(text=PRESSURE_WARNING, source="memory_pressure")
+        record = await self.receive(warning, event_id=event_id)
+        await self.run()
+        return record
+
+    async def hide(self, turns: int = 1, event_id: str | None = None) -> Sequence[int]:
+        """Take the newest turns out of the context, 1 or more (all, where it shows fewer); their numbers, rising.
+
+        What they did stays done, and search still finds what was said. One that is open is ended and not run again. The
+        same `event_id` counts once, here and in the methods below. Raises BadInput where no turn is in view.
+        """
+
+        async def write() -> Record:
+            hidden = newest_turns(await self._thinker.context(self._turn), turns)
+            return await self._take_back([], self._turn, hidden, event_id)
+
+        event = event_of(await self._once(event_id, write, TurnsHidden))
+        return event.turns if isinstance(event, TurnsHidden) else []
+
+    async def retry(self, event_id: str | None = None) -> Record:
+        """Hide what a user said last and all that came after it, and receive the same words again; `run` answers them.
+
+        Raises BadInput where no words of a user are in view.
+        """
+
+        async def write() -> Record:
+            said, hidden = last_said(await self._thinker.context(self._turn))
+            return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
+
+        return await self._once(event_id, write, UserMessage, TurnsHidden)
+
+    async def rethink(self, text: str, event_id: str | None = None) -> Record:
+        """Let the context show `text` as the agent's newest thought. Raises BadInput for blank text, or no thought."""
+        if not text.strip():
+            raise BadInput("A thought has words; say what the agent is to have thought.")
+
+        async def write() -> Record:
+            target = last_reply(await self._thinker.context(self._turn))
+            rethought = ReplyRethought(text=text, target_seq=target)
+            return (await self.commit([rethought], turn=self._turn, step=0, ids=_ids(event_id)))[0]
+
+        return await self._once(event_id, write, ReplyRethought)
+
+    async def configure(self, settings: setup.Settings, event_id: str | None = None) -> AgentConfigured:
+        """Set the agent up anew where `settings` ask for something else; the configuration that now holds.
+
+        A model of another name is made when it is next asked: one that does not exist fails then. Raises BadInput for
+        settings that cannot be.
+        """
+        async with self._running:
+            before = self.model_name
+            try:
+                await self._set_up(settings, await self._configurations(), event_id)
+            except DuplicateId:  # it came again after the agent was set up otherwise, or is the id of something else
+                if not await self._known(event_id, AgentConfigured):
+                    raise
+            if self.model is not None and self.model_name != before:
+                await self.model.close()
+                self.model = None
+            return cast("AgentConfigured", await self._configurations())
+
+    async def _take_back(
+        self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None
+    ) -> Record:
+        """Hide turns and end those that are open, after `events`, all in one commit; its first record."""
+        ended_now = ended(await self.rows("turn_records"), hidden)
+        left: list[Event | Placed] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
+        records = await self.commit(left, turn=turn, step=0, ids=_ids(event_id))
+        self._waiting = deque(waiting for waiting in self._waiting if waiting[0] not in hidden)
+        return records[0]
+
+    async def _once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
+        """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""
+        async with self._running:
+            try:
+                return await write()
+            except (BadInput, DuplicateId):
+                known = await self._known(event_id, *kinds)
+                if not known:
+                    raise
+                return known[0]
+
+    async def _known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
+        """The commit that begins with the event of that id, if it begins with these kinds; else none."""
+        found = await self._journal.find(self.agent_id, event_id) if event_id else []
+        same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]
+        return found if same else []
+
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now; False if there is nothing to summarize."""
         async with self._running:
@@ -263,3 +379,8 @@ class Agent:
         async with self._running:
             if await self._thinker.fitted(self._turn, 0) is None:
                 raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
+
+
+def _ids(event_id: str | None) -> list[str]:
+    """The id of a commit's first event, where the caller has one."""
+    return [event_id] if event_id else []

@@ -1,6 +1,6 @@
 """The agent's state before a call, typed: what the rows of `context_window` say, and nothing more. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -10,9 +10,14 @@ from events import (
     AnyEvent,
     ContextTrimmed,
     MemoryEdited,
+    MessageSent,
     ModelReply,
+    ReplyRethought,
     Summary,
     SummaryExpanded,
+    SystemAlert,
+    TurnsHidden,
+    UserMessage,
     decode,
 )
 
@@ -59,8 +64,13 @@ class Context(msgspec.Struct, frozen=True):
     modified_at: int
     """When core memory, summary or configuration last changed, microseconds UTC."""
     last_reply: ModelReply | None
-    warned: bool
-    """The agent was warned of memory pressure since the last summary."""
+    """The newest reply of the log, whether or not its turn is shown: what a byte of request costs is known from it."""
+
+    @property
+    def warned(self) -> bool:
+        """The agent was warned of memory pressure since the last summary, and the warning is in view."""
+        since = self.summary.seq if self.summary else 0
+        return any(message.seq > since and is_warning(message.event) for message in self.messages)
 
     @property
     def tokens(self) -> int:
@@ -80,9 +90,11 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:
-    """The context from the rows of `context_window`, in any order. The agent must have been configured."""
+    """The context from the rows of `context_window`, in the order of the log. The agent must have been configured."""
     shown: list[Message] = []
     trims: dict[int | str, ContextTrimmed] = {}
+    hidden: set[int] = set()
+    rethought: dict[int, str] = {}
     slots: dict[str, Message] = {}
     header: Mapping[str, Any] = {}
     for row in rows:
@@ -96,25 +108,49 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
             slots[slot] = message
         if isinstance(event, ContextTrimmed):
             trims[event.target_seq or event.label] = event
+        elif isinstance(event, TurnsHidden):
+            hidden.update(event.turns)
+        elif isinstance(event, ReplyRethought):
+            rethought[event.target_seq] = event.text
         elif row["shown"]:
             shown.append(message)
-    shown.sort(key=lambda message: (message.turn, message.seq))
-    reply, summary = slots.get("reply"), slots.get("summary")
-    warning = slots["warning"].seq if "warning" in slots else 0
+    reply = slots.get("reply")
     return Context(
         agent_id=agent_id,
         as_of=as_of,
         config=cast("AgentConfigured", slots["config"].event),
         blocks=_blocks(slots),
-        summary=summary,
-        messages=shown,
+        summary=slots.get("summary"),
+        messages=_in_view(shown, hidden, rethought),
         trims=trims,
         recall=header["recall"],
         archival=header["archival"],
         modified_at=header["recorded_at"],
         last_reply=cast("ModelReply", reply.event) if reply else None,
-        warned=warning > (summary.seq if summary else 0),
     )
+
+
+def _in_view(messages: Sequence[Message], hidden: Collection[int], rethought: Mapping[int, str]) -> list[Message]:
+    """The messages in order, without those of `hidden` turns, and replies as they were rethought."""
+    seen = (m for m in messages if m.turn not in hidden or is_imported(m.event))
+    return sorted((_reworded(m, rethought) for m in seen), key=lambda message: (message.turn, message.seq))
+
+
+def _reworded(message: Message, rethought: Mapping[int, str]) -> Message:
+    text = rethought.get(message.seq)
+    if text is None or not isinstance(message.event, ModelReply):
+        return message
+    return msgspec.structs.replace(message, event=msgspec.structs.replace(message.event, text=text))
+
+
+def is_imported(event: AnyEvent) -> bool:
+    """Whether the words are of a past conversation that was taken in: they are of no turn."""
+    return isinstance(event, UserMessage | MessageSent) and event.imported
+
+
+def is_warning(event: AnyEvent) -> bool:
+    """Whether the agent is warned of memory pressure."""
+    return isinstance(event, SystemAlert) and event.source == "memory_pressure"
 
 
 def of_turn(context: Context, turn: int) -> Context:

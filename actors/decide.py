@@ -22,7 +22,7 @@ from events import (
 from . import parse
 from .builtin import ALIASES
 from .constants import RESULT_CHARS_MAX
-from .context import Context
+from .context import Context, summary_of
 from .memory import Desk
 from .tools import HEARTBEAT, Effect, Tool, said
 
@@ -251,5 +251,9 @@ def first_message_fault(reply: ModelReply) -> str | None:
 
 
 def is_first(context: Context) -> bool:
-    """Whether the agent has never replied to anything."""
-    return context.last_reply is None
+    """Whether the agent has never replied to anything, as far as the context or its summary can tell.
+
+    After every turn was hidden the next reply is a first one again: the pattern that it sets is what the check is for.
+    """
+    replied = any(message.turn and isinstance(message.event, ModelReply) for message in context.messages)
+    return summary_of(context) is None and not replied

@@ -3,11 +3,13 @@ agents can commit, project and query them together; a lone agent is a batch of o
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol
 
 import duckdb
 
-from events import Draft
+from events import Draft, Record
 from projections import Projections
 from store import Commit, Log
 
@@ -21,6 +23,10 @@ class Journal(Protocol):
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
         """Rows of a projection as of a seq, inclusive."""
+        ...
+
+    async def find(self, agent_id: str, event_id: str) -> Sequence[Record]:
+        """The commit whose first event has that id, however old; none if there is none. It may read the whole log."""
         ...
 
 
@@ -45,3 +51,11 @@ class LocalJournal:
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
         """Rows of a projection as of a seq, inclusive."""
         return self._projections.rows(name, agent_id, as_of)
+
+    async def find(self, agent_id: str, event_id: str) -> Sequence[Record]:
+        """The commit whose first event has that id, however old; none if there is none. It may read the whole log."""
+        for _, commit in groupby(self._log.read(agent_id), key=attrgetter("commit")):
+            first, *others = commit
+            if first.event_id == event_id:
+                return [first, *others]
+        return []

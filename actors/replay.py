@@ -4,7 +4,7 @@ that I would send today the bytes that I sent then, and do the recorded replies 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby, zip_longest
+from itertools import groupby, takewhile, zip_longest
 
 import msgspec
 
@@ -200,8 +200,10 @@ class Verifier:
             self._note(record, f"the functions of the step cannot be run again without {', '.join(missing)}")
             return
         recorded = self._of_step(index)
-        shapes = zip_longest(_shapes(recorded), self._again(record, parsed, context, recorded), fillvalue="nothing")
-        for number, (then, now) in enumerate(shapes):
+        again = self._again(record, parsed, context, recorded)
+        if len(again) > len(recorded) and self._is_cancelled(index):
+            again = again[: len(recorded)]
+        for number, (then, now) in enumerate(zip_longest(_shapes(recorded), again, fillvalue="nothing")):
             if then != now:
                 self._fault(record, f"event {number} of the step was {then}, and would now be {now}")
                 return
@@ -245,6 +247,12 @@ class Verifier:
             elif record.turn == first.turn and record.step > first.step:
                 break
         return found
+
+    def _is_cancelled(self, index: int) -> bool:
+        """Whether the turn was cancelled before the calls of this reply had ended: the later ones were never run."""
+        place = (self._records[index].turn, self._records[index].step)
+        later = takewhile(lambda record: record.type != "agent_created", self._records[index + 1 :])
+        return any(record.type == "turn_cancelled" and (record.turn, record.step) == place for record in later)
 
     def _again(self, record: Record, reply: ModelReply, context: Context, recorded: Sequence[Record]) -> list[str]:
         """The events that the reply would leave today; calls that reach outside are given their recorded results."""

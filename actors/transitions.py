@@ -2,7 +2,8 @@
 
 Everything that decides on the order of a turn's records must agree with it: `verify` holds every turn of a log against
 it, and `docs/ARCHITECTURE.md` draws it (a test holds the picture against the table). Records of step 0, the input that
-opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand.
+opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand, turns
+that were hidden and replies that were rethought. A call that started outside has a result before its turn is cancelled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,10 +41,11 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         "timer_cancelled": CALLING,
         "function_result": CALLING,
         "function_started": OUTSIDE,
+        "turn_cancelled": ENDED,
         INPUT: OWED,
         COMMITTED: IDLE,
     },
-    OUTSIDE: {"function_result": CALLING, "turn_cancelled": ENDED, COMMITTED: OUTSIDE},
+    OUTSIDE: {"function_result": CALLING, COMMITTED: OUTSIDE},
     ENDED: {COMMITTED: ENDED},
 }
 """State of a turn -> kind of record -> next state."""

@@ -14,12 +14,11 @@ from events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 from .context import Context
 from .decide import Outside, Step, failure
 from .effects import Clock, Searcher
+from .hiding import interrupted
 from .memory import Desk
 from .think import Author, Thinker, Thought
 from .tools import Tool
 from .transitions import INPUTS
-
-INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
 
 
 class Turns:
@@ -157,9 +156,7 @@ class Turns:
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
         for intent in begun:
             if intent.call_id not in results and (intent.effect == "at_most_once" or not work.knows(intent.name)):
-                work.given(
-                    FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
-                )
+                work.given(interrupted(intent))
         started = frozenset(intent.call_id for intent in begun)
         return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)
 

@@ -68,9 +68,11 @@ from .memory import (
     DocumentLoaded,
     HeartbeatsPaused,
     MemoryEdited,
+    ReplyRethought,
     SourceAttached,
     Summary,
     SummaryExpanded,
+    TurnsHidden,
 )
 from .model import Call, ModelFailed, ModelReply, ReplyRejected, Usage
 
@@ -120,6 +122,7 @@ __all__ = [
     "Record",
     "RecordsErased",
     "ReplyRejected",
+    "ReplyRethought",
     "SourceAttached",
     "StaleId",
     "StoreError",
@@ -130,6 +133,7 @@ __all__ = [
     "TimerSet",
     "TurnAbandoned",
     "TurnCancelled",
+    "TurnsHidden",
     "Unknown",
     "UnknownAgent",
     "Usage",

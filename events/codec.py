@@ -46,6 +46,8 @@ CATALOGUE: dict[str, type[Event]] = {
         memory.Summary,
         memory.SummaryExpanded,
         memory.ContextTrimmed,
+        memory.TurnsHidden,
+        memory.ReplyRethought,
         memory.HeartbeatsPaused,
     )
 }

@@ -67,7 +67,7 @@ class TimerCancelled(Event, frozen=True, kw_only=True):
 
 
 class TurnCancelled(Event, frozen=True, kw_only=True):
-    """A person stopped the turn; it is not run again."""
+    """A person stopped the turn; it is not run again. A call that had started outside has its result before this."""
 
     kind: ClassVar[str] = "turn_cancelled"
 

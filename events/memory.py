@@ -73,9 +73,9 @@ class Summary(Event, frozen=True, kw_only=True):
     kept_from: int
     """First seq that the context still shows."""
     hidden: int
-    """Messages that the context no longer shows, of all that there are."""
+    """Messages that summaries hide, of all that there are."""
     total: int
-    """All messages of the agent at this moment."""
+    """All messages of the agent at this moment, but for those of turns that were hidden by hand."""
     summarized: int
     """Messages that this summary replaces."""
     method: Literal["model", "mechanical"] = "model"
@@ -115,6 +115,31 @@ class ContextTrimmed(Event, frozen=True, kw_only=True):
     label: str = ""
     """The block, or empty for a record."""
     shown_chars: int
+
+
+class TurnsHidden(Event, frozen=True, kw_only=True):
+    """A person took turns back: the context no longer shows their records, whatever a summary does later.
+
+    Nothing is deleted. What the turns did stays done: edits of memory, messages that were sent, effects outside.
+    A turn that was open is ended in the same commit. Imported messages are of no turn, and stay.
+    """
+
+    kind: ClassVar[str] = "turns_hidden"
+
+    turns: list[int]
+    """Numbers of the turns, from 1, rising."""
+
+
+class ReplyRethought(Event, frozen=True, kw_only=True):
+    """The context shows `text`, which is not empty, as the inner monologue of a reply; the newest one counts.
+
+    The reply's own record stays as the model gave it.
+    """
+
+    kind: ClassVar[str] = "reply_rethought"
+
+    target_seq: int
+    """The `model_reply`, from 1."""
 
 
 class HeartbeatsPaused(Event, frozen=True, kw_only=True):

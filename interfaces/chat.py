@@ -11,11 +11,12 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from actors import render
 from actors.agent import Agent
 from actors.constants import PAGE_RESULTS
-from actors.setup import OFFLINE
+from actors.setup import OFFLINE, Settings
 from actors.system import System, View
-from events import EverlogError, Fenced, Heartbeat, MessageSent, Poisoned, Record, UserMessage, is_erased
+from events import EverlogError, Fenced, Heartbeat, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
 from store import name_of
 
 from . import pages, reading, shapes, times
@@ -25,7 +26,7 @@ from .narrator import Narrator
 from .opening import owning, settings_of, system_of
 from .searching import finder
 from .send import Gate, Outcome, checked, newest_first
-from .terminal import EventLines, Terminal, console
+from .terminal import EventLines, Terminal, console, one_line
 
 HISTORY_MESSAGES = 10
 """Messages of the past that are shown at the beginning."""
@@ -45,6 +46,12 @@ HELP = """\
 /summarize       summarize the oldest part of the context now
 /expand          take the last summary back
 /heartbeat       let the agent run once without you
+/memorywarning   warn the agent that its context is nearly full
+/pop [N]         take back the last N turns (1): the model no longer sees them
+/retry           take back what you said last, and say it again
+/rethink TEXT    put TEXT in the place of the agent's last thought
+/dump [N]        the last N messages (all) as the model sees them, raw
+/model [NAME]    which model it is; with a NAME, ask that one from now on
 /help            this list
 /exit            leave; so do Ctrl-C and Ctrl-D"""
 
@@ -125,27 +132,39 @@ class Session:
             "/summarize": self._summarize,
             "/expand": self._expand,
             "/heartbeat": self._heartbeat,
+            "/memorywarning": self._warn,
+            "/pop": self._pop,
+            "/retry": self._retry,
+            "/rethink": self._rethink,
+            "/dump": self._dump,
+            "/model": self._model,
             "/help": self._help,
         }
 
     async def begin(self) -> None:
         """Say who this is, show the last messages, and finish what was left unfinished."""
-        model = self._agent.model_name
-        told = ", a rule-based stand-in, not a language model" if model == OFFLINE else ""
-        self._note(f"{self._agent.agent_id} · {model}{told} · /help lists the commands")
+        self._note(f"{self._agent.agent_id} · {_told(self._agent.model_name)} · /help lists the commands")
         self._history()
         if self._agent.waiting:
             self._note("an unfinished turn is finished first")
             await self._guarded(self._run())
 
     def _history(self) -> None:
-        """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one."""
+        """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one.
+
+        Turns that were taken back are not among them.
+        """
         said: list[Record] = []
+        hidden: set[int] = set()
         reader = self._system.store.reader(self._agent.agent_id)
         for record in newest_first(reader, self._agent.agent_id):
             if record.type == "agent_created":
                 break
-            if record.type in SAID and not is_erased(record.payload):
+            if is_erased(record.payload):
+                continue
+            if record.type == TurnsHidden.kind:
+                hidden.update(msgspec.json.decode(record.payload)["turns"])
+            if record.type in SAID and (record.turn not in hidden or _is_imported(record)):
                 said.append(record)
             if len(said) > HISTORY_MESSAGES:
                 self._note("earlier messages: /search finds them")
@@ -203,20 +222,45 @@ class Session:
         await self._agent.receive(UserMessage(text=checked(text)))
         await self._run()
 
-    async def _run(self) -> None:
-        await self._work()
+    async def _run(self, run: Callable[[], Awaitable[object]] | None = None) -> None:
+        await self._work(run or self._agent.run)
         self.failed = self._agent.turn in self._outcome.given_up()
 
-    async def _work(self) -> None:
+    async def _work(self, run: Callable[[], Awaitable[object]]) -> None:
         if not self._out.is_terminal:
-            await self._agent.run()
+            await run()
             return
         with self._out.status(Text("thinking", "dim italic"), spinner="dots"):
-            await self._agent.run()
+            await run()
 
     async def _heartbeat(self, text: str) -> None:
         await self._agent.receive(Heartbeat(text=text, reason="manual"))
         await self._run()
+
+    async def _warn(self, _: str) -> None:
+        await self._run(self._agent.warn)
+
+    async def _pop(self, rest: str) -> None:
+        if rest and not rest.isdecimal():
+            self._note("/pop [N]: say how many turns.")
+            return
+        hidden = await self._agent.hide(int(rest[:9] or 1))
+        turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
+        self._note(f"{turns} out of the model's sight; /search still finds what was said")
+
+    async def _retry(self, _: str) -> None:
+        self._note(f"again: {one_line((await self._agent.retry()).text or '')}")
+        await self._run()
+
+    async def _rethink(self, text: str) -> None:
+        await self._agent.rethink(checked(text))
+        self._note("the last thought now reads so; the log keeps the first one too")
+
+    async def _model(self, name: str) -> None:
+        if name:
+            await self._agent.configure(Settings(model=checked(name)))
+        with self._view() as view:
+            self._note(f"{_told(self._agent.model_name)}, {view.context().config.window:,} tokens")
 
     async def _summarize(self, _: str) -> None:
         if not await self._agent.summarize():
@@ -237,6 +281,13 @@ class Session:
     async def _context(self, rest: str) -> None:
         with self._view() as view:
             self._show(pages.context(reading.context_shape(view, view.head.seq), full="full" in rest))
+
+    async def _dump(self, rest: str) -> None:
+        with self._view() as view:
+            messages = render.messages(view.context())
+        count = int(rest[:9]) if rest.isdecimal() else len(messages)
+        for message in messages[max(0, len(messages) - count) :]:
+            self._out.print(Text(plain(shapes.line(message))), soft_wrap=True)
 
     async def _pressure(self, _: str) -> None:
         with self._view() as view:
@@ -273,3 +324,12 @@ class Session:
     def _note(self, text: str) -> None:
         if text:
             self._out.print(Text(plain(text), "dim"))
+
+
+def _told(model: str) -> str:
+    """A model's name, and what it is if it is not one."""
+    return f"{model}, a rule-based stand-in, not a language model" if model == OFFLINE else model
+
+
+def _is_imported(record: Record) -> bool:
+    return bool(msgspec.json.decode(record.payload).get("imported"))

@@ -39,7 +39,10 @@ FAMILIES = {
     "memory_edited": "bright_magenta",
     "archival_inserted": "bright_magenta",
     "summary": "yellow",
+    "turns_hidden": "yellow",
+    "reply_rethought": "yellow",
     "turn_abandoned": "red",
+    "turn_cancelled": "red",
     "agent_deleted": "red",
     "records_erased": "red",
 }
@@ -115,6 +118,10 @@ def _detail(record: Record) -> str:
             return f"{payload.get('model')}, {payload.get('window')} tokens, {payload.get('zone', 'UTC')}"
         case "records_erased":
             return f"seq {payload.get('from_seq')} to {payload.get('to_seq')}"
+        case "turns_hidden":
+            return f"turns {', '.join(map(str, payload.get('turns', ())))}"
+        case "reply_rethought":
+            return f"seq {payload.get('target_seq')}: {text}"
         case "summary":
             return f"{payload.get('summarized')} messages up to seq {payload.get('covers_to')}: {text}"
         case "user_message" | "message_sent" if payload.get("name"):

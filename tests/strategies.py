@@ -3,6 +3,7 @@
 import random
 import types
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -21,11 +22,13 @@ from events import (
     MessageSent,
     ModelReply,
     Record,
+    ReplyRethought,
     Summary,
     SystemAlert,
     TimerCancelled,
     TimerSet,
     TurnAbandoned,
+    TurnsHidden,
     Usage,
     UserMessage,
     draft,
@@ -108,6 +111,14 @@ def effect() -> st.SearchStrategy[Event]:
     )
 
 
+def taken_back(number: int, left: Sequence[tuple[Event, int, int]]) -> st.SearchStrategy[Event]:
+    """Some of the turns up to `number` hidden, or a reply among what is `left` (from seq 1) rethought."""
+    replies = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, ModelReply)]
+    turns = st.lists(st.integers(1, number), min_size=1, unique=True).map(sorted)
+    hidden = st.builds(TurnsHidden, turns=turns)
+    return hidden | st.builds(ReplyRethought, text=TEXT, target_seq=st.sampled_from(replies)) if replies else hidden
+
+
 @st.composite
 def streams(draw: st.DrawFn, agent_id: str = "sam", birth: tuple[Event, ...] = ()) -> list[Record]:
     """A whole stream: a birth, turns, and summaries of what came before; sometimes a second life."""
@@ -120,6 +131,8 @@ def streams(draw: st.DrawFn, agent_id: str = "sam", birth: tuple[Event, ...] = (
                 text=draw(TEXT), covers_from=1, covers_to=kept, kept_from=kept, hidden=1, total=2, summarized=1
             )
             left.append((summary, number, 0))
+        if draw(st.integers(0, 3)) == 0:
+            left.append((draw(taken_back(number, left)), number, 0))
         if draw(st.integers(0, 9)) == 0:
             left.extend((event, number, 0) for event in birth)
     records, commit = [], 0
@@ -137,7 +150,7 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
     left: list[tuple[Event, int, int]] = [(event, 0, 0) for event in birth]
     number, kept = 0, 1
     for _ in range(chance.randint(3, 12)):
-        kind = chance.choice(["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop"])
+        kind = chance.choice(["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop", "back"])
         if kind == "turn":
             number += 1
             left += some_turn(number, chance)
@@ -159,6 +172,8 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
             left.append((summary, number, 0))
         elif kind == "stop" and number:
             left.append((TurnAbandoned(reason="context"), number, 1))
+        elif kind == "back" and number:
+            left.append((draw(taken_back(number, left)), number, 0))
     records = [
         place(draft(e, event_id=uuid7(n * 1000, n), recorded_at=n * 1000, turn=t, step=s), "sam", n, n)
         for n, (e, t, s) in enumerate(left, 1)

@@ -15,7 +15,8 @@ INSERT INTO hot SELECT
     -- A CASE, not an IN: DuckDB makes a join of a long IN, which costs more than all the rest.
     CASE type WHEN 'user_message' THEN true WHEN 'model_reply' THEN true WHEN 'function_result' THEN true
         WHEN 'user_login' THEN true WHEN 'heartbeat' THEN true WHEN 'system_alert' THEN true
-        WHEN 'context_trimmed' THEN true WHEN 'message_sent' THEN contains(payload, '"imported":true')
+        WHEN 'context_trimmed' THEN true WHEN 'turns_hidden' THEN true WHEN 'reply_rethought' THEN true
+        WHEN 'message_sent' THEN contains(payload, '"imported":true')
         ELSE false END,
     type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),
     CASE WHEN starts_with(payload, '{"erased":true') THEN 0 ELSE CASE type

@@ -7,7 +7,7 @@ CREATE TABLE hot (
     type VARCHAR, turn BIGINT, step INTEGER, cause UUID, version INTEGER, text VARCHAR, payload VARCHAR,
     slot VARCHAR,       -- what the record is the newest value of: block:LABEL, config, summary, warning, reply, pause
     kept_from BIGINT,   -- of a summary: the first seq that the context still shows
-    shown BOOLEAN,      -- the context shows it while seq >= kept_from
+    shown BOOLEAN,      -- the context shows it, or heeds it, while seq >= kept_from
     said BOOLEAN,       -- words that really passed between user and agent: recall memory
     archived INTEGER,   -- 1 for a memory that was archived, -1 for one that was taken out again
     recall BIGINT,      -- of a change of memory, summary or configuration (and of a state's newest record): how many

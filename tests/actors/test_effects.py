@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.hiding import INTERRUPTED
 from actors.replay import verify
 from actors.tools import Tool, tool
-from actors.turns import INTERRUPTED
 from events import FunctionResult, FunctionStarted, Heartbeat, Record, event_of
 from tests.world import World, completion, kinds, say
 

@@ -1,7 +1,10 @@
 """`everlog chat`: what is typed, what is shown, how it ends."""
 
 import io
+import re
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from events import ModelError
@@ -100,6 +103,76 @@ def test_a_turn_that_was_given_up_is_shown_and_the_chat_goes_on(cli: Line, chat)
     assert out.index("the turn was given up") < out.index("Here again.")
     cli.script.answers = [completion(again)] * 20
     assert chat("Go on")[0] == 1
+
+
+def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
+    """/pop takes turns out of sight, /retry says the same words again; neither is in the history of a later chat."""
+    cli.script.answers = [says("One."), says("Two."), says("Three."), says("Better.")]
+    code, out, err = chat("first", "second", "third", "/retry", "/pop 2", "/pop x", "/events 1")
+    assert (code, err) == (0, "")
+    assert "again: third" in out
+    assert "Better." in out
+    assert "the last 2 turns are out of the model's sight" in out
+    assert "say how many" in out
+    assert "turns 2, 4" in out
+    seen = str(cli.json("context", "sam")["messages"])
+    assert "first" in seen
+    assert "second" not in seen
+    assert "third" not in seen
+    _, out, _ = chat()
+    assert "you  first" in out
+    assert "third" not in out
+
+
+def test_taking_back_what_is_not_there_is_told(chat):
+    """/pop, /retry and /rethink of an agent that was never spoken to are errors, and the chat goes on."""
+    for command in ("/pop", "/retry", "/rethink x", "/rethink", "/pop 0"):
+        code, _, err = chat(command)
+        assert code == 1
+        assert err.startswith("everlog: ")
+    assert chat("/pop", "hello")[0] == 0
+
+
+def test_a_thought_is_replaced_and_what_the_model_sees_is_dumped(cli: Line, chat):
+    """/rethink rewords the last thought; /dump shows the messages as JSON, all or the last ones; the log has both."""
+    cli.script.answers = [says("Hello.", thought="I am cross.")]
+    code, out, err = chat("hi", "/rethink I am glad.", "/dump 3", "/events 1")
+    assert (code, err) == (0, "")
+    dumped = [msgspec.json.decode(line) for line in out.splitlines() if line.startswith("{")]
+    assert [message["role"] for message in dumped] == ["user", "assistant", "tool"]
+    assert dumped[1]["content"] == "I am glad."
+    assert "reply_rethought" in out
+    assert "I am cross." in [record["text"] for record in cli.lines("events", "sam")]
+    _, out, _ = chat("/dump")
+    assert msgspec.json.decode(next(line for line in out.splitlines() if line.startswith("{")))["role"] == "system"
+
+
+def test_the_memory_warning_by_hand(cli: Line, chat):
+    """/memorywarning shows that the agent was warned, and what it did about it."""
+    cli.script.answers = [says("I saved it.")]
+    code, out, err = chat("/memorywarning")
+    assert (code, err) == (0, "")
+    assert out.index("the agent was warned") < out.index("I saved it.")
+
+
+def test_the_model_is_shown_and_changed(cli: Line, chat):
+    """/model names the model and its window; with a name, that one is asked, in later chats too."""
+    code, out, err = chat("/model", "/model gpt-4o", "hello", "/model  ")
+    assert (code, err) == (0, "")
+    assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
+    assert out.count("gpt-4o, 128,000 tokens") == 2
+    assert msgspec.json.decode(cli.script.asked[-1])["model"] == "gpt-4o"
+    _, out, _ = chat()
+    assert "sam · gpt-4o" in out
+
+
+def test_every_command_is_in_the_help_and_in_the_documents(chat):
+    """What /help lists is what docs/cli.md lists."""
+    _, out, _ = chat("/help")
+    listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    assert len(listed) > 15
+    assert set(listed) == set(re.findall(r"`(/\w+)", page.split("## everlog send")[0]))
 
 
 def test_a_number_without_end(chat):

@@ -4,7 +4,19 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events import ArchivalInserted, MemoryEdited, MessageSent, Record, Summary, draft, place, uuid7
+from actors.context import context_of
+from events import (
+    ArchivalInserted,
+    MemoryEdited,
+    MessageSent,
+    Record,
+    Summary,
+    SummaryExpanded,
+    draft,
+    event_of,
+    place,
+    uuid7,
+)
 from projections import DERIVER, HEAD, Projections
 from projections.engine import kept_from, shown_from
 from store import SCHEMA, batch_of
@@ -66,6 +78,37 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
     else:
         assert in_steps.to_pylist() == at_once.to_pylist()
     assert DERIVER(earlier, SCHEMA.empty_table()).to_pylist() == earlier.to_pylist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(STREAMS, st.data())
+def test_what_was_taken_back_stays_so_for_who_goes_on_from_a_state(records: list[Record], data: st.DataObject) -> None:
+    """The context, hidden turns left out and replies reworded, is the one of all records: resumed at any record, and
+    after the newest summary is taken back to the beginning.
+    """
+    cut = data.draw(st.integers(1, len(records)))
+    place_of = {"recorded_at": 0, "turn": 9, "step": 0}
+    back = draft(SummaryExpanded(summary_seq=1, kept_from=1), event_id=uuid7(10**9, 1), **place_of)
+    expanded = [*records, place(back, "sam", len(records) + 1, len(records) + 1)]
+    with loaded(records) as whole, resumed(records, cut) as engine:
+        for record in records[cut:]:
+            engine.add([record])
+        assert context_of("sam", HEAD, engine.rows("context_window", "sam")) == context_of(
+            "sam", HEAD, whole.rows("context_window", "sam")
+        )
+        engine.add(expanded[-1:])
+        seen = context_of("sam", HEAD, engine.rows("context_window", "sam"))
+    with loaded(expanded) as whole:
+        assert seen == context_of("sam", HEAD, whole.rows("context_window", "sam"))
+    hidden = hidden_turns(records)
+    assert all(m.turn not in hidden for m in seen.messages)
+
+
+def hidden_turns(records: list[Record]) -> set[int]:
+    """The turns that were hidden in the newest life."""
+    born = max((r.seq for r in records if r.type == "agent_created"), default=1)
+    hidden = [event_of(r) for r in records if r.type == "turns_hidden" and r.seq >= born]
+    return {turn for event in hidden for turn in event.turns}
 
 
 def counted_life() -> list[Record]:
