@@ -71,6 +71,24 @@ def _tools(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _granting(parser: argparse.ArgumentParser) -> None:
+    """What is allowed to the functions of the preset `extras`."""
+    group = parser.add_argument_group(
+        "what it may reach", "For the functions of the preset `extras`. Never kept: give them each time."
+    )
+    group.add_argument("--workspace", metavar="DIR", help="folder whose text files it may read and add to")
+    group.add_argument(
+        "--allow-host",
+        metavar="HOST[:PORT]",
+        action="append",
+        default=[],
+        help="web server that it may send requests to (repeatable)",
+    )
+    group.add_argument(
+        "--helper", metavar="MODEL", default="", help="model that answers its questions (the agent's own)"
+    )
+
+
 def _opening(parser: argparse.ArgumentParser) -> None:
     """How an agent is created, and what may be changed when it is opened."""
     group = parser.add_argument_group(
@@ -92,6 +110,12 @@ def _opening(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--persona", metavar="NAME|FILE", help="who the agent is: a preset or a file (*)")
     group.add_argument("--human", metavar="NAME|FILE", help="what it knows of the user: a preset or a file (*)")
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        type=_words,
+        help="system prompt, and functions: `chat`, `docs` (reads documents), or `extras` (files, web, another model)",
+    )
     group.add_argument("--system", metavar="FILE", help="a system prompt of your own")
     group.add_argument(
         "--block",
@@ -108,6 +132,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         help="hold the first reply to MemGPT's rules",
     )
     _tools(parser)
+    _granting(parser)
     parser.add_argument("--take-over", action="store_true", help="fence the process that has the agent open")
 
 
