@@ -76,16 +76,19 @@ def _granting(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "what it may reach", "For the functions of the preset `extras`. Never kept: give them each time."
     )
-    group.add_argument("--workspace", metavar="DIR", help="folder whose text files it may read and add to")
+    group.add_argument(
+        "--workspace", metavar="DIR", type=_allowed, help="folder whose text files it may read and add to"
+    )
     group.add_argument(
         "--allow-host",
         metavar="HOST[:PORT]",
         action="append",
         default=[],
+        type=_allowed,
         help="web server that it may send requests to (repeatable)",
     )
     group.add_argument(
-        "--helper", metavar="MODEL", default="", help="model that answers its questions (the agent's own)"
+        "--helper", metavar="MODEL", type=_allowed, help="model that answers its questions (the agent's own)"
     )
 
 
@@ -173,6 +176,12 @@ def _window(text: str) -> int:
 def _words(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty; leave the option out to keep what was set before")
+    return text
+
+
+def _allowed(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; leave the option out to allow nothing")
     return text
 
 

@@ -158,7 +158,7 @@ def grants_of(args: Namespace) -> Grants:
     return Grants(
         workspace=_workspace(folder, root_of(args)) if folder is not None else "",
         hosts=tuple(getattr(args, "allow_host", ())),
-        helper=getattr(args, "helper", ""),
+        helper=getattr(args, "helper", None) or "",
     )
 
 
