@@ -11,6 +11,7 @@ import msgspec
 
 from events import Event, Record
 
+from .extras import NO_GRANTS, Grants
 from .importing import Said
 from .setup import Settings
 from .tools import Tool
@@ -23,11 +24,13 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """Functions of the user's own."""
     base_url: str = ""
     """Where its model is served, if not at the place that the environment names."""
+    grants: Grants = NO_GRANTS
+    """What its functions may reach."""
 
     @property
     def same(self) -> tuple[object, ...]:
         """Equal for two means that allow the same."""
-        return (tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools), self.base_url)
+        return (tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools), self.base_url, self.grants)
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,10 +73,6 @@ class Fire(Command, frozen=True, kw_only=True):
 
 class Resume(Command, frozen=True, kw_only=True):
     """Finish the turns that are not finished."""
-
-
-class Warn(Command, frozen=True, kw_only=True):
-    """Warn the agent of memory pressure by hand, as an input."""
 
 
 class Retry(Command, frozen=True, kw_only=True):

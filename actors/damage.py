@@ -14,6 +14,6 @@ def cut_off(agent_id: str, cut: Damage) -> str:
     copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
     kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
     return (
-        f"the log of {agent_id!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record is lost "
-        f"by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
+        f"the log of {agent_id!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record is "
+        f"lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
     )

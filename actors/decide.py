@@ -49,6 +49,7 @@ class Outside(msgspec.Struct, frozen=True):
 class Step:
     """One reply being worked off: `outside()` runs what is pure and stops at each call that is not; `events` collects.
 
+    Only functions that the context's configuration names can be called, however many `tools` there are.
     `finish()` comes last and says what follows. The same reply, context and results always give the same events.
     """
 
@@ -63,7 +64,8 @@ class Step:
     ) -> None:
         self._context = context
         self._reply = reply
-        self._tools = tools
+        had = {function.name for function in context.config.functions}
+        self._tools = {name: tool for name, tool in tools.items() if name in had}
         self._desk = desk
         self._place = place
         self._waiting = list(reply.calls)
@@ -113,7 +115,7 @@ class Step:
         self._events.append(result)
 
     def knows(self, name: str) -> bool:
-        """Whether there is a function of that name."""
+        """Whether the agent has a function of that name."""
         return ALIASES.get(name, name) in self._tools
 
     def taken(self) -> list[Event]:

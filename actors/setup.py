@@ -21,6 +21,7 @@ from events import (
 
 from . import presets
 from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MAX, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
+from .extras import NAMES as EXTRAS
 from .tools import Tool
 
 OFFLINE = "offline"
@@ -44,8 +45,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens."""
     zone: str | None = None
     """IANA name."""
+    preset: str | None = None
+    """Name of a preset: its system prompt, and which of the extras the agent has."""
     system: str | None = None
-    """The text of a system prompt, instead of the shipped one."""
+    """The text of a system prompt, instead of the preset's."""
     persona: str = "sam"
     """Name of a shipped persona, for a new agent without a `persona` block."""
     human: str = "basic"
@@ -64,7 +67,7 @@ def configuration(
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
 
-    Raises BadInput for a zone that does not exist or a window that is too small.
+    Raises BadInput for a zone or preset that does not exist or a window that is too small.
     """
     model = _either(settings.model, recorded.model if recorded else OFFLINE)
     zone = _either(settings.zone, recorded.zone if recorded else "UTC")
@@ -72,6 +75,7 @@ def configuration(
     window = _either(settings.window, recorded.window if recorded and same_model else window_of(model))
     _check(model, zone, window)
     system, preset = _system(settings, recorded)
+    functions = _functions(settings, recorded, tools)
     verify = settings.verify_first
     if verify is None:
         verify = recorded.verify_first if recorded and same_model else model.startswith("gpt-4")
@@ -83,8 +87,8 @@ def configuration(
         window=window,
         renderer=RENDERER,
         zone=zone,
-        functions=[FunctionRef(tool.name, tool.sha256) for tool in tools.values()],
-        schemas={tool.sha256: tool.schema for tool in tools.values() if tool.sha256 not in known},
+        functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
+        schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
         steps_max=_either(settings.steps_max, before.steps_max),
         pressure_fraction=_either(settings.pressure_fraction, before.pressure_fraction),
@@ -126,10 +130,17 @@ def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, 
     """The system prompt and the name of its preset; a user's own text stays until another is given."""
     if settings.system is not None:
         return settings.system, ""
-    if recorded is not None and not recorded.preset:
+    if settings.preset is None and recorded is not None and not recorded.preset:
         return recorded.text, ""
-    name = recorded.preset if recorded else "chat"
+    name = _either(settings.preset, recorded.preset if recorded else "chat")
     return presets.system(name), name
+
+
+def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool]) -> Sequence[Tool]:
+    """MemGPT's own functions, the user's, and those extras that the preset asked for names; else those it had."""
+    had = [function.name for function in recorded.functions] if recorded else []
+    extras = had if settings.preset is None else presets.extras(settings.preset)
+    return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
 
 
 def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:

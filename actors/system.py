@@ -17,6 +17,7 @@ from .builtin import ALIASES, BUILTIN
 from .constants import PAGE_RESULTS, PAGES_MAX
 from .context import Context, context_of
 from .effects import Clock, Hit, Ids, Model, Page
+from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .journal import LocalJournal
 from .real import RealClock, RealIds
 from .setup import OFFLINE, Settings
@@ -136,11 +137,14 @@ class System:
         *,
         models: Models | None = None,
         tools: Sequence[Tool] = (),
+        grants: Grants = NO_GRANTS,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
         self.store = store
-        self.tools: Mapping[str, Tool] = _by_name(tools)
+        self.grants = grants
+        self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
+        """All that any agent may have; which of them one has is in its configuration."""
         self._models = models or model_for
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
@@ -197,12 +201,16 @@ class System:
             def searcher(context: Context, turn: int) -> LocalSearcher:
                 return LocalSearcher.during(projections, context, turn)
 
+            async def ask(question: str) -> str:
+                own = agent.model_name if agent else OFFLINE
+                return await answer(self._models, self.grants.helper or own, question)
+
             agent = Agent(
                 agent_id,
                 journal=LocalJournal(log, projections),
                 head=log.head(agent_id).seq,
                 models=self._models,
-                tools=self.tools,
+                tools={**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}},
                 searcher=searcher,
                 clock=self._clock,
                 ids=self._ids,

@@ -90,6 +90,27 @@ def _timing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cancel", metavar="TIMER", type=_words, help="cancel the timer of that name instead")
 
 
+def _granting(parser: argparse.ArgumentParser) -> None:
+    """What is allowed to the functions of the preset `extras`."""
+    group = parser.add_argument_group(
+        "what it may reach", "For the functions of the preset `extras`. Never kept: give them each time."
+    )
+    group.add_argument(
+        "--workspace", metavar="DIR", type=_allowed, help="folder whose text files it may read and add to"
+    )
+    group.add_argument(
+        "--allow-host",
+        metavar="HOST[:PORT]",
+        action="append",
+        default=[],
+        type=_allowed,
+        help="web server that it may send requests to (repeatable)",
+    )
+    group.add_argument(
+        "--helper", metavar="MODEL", type=_allowed, help="model that answers its questions (the agent's own)"
+    )
+
+
 def _opening(parser: argparse.ArgumentParser) -> None:
     """How an agent is created, and what may be changed when it is opened."""
     group = parser.add_argument_group(
@@ -111,6 +132,12 @@ def _opening(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--persona", metavar="NAME|FILE", help="who the agent is: a preset or a file (*)")
     group.add_argument("--human", metavar="NAME|FILE", help="what it knows of the user: a preset or a file (*)")
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        type=_words,
+        help="system prompt, and functions: `chat`, `docs` (reads documents), or `extras` (files, web, another model)",
+    )
     group.add_argument("--system", metavar="FILE", help="a system prompt of your own")
     group.add_argument(
         "--block",
@@ -127,6 +154,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         help="hold the first reply to MemGPT's rules",
     )
     _tools(parser)
+    _granting(parser)
     _runtime(parser)
     parser.add_argument("--take-over", action="store_true", help="fence the process that has the agent open")
 
@@ -177,6 +205,12 @@ def _window(text: str) -> int:
 def _words(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty; leave the option out to keep what was set before")
+    return text
+
+
+def _allowed(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; leave the option out to allow nothing")
     return text
 
 

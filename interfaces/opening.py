@@ -14,6 +14,7 @@ from actors.addresses import running
 from actors.agent import Listener
 from actors.api import AgentRef, AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
+from actors.extras import Grants
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
@@ -47,6 +48,7 @@ def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
         store_of(args, world, create=create),
         models=lambda name: world.model(name, getattr(args, "base_url", None)),
         tools=tools,
+        grants=grants_of(args),
         clock=world.clock,
         ids=world.ids,
     )
@@ -158,12 +160,36 @@ def settings_of(args: Namespace) -> Settings:
         model=args.model,
         window=args.window,
         zone=args.zone,
+        preset=args.preset,
         system=text_of(args.system) if args.system else None,
         verify_first=args.verify_first,
         blocks=tuple(blocks.values()),
         persona=chosen.get("persona", Settings().persona),
         human=chosen.get("human", Settings().human),
     )
+
+
+def grants_of(args: Namespace) -> Grants:
+    """What the arguments allow the agent; nothing where the command has none. Raises BadInput."""
+    folder = getattr(args, "workspace", None)
+    return Grants(
+        workspace=_workspace(folder, root_of(args)) if folder is not None else "",
+        hosts=tuple(getattr(args, "allow_host", ())),
+        helper=getattr(args, "helper", None) or "",
+    )
+
+
+def _workspace(folder: str, store: Path) -> str:
+    """The whole path of a workspace: a folder apart from the store, whose logs no function may write to."""
+    try:
+        path, root = Path(folder).expanduser().resolve(strict=True), store.resolve()
+    except (OSError, RuntimeError) as error:
+        raise BadInput(f"--workspace {folder}: there is no such folder ({error}).") from error
+    if not path.is_dir():
+        raise BadInput(f"--workspace {folder}: this is no folder.")
+    if root.is_relative_to(path) or path.is_relative_to(root):
+        raise BadInput(f"--workspace {folder}: it holds the store {root}, or lies in it. Give a folder apart from it.")
+    return str(path)
 
 
 def _preset_file(label: str, given: str, known: Sequence[str]) -> str:

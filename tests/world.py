@@ -122,6 +122,11 @@ def counted(request: bytes, body: str) -> str:
     return json.dumps(answer)
 
 
+def users(world: "World") -> list[Tool]:
+    """The functions that a world was given beside everlog's own."""
+    return [tool for name, tool in world.system.tools.items() if name not in System(world.store).tools]
+
+
 class World:
     """A store, a clock, ids and a model; `tell` sends a user's words to an agent and gives the records back."""
 
@@ -147,7 +152,7 @@ class World:
         world.system = System(
             self.store,
             models=lambda _: world.model,
-            tools=[t for n, t in self.system.tools.items() if n not in System(self.store).tools],
+            tools=users(self),
             clock=self.clock,
             ids=self.ids,
         )

@@ -95,6 +95,8 @@ def reply(request: bytes) -> bytes:
     words = summary.limit(system)
     if asked.tools is None and words is not None:
         return _encoded(request, summary.summary(asked.messages[-1].content or "", words), [])
+    if asked.tools is None and talk.is_question(system):
+        return _encoded(request, talk.NO_HELPER, [])
     turn = _turn(asked, system)
     made = _allowed(plan(turn), turn, {tool.function.name for tool in asked.tools or []})
     return _encoded(request, made.thought, made.calls)

@@ -11,8 +11,13 @@ HELP = (
     '"What do you know about me?", "What did we say on 2023-05-08?", "keep this: ..." or "forget that ...".'
 )
 HONEST = "I am rule-based and not a language model, so I cannot think that through. I can remember and look things up."
+NO_HELPER = (
+    "I am everlog's offline stand-in: rule-based, not a language model, so I know nothing that could answer this. "
+    "A real model can be asked with --helper MODEL."
+)
 SORRY = "I am sorry to hear that."
 
+_QUESTION = re.compile(r"\byou help another assistant\b.*\banswer briefly\b", re.IGNORECASE)
 _GREETING = re.compile(r"^(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
 _IDENTITY = re.compile(
     r"\b(?:who|what) (?:exactly )?are you\b|\bwho am i (?:talking|speaking)|\bwhat(?:'s| is) your name\b|\bwhat model\b"
@@ -90,6 +95,11 @@ _PLEASANT = (
 def is_greeting(text: str) -> bool:
     """Whether a message begins with a greeting."""
     return bool(_GREETING.match(text))
+
+
+def is_question(system: str) -> bool:
+    """Whether a system message is that of a question from another model."""
+    return bool(_QUESTION.search(system))
 
 
 def identity(text: str) -> bool:

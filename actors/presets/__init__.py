@@ -1,8 +1,10 @@
 """The texts that an agent may begin with, by name: system prompts, personas and humans, as package data. Nothing else.
 
-A preset is a text file in the folder of its kind. It is read as it stands, without the line break at its end.
+A preset is a text file in the folder of its kind. It is read as it stands, without the line break at its end. That of a
+system prompt is what `--preset` names; it may bring functions.
 """
 
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Literal
@@ -13,6 +15,7 @@ Kind = Literal["system", "persona", "human"]
 
 _FOLDERS: dict[str, str] = {"system": "system", "persona": "personas", "human": "humans"}
 _ENDING = ".txt"
+_EXTRAS = {"extras": ("message_chatgpt", "read_from_text_file", "append_to_text_file", "http_request")}
 
 
 def system(name: str) -> str:
@@ -34,6 +37,12 @@ def names(kind: Kind) -> list[str]:
     """The presets of a kind, in order. Raises BadInput where there is no such kind."""
     files = (entry.name for entry in _folder(kind).iterdir() if entry.name.endswith(_ENDING))
     return sorted(file.removesuffix(_ENDING) for file in files)
+
+
+def extras(name: str) -> Sequence[str]:
+    """Names of the functions of `actors.extras` that an agent of the preset has. Raises BadInput for an unknown one."""
+    system(name)
+    return _EXTRAS.get(name, ())
 
 
 def _text(kind: Kind, name: str) -> str:

@@ -14,7 +14,7 @@ from actors.replay import rebuild, verify
 from actors.tools import Tool, tool
 from events import Draft, FunctionResult, ModelReply, Record, UserMessage, event_of
 from store import MemoryStore
-from tests.world import Line, World, completion, kinds, say
+from tests.world import Line, World, completion, kinds, say, users
 
 FIELDS = Draft.__struct_fields__
 
@@ -119,7 +119,7 @@ def cut(world: World, commits: int) -> World:
             log.append("sam", log.head("sam").seq, drafts)
     log.close()
     world = world.restarted()
-    other = World(store=store, tools=[t for t in world.system.tools.values() if t.effect != "pure"])
+    other = World(store=store, tools=users(world))
     other.clock.at, other.ids.count = world.clock.at, world.ids.count
     other.settings = world.settings
     return other
