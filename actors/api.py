@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
-from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, UserMessage
+from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, SystemAlert, UserMessage
 from store import FileStore, name_of
 
 from . import commands
@@ -25,7 +25,9 @@ from .addresses import prepare, running, to_join
 from .agent import Imported, Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import IDLE_S, MICROSECONDS, RESENDS_MAX
+from .decide import PRESSURE_WARNING
 from .effects import Clock, Ids, Model
+from .extras import NO_GRANTS, Grants
 from .gateway import Gateway
 from .importing import Said
 from .lending import lent_system
@@ -120,9 +122,13 @@ class AgentRef:
         """Finish the turns that are not finished."""
         return self._do(commands.Resume(id=self._new_id(), means=self._means))
 
+    def watch(self) -> Answer:
+        """What happens without being asked for here: timed heartbeats, and what comes of them. It never ends."""
+        return self._do(commands.Watch(id=self._new_id(), means=self._means))
+
     def warn(self) -> Answer:
         """Warn the agent of memory pressure by hand."""
-        return self._do(commands.Warn(id=self._new_id(), means=self._means))
+        return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
 
     def retry(self) -> Answer:
         """Hide the newest turn that a user opened, and what came after it, and say the same again."""
@@ -265,6 +271,7 @@ async def open_system(
     runtime: RuntimeName | None = None,
     tools: Sequence[Tool] = (),
     base_url: str = "",
+    grants: Grants = NO_GRANTS,
     idle_s: float = IDLE_S,
     models: Callable[[str, str], Model] | None = None,
     clock: Clock | None = None,
@@ -275,14 +282,15 @@ async def open_system(
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
     `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
-    runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools` and
-    `base_url` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s` seconds is let go
-    of. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for `local`: what a test
+    runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
+    `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s` seconds
+    is let go of. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for `local`: what a test
     brings. Raises StoreError, ClusterError, BadInput.
     """
     clock, ids = clock or RealClock(), ids or RealIds()
     files = FileStore.create(_folder(store), clock.now, ids.new(clock.now()))
-    means = Means(tools=tuple(tools), base_url=base_url) if tools or base_url else None
+    lent = Means(tools=tuple(tools), base_url=base_url, grants=grants)
+    means = lent if lent.same != Means().same else None
     note = note or (lambda _: None)
     if place_of(runtime, files.root) == "ray":
         address = to_join(files.root)

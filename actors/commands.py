@@ -75,6 +75,10 @@ class Resume(Command, frozen=True, kw_only=True):
     """Finish the turns that are not finished."""
 
 
+class Watch(Command, frozen=True, kw_only=True):
+    """Hear what happens without a caller: timed heartbeats, and what an agent does of them. It never ends by itself."""
+
+
 class Retry(Command, frozen=True, kw_only=True):
     """Hide the newest turn that a user opened, and what came after it, and say the same again."""
 

@@ -13,8 +13,10 @@ from .transitions import INPUTS
 class Listener:
     """One caller, who waits for what follows from a command."""
 
-    def __init__(self, command_id: str) -> None:
+    def __init__(self, command_id: str, *, watches: bool) -> None:
         self.command_id = command_id
+        self.watches = watches
+        """Whether the caller asks for nothing, and hears what no other caller does."""
         self.turn = 0
         """The turn that the command opened; 0 while it has opened none."""
         self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
@@ -43,11 +45,17 @@ class Audience:
         self._listeners: list[Listener] = []
 
     @contextmanager
-    def joined(self, command_id: str) -> Iterator[Listener]:
-        """A caller who listens while the block runs. Raises UsageError where LISTENERS_MAX listen already."""
+    def joined(self, command_id: str, *, watches: bool = False, silent: bool = False) -> Iterator[Listener]:
+        """A caller who listens while the block runs; one that is `silent` hears nothing of it.
+
+        Raises UsageError where LISTENERS_MAX listen already.
+        """
         if len(self._listeners) >= LISTENERS_MAX:
             raise UsageError(f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later.")
-        listener = Listener(command_id)
+        listener = Listener(command_id, watches=watches)
+        if silent:
+            yield listener
+            return
         self._listeners.append(listener)
         try:
             yield listener
@@ -56,6 +64,11 @@ class Audience:
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
-        claimed = {listener.turn for listener in self._listeners}
-        for listener in self._listeners:
+        callers = [listener for listener in self._listeners if not listener.watches]
+        claimed = {listener.turn for listener in callers}
+        for listener in callers:
             listener.tell([record for record in records if listener.wants(record, claimed)])
+        unheard = [record for record in records if not any(caller.wants(record, claimed) for caller in callers)]
+        for listener in self._listeners:
+            if listener.watches:
+                listener.tell(unheard)

@@ -76,7 +76,8 @@ class Host:
 
         `seen`: the last seq that the caller has heard of this command, when it is sent again.
         """
-        with self._audience.joined(command.id) as listener:
+        silent = isinstance(command, commands.Fire)  # a schedule wants to know when it is done, and nothing else
+        with self._audience.joined(command.id, watches=isinstance(command, commands.Watch), silent=silent) as listener:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
             work.add_done_callback(self._tasks.discard)
@@ -223,8 +224,6 @@ class Host:
         match command:
             case commands.Say(event=event):
                 return await say(agent.receive(event, event_id=command.id))
-            case commands.Warn():
-                return await say(agent.warn(event_id=command.id))
             case commands.Retry():
                 return await say(agent.retry(event_id=command.id))
             case commands.Fire():
@@ -234,6 +233,8 @@ class Host:
                     return False
                 await say(agent.receive(beat, event_id=command.id))
                 return True
+            case commands.Watch():
+                return await asyncio.Event().wait()
             case commands.Resume():
                 return await worker.all_end()
             case commands.Configure(settings=settings):

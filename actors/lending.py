@@ -30,4 +30,11 @@ class Asked:
 
 def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids) -> System:
     """The agents of a store, with the functions of `means`, and models that are asked through `ask`."""
-    return System(store, models=lambda name: Asked(name, means.base_url, ask), tools=means.tools, clock=clock, ids=ids)
+    return System(
+        store,
+        models=lambda name: Asked(name, means.base_url, ask),
+        tools=means.tools,
+        grants=means.grants,
+        clock=clock,
+        ids=ids,
+    )

@@ -1,8 +1,6 @@
 """`everlog chat`: a prompt, the steps of the agent as they happen, and slash commands. One event loop."""
 
-import asyncio
 import contextlib
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -12,21 +10,23 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from actors import render
-from actors.agent import Agent
+from actors.api import AgentRef, AgentSystem, Answer
 from actors.constants import PAGE_RESULTS
 from actors.setup import OFFLINE, Settings
-from actors.system import System, View
-from events import EverlogError, Fenced, Heartbeat, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
+from actors.system import View
+from events import EverlogError, Fenced, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
 from store import name_of
 
 from . import pages, reading, shapes, times
 from .complaints import plain
-from .contract import Ask, World
+from .contract import World
+from .looping import Looping
 from .narrator import Narrator
-from .opening import owning, settings_of, system_of
+from .opening import agents_of, owning, settings_of
+from .prompt import Prompt
 from .searching import finder
 from .send import Gate, Outcome, checked, newest_first
-from .terminal import EventLines, Terminal, console, one_line
+from .terminal import EventLines, Terminal, console
 
 HISTORY_MESSAGES = 10
 """Messages of the past that are shown at the beginning."""
@@ -57,63 +57,29 @@ HELP = """\
 
 
 def chat(args: Namespace, world: World) -> int:
-    """The command."""
-    return asyncio.run(_chat(args, world))
-
-
-async def _chat(args: Namespace, world: World) -> int:
+    """The command. Agents run in a thread of their own: a timer may go off while somebody types."""
     name = name_of(args.name)
     settings = settings_of(args)
-    system = system_of(args, world, create=True)
     out = console()
     interface = Terminal(out, verbose=True, labelled=True)
-    outcome = Outcome(Narrator(interface), hide=False)
+    prompt = Prompt(world.ask, out)
+    outcome = Outcome(prompt.around(Narrator(interface)), hide=False)
     gate = Gate(outcome)
-    async with owning(args, system, name, settings, gate.on_records) as agent:
-        gate.opened(args)
+    with Looping() as loop, contextlib.ExitStack() as stack:
+        system = stack.enter_context(loop.holding(agents_of(args, world)))
+        agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
+        gate.opened(args, born=agent.opened.born)
         session = Session(system, agent, interface, outcome, world, out)
-        await session.begin()
-        return await session.talk(_asker(world.ask, out))
-
-
-def _asker(ask: Ask, out: Console) -> Callable[[], str]:
-    """What gives the next line: a prompt with line editing on a terminal, else the lines of stdin."""
-    if not sys.stdin.isatty():
-        return _next_line
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - line editing and history for `input`
-    coloured = out.is_terminal and out.color_system is not None
-    prompt = "\001\033[1;32m\002you\001\033[0m\002  " if coloured else "you  "
-
-    def line() -> str:
-        with _interrupting():
-            return ask(prompt)
-
-    return line
-
-
-def _next_line() -> str:
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line
-
-
-@contextlib.contextmanager
-def _interrupting() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt here and now: the event loop would only take note of it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        loop.run(session.begin())
+        loop.start(session.watch())
+        return session.talk(prompt.line, loop)
 
 
 class Session:
     """One conversation at the prompt."""
 
     def __init__(
-        self, system: System, agent: Agent, interface: Terminal, outcome: Outcome, world: World, out: Console
+        self, system: AgentSystem, agent: AgentRef, interface: Terminal, outcome: Outcome, world: World, out: Console
     ) -> None:
         self._system = system
         self._agent = agent
@@ -143,11 +109,14 @@ class Session:
 
     async def begin(self) -> None:
         """Say who this is, show the last messages, and finish what was left unfinished."""
-        self._note(f"{self._agent.agent_id} · {_told(self._agent.model_name)} · /help lists the commands")
+        self._note(f"{self._agent.agent_id} · {_told(self._agent.opened.model)} · /help lists the commands")
         self._history()
-        if self._agent.waiting:
+        if self._agent.opened.waiting:
             self._note("an unfinished turn is finished first")
-            await self._guarded(self._run())
+            await self._guarded(self._resume())
+
+    async def _resume(self) -> None:
+        await self._run(self._agent.resume())
 
     def _history(self) -> None:
         """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one.
@@ -182,7 +151,14 @@ class Session:
         if said:
             self._note("── now")
 
-    async def talk(self, line: Callable[[], str]) -> int:
+    async def watch(self) -> None:
+        """Show what happens without being asked for, as long as the conversation lasts."""
+        try:
+            await self._agent.watch()
+        except EverlogError as error:
+            self._interface.error(error)
+
+    def talk(self, line: Callable[[], str], loop: Looping) -> int:
         """Take lines until there are no more. 1 if the last thing asked by a script failed."""
         while True:
             try:
@@ -194,7 +170,7 @@ class Session:
             if text in ("/exit", "/quit"):
                 break
             if text:
-                await self.answer(text)
+                loop.run(self.answer(text))
         return int(self.failed and not sys.stdin.isatty())
 
     async def answer(self, text: str) -> None:
@@ -219,26 +195,25 @@ class Session:
             self._interface.error(error)
 
     async def _say(self, text: str) -> None:
-        await self._agent.receive(UserMessage(text=checked(text)))
-        await self._run()
+        await self._run(self._agent.send(checked(text)))
 
-    async def _run(self, run: Callable[[], Awaitable[object]] | None = None) -> None:
-        await self._work(run or self._agent.run)
-        self.failed = self._agent.turn in self._outcome.given_up()
+    async def _run(self, answer: Answer) -> Sequence[Record]:
+        """What follows is shown as it happens, by the interface that listens."""
+        with self._thinking():
+            records = await answer
+        self.failed = any(record.turn in self._outcome.given_up() for record in records)
+        return records
 
-    async def _work(self, run: Callable[[], Awaitable[object]]) -> None:
+    def _thinking(self) -> contextlib.AbstractContextManager[object]:
         if not self._out.is_terminal:
-            await run()
-            return
-        with self._out.status(Text("thinking", "dim italic"), spinner="dots"):
-            await run()
+            return contextlib.nullcontext()
+        return self._out.status(Text("thinking", "dim italic"), spinner="dots")
 
     async def _heartbeat(self, text: str) -> None:
-        await self._agent.receive(Heartbeat(text=text, reason="manual"))
-        await self._run()
+        await self._run(self._agent.heartbeat(text))
 
     async def _warn(self, _: str) -> None:
-        await self._run(self._agent.warn)
+        await self._run(self._agent.warn())
 
     async def _pop(self, rest: str) -> None:
         if rest and not rest.isdecimal():
@@ -249,8 +224,7 @@ class Session:
         self._note(f"{turns} out of the model's sight; /search still finds what was said")
 
     async def _retry(self, _: str) -> None:
-        self._note(f"again: {one_line((await self._agent.retry()).text or '')}")
-        await self._run()
+        await self._run(self._agent.retry())
 
     async def _rethink(self, text: str) -> None:
         await self._agent.rethink(checked(text))
@@ -260,7 +234,7 @@ class Session:
         if name:
             await self._agent.configure(Settings(model=checked(name)))
         with self._view() as view:
-            self._note(f"{_told(self._agent.model_name)}, {view.context().config.window:,} tokens")
+            self._note(f"{_told(self._agent.opened.model)}, {view.context().config.window:,} tokens")
 
     async def _summarize(self, _: str) -> None:
         if not await self._agent.summarize():
@@ -304,9 +278,8 @@ class Session:
     async def _events(self, rest: str) -> None:
         count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
         reader = self._system.store.reader(self._agent.agent_id)
-        records: Sequence[Record] = list(
-            reader.read(self._agent.agent_id, max(1, self._agent.head - count + 1), self._agent.head)
-        )
+        head = reader.head(self._agent.agent_id).seq
+        records: Sequence[Record] = list(reader.read(self._agent.agent_id, max(1, head - count + 1), head))
         EventLines(self._out).on_records(records)
 
     @contextlib.contextmanager

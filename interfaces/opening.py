@@ -61,6 +61,7 @@ def agents_of(args: Namespace, world: World) -> AbstractAsyncContextManager[Agen
         runtime=args.runtime,
         tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
         base_url=getattr(args, "base_url", None) or "",
+        grants=grants_of(args),
         models=lambda name, base_url: world.model(name, base_url or None),
         clock=world.clock,
         ids=world.ids,

@@ -85,7 +85,7 @@ def again(world: Granted, *lines: Line, **more: Any) -> Granted:
 
 @pytest.mark.parametrize(("preset", "more"), [(None, ()), ("chat", ()), ("docs", ()), ("extras", NAMES)])
 def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: tuple[str, ...]) -> None:
-    """The presets chat and docs have the nine functions of MemGPT, extras has four more; each has its own system prompt."""
+    """The presets chat and docs have the nine functions of MemGPT, extras has four more; each has its own prompt."""
     world = Granted(preset=preset)
     world.told("hello")
     name = preset or "chat"
