@@ -283,9 +283,9 @@ async def open_system(
 
     `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
     runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
-    `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s` seconds
-    is let go of. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for `local`: what a test
-    brings. Raises StoreError, ClusterError, BadInput.
+    `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s`
+    seconds is let go of. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for
+    `local`: what a test brings. Raises StoreError, ClusterError, BadInput.
     """
     clock, ids = clock or RealClock(), ids or RealIds()
     files = FileStore.create(_folder(store), clock.now, ids.new(clock.now()))

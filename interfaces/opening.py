@@ -43,12 +43,13 @@ def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStor
 
 def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
     """The agents of the store, with the user's own functions and the chosen endpoint."""
+    grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return System(
         store_of(args, world, create=create),
         models=lambda name: world.model(name, getattr(args, "base_url", None)),
         tools=tools,
-        grants=grants_of(args),
+        grants=grants,
         clock=world.clock,
         ids=world.ids,
     )
@@ -174,22 +175,25 @@ def grants_of(args: Namespace) -> Grants:
     """What the arguments allow the agent; nothing where the command has none. Raises BadInput."""
     folder = getattr(args, "workspace", None)
     return Grants(
-        workspace=_workspace(folder, root_of(args)) if folder is not None else "",
+        workspace=_workspace(folder, root_of(args), args.tools) if folder is not None else "",
         hosts=tuple(getattr(args, "allow_host", ())),
         helper=getattr(args, "helper", None) or "",
     )
 
 
-def _workspace(folder: str, store: Path) -> str:
-    """The whole path of a workspace: a folder apart from the store, whose logs no function may write to."""
+def _workspace(folder: str, store: Path, tools: Sequence[str]) -> str:
+    """The whole path of a workspace: a folder apart from the store and from code, which no function may write to."""
     try:
         path, root = Path(folder).expanduser().resolve(strict=True), store.resolve()
+        code = [file for file in tools if Path(file).resolve().is_relative_to(path)]
     except (OSError, RuntimeError) as error:
         raise BadInput(f"--workspace {folder}: there is no such folder ({error}).") from error
     if not path.is_dir():
         raise BadInput(f"--workspace {folder}: this is no folder.")
     if root.is_relative_to(path) or path.is_relative_to(root):
         raise BadInput(f"--workspace {folder}: it holds the store {root}, or lies in it. Give a folder apart from it.")
+    if code:
+        raise BadInput(f"--workspace {folder}: {code[0]} lies in it, and the agent could change what it runs. Move it.")
     return str(path)
 
 

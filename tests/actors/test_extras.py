@@ -40,7 +40,6 @@ class Granted(World):
         **settings: Any,
     ) -> None:
         super().__init__(*lines, store=store)
-        self.asked: list[tuple[str, ScriptedModel]] = []
         self.system = System(
             self.store, models=self._model, tools=tools, grants=grants or Grants(), clock=self.clock, ids=self.ids
         )
@@ -85,7 +84,7 @@ def again(world: Granted, *lines: Line, **more: Any) -> Granted:
 
 @pytest.mark.parametrize(("preset", "more"), [(None, ()), ("chat", ()), ("docs", ()), ("extras", NAMES)])
 def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: tuple[str, ...]) -> None:
-    """The presets chat and docs have the nine functions of MemGPT, extras has four more; each has its own prompt."""
+    """Presets chat and docs have MemGPT's nine functions, extras has four more; each has a system prompt."""
     world = Granted(preset=preset)
     world.told("hello")
     name = preset or "chat"

@@ -67,6 +67,16 @@ def test_the_store_is_no_workspace(cli: Line) -> None:
     assert "store" in cli.fails("send", "sam", "hi", "--workspace", str(cli.root / "log"))
 
 
+def test_the_users_code_is_in_no_workspace(cli: Line, tmp_path: Path) -> None:
+    """A workspace that holds a file of --tools is refused: an agent must not write what is run next time."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    tools = folder / "mine.py"
+    tools.write_text("")
+    said = cli.fails("send", "sam", "hi", "--tools", str(tools), "--workspace", str(folder))
+    assert "could change what it runs" in said
+
+
 @pytest.mark.parametrize("flag", ["--preset", "--workspace", "--allow-host", "--helper"])
 def test_an_empty_flag_is_bad_usage(cli: Line, flag: str) -> None:
     """An empty value does not stand for the current folder, or for anything."""
@@ -75,7 +85,6 @@ def test_an_empty_flag_is_bad_usage(cli: Line, flag: str) -> None:
 
 def test_a_helper_and_hosts_are_granted(cli: Line) -> None:
     """--helper and --allow-host reach the functions; requests to hosts that are not public fail all the same."""
-    cli.real = False
     question = completion(("message_chatgpt", {"message": "How deep?", "request_heartbeat": True}))
     request = completion(("http_request", {"method": "GET", "url": "http://localhost/", "request_heartbeat": True}))
     cli.script.answers = [question, completion(words="Deep."), request, says("So.")]
