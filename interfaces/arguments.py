@@ -76,13 +76,15 @@ def _runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         choices=("auto", "local", "ray"),
-        help="where the agent runs: this process, a Ray cluster, or a cluster if one runs (EVERLOG_RUNTIME, else auto)",
+        metavar="WHERE",
+        help="where the agent runs: local (this process), ray (a cluster), auto (a cluster if one runs); "
+        "EVERLOG_RUNTIME, else auto",
     )
 
 
 def _timing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="what the agent is told when the timer goes off")
-    parser.add_argument("--every", metavar="TIME", type=_duration, help="how often, as 30m or 1h30m; 0s for once")
+    parser.add_argument("--every", metavar="TIME", type=_duration, help="how often, as 30m or 1h30m (once)")
     first = parser.add_mutually_exclusive_group()
     first.add_argument("--at", metavar="WHEN", help="when first, as an ISO time (now and --every)")
     first.add_argument("--in", dest="after", metavar="TIME", type=_duration, help="after how long first, as 10m")
@@ -283,9 +285,9 @@ chain stay as they were; search, memory and context know nothing of them any
 more. It cannot be undone. What other records repeat of them (the model's reply,
 a summary) is content of those: erase them too. Backups are yours to look after."""
 _TIMERS = """\
-Timers go off while a cluster runs (`everlog up`), or while `everlog chat` has the
-agent open. What was missed in between comes once, and is marked late. The agent
-can pause its timers with pause_heartbeats."""
+Timers go off while a cluster runs (`everlog up`), or while `everlog chat` has
+the agent open. What was missed in between comes once, and is marked late. The
+agent can pause its timers with pause_heartbeats."""
 _UP = """\
 Agents then run as Ray actors, each in a process of its own, and every command
 finds them. What they were at is in their logs, whenever it stops."""
@@ -317,7 +319,7 @@ COMMANDS = (
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
             "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
     Command("timer", "timing:timer", "have an agent woken at a time, or every so often",
-            'everlog timer sam --every 30m "Look whether it rains"', (_name, _timing, _json, _runtime), _TIMERS),
+            'everlog timer sam "Does it rain?" --every 30m', (_name, _timing, _json, _runtime), _TIMERS),
     Command("timers", "timing:timers", "list the timers of an agent", "everlog timers sam", (_name, _as_of, _json)),
     Command("rebuild", "proving:rebuild", "build all derived state again from the log, and compare",
             "everlog rebuild sam", (_name_or_all, _json)),

@@ -26,7 +26,7 @@ from .opening import agents_of, owning, settings_of
 from .prompt import Prompt
 from .searching import finder
 from .send import Gate, Outcome, checked, newest_first
-from .terminal import EventLines, Terminal, console
+from .terminal import EventLines, Terminal, console, one_line
 
 HISTORY_MESSAGES = 10
 """Messages of the past that are shown at the beginning."""
@@ -197,12 +197,15 @@ class Session:
     async def _say(self, text: str) -> None:
         await self._run(self._agent.send(checked(text)))
 
-    async def _run(self, answer: Answer) -> Sequence[Record]:
-        """What follows is shown as it happens, by the interface that listens."""
+    async def _run(self, answer: Answer, *, again: bool = False) -> None:
+        """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
+        records: list[Record] = []
         with self._thinking():
-            records = await answer
+            async for record in answer:
+                records.append(record)
+                if again and record.type == UserMessage.kind:
+                    self._note(f"again: {one_line(record.text or '')}")
         self.failed = any(record.turn in self._outcome.given_up() for record in records)
-        return records
 
     def _thinking(self) -> contextlib.AbstractContextManager[object]:
         if not self._out.is_terminal:
@@ -224,7 +227,7 @@ class Session:
         self._note(f"{turns} out of the model's sight; /search still finds what was said")
 
     async def _retry(self, _: str) -> None:
-        await self._run(self._agent.retry())
+        await self._run(self._agent.retry(), again=True)
 
     async def _rethink(self, text: str) -> None:
         await self._agent.rethink(checked(text))
