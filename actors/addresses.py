@@ -26,12 +26,22 @@ class Kept(msgspec.Struct, frozen=True):
     address: str
     pid: int
     """Of the process that keeps it."""
+    auth: str = ""
+    """Whether it asks for Ray's token: RAY_AUTH_MODE, as it was started."""
 
 
-def prepare() -> None:
-    """Set up what Ray reads from the environment when it is imported, where the user has not."""
+def prepare(root: Path, address: str) -> None:
+    """Set up what Ray reads from the environment when it is imported, where the user has not.
+
+    `address`: of the cluster that is joined; empty for one that is started, which asks for Ray's token.
+    """
+    own = kept(root)
     for key, value in ENVIRONMENT.items():
         os.environ.setdefault(key, value)
+    if not address:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    elif own is not None and own.address == address and own.auth:
+        os.environ.setdefault("RAY_AUTH_MODE", own.auth)
 
 
 def kept_file(root: Path) -> Path:

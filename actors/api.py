@@ -296,6 +296,7 @@ async def open_system(
         address = to_join(files.root)
         if not address:
             note("starting Ray on this machine; `everlog up` keeps it running between commands")
+        prepare(files.root, address)
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids)
         return
@@ -313,7 +314,6 @@ async def open_system(
 
 def _cluster() -> ModuleType:
     """The file that imports Ray. Raises ClusterError where Ray is not installed."""
-    prepare()
     try:
         from . import cluster
     except ImportError as error:

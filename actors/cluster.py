@@ -5,6 +5,7 @@ killed as soon as it has let go of its agent.
 """
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -338,6 +339,7 @@ def connect(root: str, address: str) -> None:
         raise ClusterError(
             f"No Ray cluster answers at {address} (RAY_ADDRESS). Start it, clear RAY_ADDRESS, or use --runtime local."
         )
+    logging.getLogger("ray").setLevel(logging.ERROR)
     started: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
         ray.init(

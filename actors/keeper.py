@@ -19,17 +19,17 @@ from .real import RealClock
 
 async def keep(root: Path) -> None:
     """Start a cluster, say its address on stdout when it runs, and stop it at SIGTERM. Raises ClusterError."""
-    prepare()
+    store = FileStore(root, RealClock().now)
+    prepare(root, "")
     from .cluster import joined
 
-    store = FileStore(root, RealClock().now)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with joined(store, "") as runtime:
         await runtime.ready()
         path = kept_file(store.root)
-        path.write_bytes(msgspec.json.encode(Kept(runtime.address, os.getpid())))
+        path.write_bytes(msgspec.json.encode(Kept(runtime.address, os.getpid(), os.environ.get("RAY_AUTH_MODE", ""))))
         try:
             print(runtime.address, flush=True)  # noqa: T201 - `everlog up` reads it
             await stopped.wait()
