@@ -241,15 +241,15 @@ def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
 
 
 def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
-    """Calls that were never run are no fault; an edit that the reply did not ask for is one."""
+    """Calls that were never run are no fault; a call before them that would now leave something else is one."""
     world = interrupted([])
     during(world, lambda agent: agent.hide())
+    assert_replays(world)
+    tools = world.system.tools
+    other = {**tools, "core_memory_append": msgspec.structs.replace(tools["core_memory_append"], effect="read_only")}
     view = world.system.look("sam")
-    again = world.system.tools
-    assert verify(view, again).faults == []
-    renamed = {name: again["core_memory_append" if name == "core_memory_replace" else name] for name in again}
-    broken = {**renamed, "core_memory_append": msgspec.structs.replace(again["core_memory_append"], effect="read_only")}
-    assert verify(view, broken).faults
+    assert any("event 1 of the step" in fault for fault in verify(view, other).faults)
+    view.close()
 
 
 def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> None:
