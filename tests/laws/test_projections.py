@@ -118,10 +118,10 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 2
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(STREAMS)
 def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[Record]) -> None:
-    """`memory_pressure` and the context that decides on the warning say the same of tokens and warning, at any moment."""
+    """`memory_pressure` and the context that decides on the warning say the same at any moment."""
     engine = loaded(records)
     moments = [("sam", record.seq) for record in records]
     pressures = {row["as_of"]: row for row in engine.batch("memory_pressure", moments)}
