@@ -267,8 +267,9 @@ class Agent:
     async def hide(self, turns: int = 1, event_id: str | None = None) -> Sequence[int]:
         """Take the newest turns out of the context, 1 or more (all, where it shows fewer); their numbers, rising.
 
-        What they did stays done, and search still finds what was said. One that is open is ended and not run again. The
-        same `event_id` counts once, here and in the methods below. Raises BadInput where no turn is in view.
+        What they did stays done, and search still finds what was said. One that is open is ended and not run again; one
+        that is running is waited for. The same `event_id` (UUIDv7) counts once, here and in the methods below. Raises
+        BadInput where no turn is in view, DuplicateId for the id of something else.
         """
 
         async def write() -> Record:

@@ -22,7 +22,7 @@ from events import (
     event_of,
 )
 from tests.actors.test_recovery import cut, finish
-from tests.world import World, completion, counted, kinds, say
+from tests.world import World, completion, kinds, say
 
 HEARTBEAT = {"request_heartbeat": True}
 T = TypeVar("T")
@@ -241,15 +241,15 @@ def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
 
 
 def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
-    """Calls that were never run are no fault; an edit that the reply did not ask for is one."""
+    """Calls that were never run are no fault; a call before them that would now leave something else is one."""
     world = interrupted([])
     during(world, lambda agent: agent.hide())
+    assert_replays(world)
+    tools = world.system.tools
+    other = {**tools, "core_memory_append": msgspec.structs.replace(tools["core_memory_append"], effect="read_only")}
     view = world.system.look("sam")
-    again = world.system.tools
-    assert verify(view, again).faults == []
-    renamed = {name: again["core_memory_append" if name == "core_memory_replace" else name] for name in again}
-    broken = {**renamed, "core_memory_append": msgspec.structs.replace(again["core_memory_append"], effect="read_only")}
-    assert verify(view, broken).faults
+    assert any("event 1 of the step" in fault for fault in verify(view, other).faults)
+    view.close()
 
 
 def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> None:
@@ -346,35 +346,4 @@ def test_a_rethought_reply_is_summarized_as_it_reads() -> None:
     told(world, "two " * 50)
     summarized(world, "three " * 50)
     assert "I am glad." in world.model.requests[-1].decode()
-    assert_replays(world)
-
-
-def test_a_warning_by_hand_is_one_of_its_period() -> None:
-    """The agent acts on it, and is not warned again until the warning is taken back."""
-    world = World(say("Hello."), say("I save things."), say("Full.", total=7900))
-    told(world, "Hi")
-    during(world, lambda agent: agent.warn())
-    assert "oldest part of it will soon be replaced" in json.dumps(world.model.messages()[-1])
-    told(world, "go on")
-    warnings = [r for r in world.log() if r.type == "system_alert"]
-    assert [(r.turn, r.step) for r in warnings] == [(2, 0)]
-    during(world, lambda agent: agent.hide(2))
-    assert not world.system.look("sam").rows("memory_pressure")[0]["warned"]
-    world.model.lines = [say("Full.", total=7900)]
-    told(world, "go on")
-    assert len([r for r in world.log() if r.type == "system_alert"]) == 2
-    assert_replays(world)
-
-
-def test_the_estimate_after_turns_were_taken_back_is_that_of_the_shorter_request() -> None:
-    """A window that was nearly full is not summarized once what filled it is out of sight."""
-    world = World()
-    world.model.after = lambda request: counted(request, say("Go on."))
-    told(world, "short", *("wave " * 1500 for _ in range(2)))
-    during(world, lambda agent: agent.hide(2))
-    told(world, "wave " * 1500)
-    assert "summary" not in world.kinds()
-    told(world, "wave " * 1500, "wave " * 1500, "wave " * 1500)
-    assert "summary" in world.kinds()
-    assert all(len(request) // 4 <= world.settings.window for request in world.model.requests)
     assert_replays(world)
