@@ -1,16 +1,18 @@
-"""A process to be killed around a call: it plays one round with an agent, and stands still at a point until it is killed.
+"""A process to be killed around a call: it plays a round with an agent, and stands still at a point until it is killed.
 
     python -m tests.soak.effects [GUARD]
 
-imports everything, and then makes a child for each line of standard input, a life: [store, agent, row, number, stop].
-The child finishes what the life before left, then sends round `number`, whose reply calls the function of `row`; at the
-point `stop` it waits for SIGKILL. Everything that it does outside its log is a line of its standard output, which is
-the outside: what is in that pipe has happened, and no kill takes it back.
+imports everything (and opens nothing: a fork takes no thread along), then makes a child for each line of standard
+input, a life: [store, agent, row, number, stop]. The child finishes what the life before left, then sends round
+`number`, whose reply calls the function of `row`; at the point `stop` it waits for SIGKILL. Everything that it does
+outside its log is a line of its standard output, which is the outside: what is in that pipe has happened, and no kill
+takes it back.
 
 `GUARD` names a guard of the agent that is broken on purpose; see GUARDS.
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -18,10 +20,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
-from unittest import mock
 
 from actors import turns
-from actors.decide import Step
+from actors.decide import Outside, Step
 from actors.effects import Answer
 from actors.memory import Memory
 from actors.real import RealClock, RealIds
@@ -239,17 +240,31 @@ def live(order: list[Any]) -> NoReturn:
         os._exit(code)
 
 
-def _no_intent() -> Any:
-    return mock.patch.object(Tool, "outside", new=False)
+def _no_intent() -> None:
+    Tool.outside = False
 
 
-def _run_again() -> Any:
+def _effect_first() -> None:
+    """The function is run before the commit of its intent."""
+    started, results = Step.started, {}
+
+    def run_first(step: Step, outside: Outside) -> None:
+        results[step, outside.key] = outside.tool.function(**outside.arguments)
+        started(step, outside)
+
+    async def take(_: turns.Turns, work: Step, outside: Outside) -> None:
+        work.ended(outside, results[work, outside.key])
+
+    Step.started, turns.Turns._run_outside = run_first, take
+
+
+def _run_again() -> None:
     """What may have happened is left to be run, as if it had not."""
     given = Step.given
-    return mock.patch.object(Step, "given", lambda step, result: None if result.unknown else given(step, result))
+    Step.given = lambda step, result: None if result.unknown else given(step, result)
 
 
-def _another_key() -> Any:
+def _another_key() -> None:
     """The key is of the process, not of the call."""
     made = turns.Turns._step
 
@@ -258,36 +273,39 @@ def _another_key() -> Any:
         work._place += f"/{os.getpid()}"
         return work
 
-    return mock.patch.object(turns.Turns, "_step", step)
+    turns.Turns._step = step
 
 
-def _not_told() -> Any:
-    return mock.patch.object(turns, "INTERRUPTED", "It failed.")
+def _not_told() -> None:
+    turns.INTERRUPTED = "It failed."
 
 
-def _not_taken_up() -> Any:
+def _not_taken_up() -> None:
     """A turn that a crash interrupted begins at its first step again."""
 
     async def first(self: turns.Turns, turn: int) -> tuple[str, int, bool]:
-        return "", 1, True
+        records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
+        return str(records[0]["event_id"]), 1, True
 
-    return mock.patch.object(turns.Turns, "_take_up", first)
+    turns.Turns._take_up = first
 
 
-GUARDS: dict[str, Callable[[], Any]] = {
+GUARDS: dict[str, Callable[[], None]] = {
     "the intent is durable first": _no_intent,
+    "an intent is committed before its effect": _effect_first,
     "what may have happened is not run again": _run_again,
     "the same call has the same key": _another_key,
     "the model is told": _not_told,
     "a turn goes on where it was": _not_taken_up,
 }
-"""By name: how to break it. `test_the_matrix_finds_out_that_a_guard_is_missing` goes through them."""
+"""By name: what breaks it in this process."""
 
 
 def main(guard: str = "") -> None:
     """A child for each life, one after the other."""
+    gc.freeze()  # a collection in a child would copy every page
     if guard:
-        GUARDS[guard]().start()
+        GUARDS[guard]()
     for line in iter(sys.stdin.readline, ""):
         child = os.fork()
         if not child:

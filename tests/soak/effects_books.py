@@ -1,5 +1,4 @@
-"""The other side of `effects.py`: it kills, keeps count of what happened outside, and holds that against what must be true.
-"""
+"""The other side of `effects.py`: it kills, counts what happened outside, and holds that against what must be true."""
 
 import json
 import os
@@ -13,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from actors.builtin import BUILTIN
@@ -216,7 +214,9 @@ class Books:
         records = list(view.reader.read(self.agent_id))
         for report in (verify(view, TOOLS), rebuild(view)):
             faults += report.faults
-        faults += [f"turn {turn['turn']} is {turn['status']}" for turn in view.rows("turns") if turn["status"] != "done"]
+        faults += [
+            f"turn {turn['turn']} is {turn['status']}" for turn in view.rows("turns") if turn["status"] != "done"
+        ]
         view.close()
         if lost := self.kept - {record.event_id for record in records}:
             faults.append(f"acknowledged and lost: {sorted(lost)}")
@@ -226,7 +226,9 @@ class Books:
         rounds = {turn[0].text: turn for turn in turns.values() if turn[0].type == "user_message"}
         for number, kill in self.kills.items():
             told = self.judge_round(number, kill, rounds.get(f"round {number}", []))
-            faults += [f"round {number}, killed at {kill.passed or 'the start'} ({kill.plan}): {fault}" for fault in told]
+            faults += [
+                f"round {number}, killed at {kill.passed or 'the start'} ({kill.plan}): {fault}" for fault in told
+            ]
         if faults:
             raise Broken(f"{self.agent_id}: {'; '.join(faults)}")
 
@@ -290,24 +292,20 @@ def matrix(folder: Path, kills: int, anywhere: int, seed: int, *, rows: Sequence
     for row in rows:
         plans = plans_of(row, kills, anywhere, chance)
         jobs += [(row, plans[at : at + ROUNDS_MAX], chance.random()) for at in range(0, len(plans), ROUNDS_MAX)]
-    zygotes: SimpleQueue[Zygote] = SimpleQueue()
-    made = [Zygote(guard) for _ in range(workers)]
-    for zygote in made:
-        zygotes.put(zygote)
 
-    def work(number: int, row: str, plans: Sequence[str], seed: float) -> Books:
-        zygote = zygotes.get()
-        books = Books(folder / f"store-{number}", row, f"{row} {number}")
-        books.live(zygote, plans, random.Random(seed))
-        zygotes.put(zygote)
-        return books
-
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            done = list(pool.map(work, range(len(jobs)), *zip(*jobs, strict=True)))
-    finally:
-        for zygote in made:
+    def work(mine: int) -> list[Books]:
+        zygote, done = Zygote(guard), []
+        try:
+            for number, (row, plans, own_seed) in list(enumerate(jobs))[mine::workers]:
+                books = Books(folder / f"store-{number}", row, f"{row} {number}")
+                books.live(zygote, plans, random.Random(own_seed))
+                done.append(books)
+        finally:
             zygote.close()
+        return done
+
+    with ThreadPoolExecutor(workers) as pool:
+        done = [books for some in pool.map(work, range(workers)) for books in some]
     return {row: sum((books.counts for books in done if books.row == row), Counter()) for row in rows}
 
 
