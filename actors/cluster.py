@@ -23,6 +23,7 @@ from .addresses import answers, host_name, namespace
 from .commands import Command, Done, Heard, Means
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
+from .footprint import shrink
 from .gateway import Gateway
 from .host import Host
 from .lending import lent_system
@@ -44,6 +45,7 @@ class HostActor:
         self._root = root
         self._agent_id = agent_id
         self._left = False
+        self._settled = False
         self._clock, self._ids = RealClock(), RealIds()
         self._host = Host(
             agent_id, self._system, means=means, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
@@ -67,6 +69,9 @@ class HostActor:
                 yield heard
         except EverlogError as error:
             yield error
+        if not self._settled:
+            self._settled = True
+            shrink()
 
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""

@@ -114,9 +114,21 @@ class Step:
             self._forget(result.call_id)
         self._events.append(result)
 
-    def knows(self, name: str) -> bool:
-        """Whether the agent has a function of that name."""
-        return ALIASES.get(name, name) in self._tools
+    def repeats(self, intent: FunctionStarted) -> bool:
+        """Whether a call that was begun and has no result may be run again.
+
+        Not if it was at most once when it was begun, or is today; nor if its function is gone or no longer takes it.
+        """
+        tool = self._tools.get(ALIASES.get(intent.name, intent.name))
+        if tool is None or tool.effect == "pure" or "at_most_once" in (intent.effect, tool.effect):
+            return False
+        arguments = parse.arguments(intent.arguments)
+        arguments.pop(HEARTBEAT, None)
+        try:
+            tool.bind(arguments)
+        except FunctionError:
+            return False
+        return True
 
     def taken(self) -> list[Event]:
         """The events since this was last asked, in order."""

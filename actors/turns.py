@@ -155,7 +155,7 @@ class Turns:
         context = msgspec.structs.replace(asked, blocks=blocks)
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
         for intent in begun:
-            if intent.call_id not in results and (intent.effect == "at_most_once" or not work.knows(intent.name)):
+            if intent.call_id not in results and not work.repeats(intent):
                 work.given(interrupted(intent))
         started = frozenset(intent.call_id for intent in begun)
         return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)

@@ -1,0 +1,48 @@
+"""Effects and real kills: a process is killed at every point around a call, and what it did outside is counted."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.soak.effects import GUARDS
+from tests.soak.effects_books import ROWS, Books, Broken, Zygote, matrix, table
+
+KILLS, ANYWHERE_KILLS = 20, 10
+"""At each point of a row, and at random moments of it."""
+CAUGHT = {
+    "the intent is durable first": ("at_most_once", "dispatched", "0 intents"),
+    "an intent is committed before its effect": ("at_most_once", "before intent", "its call came to '2'"),
+    "what may have happened is not run again": ("at_most_once", "dispatched", "its call came to '2'"),
+    "the same call has the same key": ("idempotent", "dispatched", "2 effects"),
+    "the model is told": ("at_most_once", "before dispatch", "the model was told"),
+    "a turn goes on where it was": ("idempotent", "before dispatch", "2 intents"),
+}
+"""Row and point that find out that a guard is missing, and what is said then."""
+
+
+def test_twenty_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
+    """SIGKILL at each point of each kind of call: at most once, exactly once, at least once, and told where unknown."""
+    counted = matrix(tmp_path, KILLS, ANYWHERE_KILLS, seed=17)
+    print(f"\n{table(counted)}")
+    assert list(counted) == list(ROWS)
+
+
+@pytest.mark.long
+def test_five_hundred_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
+    """The same, 500 times at each point, from another seed."""
+    counted = matrix(tmp_path, 500, 500, seed=2026)
+    print(f"\n{table(counted)}")
+    assert list(counted) == list(ROWS)
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_the_matrix_finds_out_that_a_guard_is_missing(tmp_path: Path, guard: str) -> None:
+    """Without any one guard of the agent, a single kill at the right point is enough to fail."""
+    row, point, said = CAUGHT[guard]
+    zygote = Zygote(guard)
+    try:
+        with pytest.raises(Broken, match=said):
+            Books(tmp_path, row, "sam").live(zygote, [point], random.Random(1))
+    finally:
+        zygote.close()
