@@ -23,7 +23,7 @@ from .addresses import answers, host_name, namespace
 from .commands import Command, Done, Heard, Means
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
-from .footprint import shrink
+from .footprint import thin
 from .gateway import Gateway
 from .host import Host
 from .lending import lent_system
@@ -42,10 +42,10 @@ class HostActor:
     """The Ray actor of one agent. Its constructor cannot fail: what can fail waits for the first command."""
 
     def __init__(self, root: str, agent_id: str, means: Means, idle_s: float, fence: int) -> None:
+        thin()
         self._root = root
         self._agent_id = agent_id
         self._left = False
-        self._settled = False
         self._clock, self._ids = RealClock(), RealIds()
         self._host = Host(
             agent_id, self._system, means=means, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
@@ -69,9 +69,6 @@ class HostActor:
                 yield heard
         except EverlogError as error:
             yield error
-        if not self._settled:
-            self._settled = True
-            shrink()
 
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""

@@ -96,7 +96,7 @@ ASKS_MAX = 32
 ASKS_WAITING_MAX = 10_000
 """Requests that may wait in a gateway for their turn; a further one is refused."""
 
-CALLS_MAX = 2000
+CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""
 
 ACTIVATIONS_MAX = 4

@@ -1,18 +1,23 @@
 """How much memory a process keeps for itself: what matters where there is a process for each agent."""
 
 import ctypes
-import gc
+
+ARENA_MAX, MMAP_THRESHOLD = -8, -3
+"""Parameters of glibc's mallopt: how many heaps, and from which size on a block is given back at once."""
+BLOCK_BYTES = 64 * 1024
 
 
-def shrink() -> None:
-    """Give back what starting up left behind: a third of what an agent's process costs beside the interpreter.
+def thin() -> None:
+    """Keep no memory in reserve: one heap for all threads, and Arrow's memory from it instead of a pool of its own.
 
-    Python's garbage goes now instead of some day, and the C library hands its free pages back, where it knows how to.
+    Nothing here is hot enough to notice. A C library other than glibc is left as it is.
     """
-    gc.collect()
-    gc.freeze()  # what lives now lives as long as the process: later collections need not look at it
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
     try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
         return
-    trim(0)
+    mallopt(ARENA_MAX, 1)
+    mallopt(MMAP_THRESHOLD, BLOCK_BYTES)

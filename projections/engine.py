@@ -12,10 +12,10 @@ from typing import Any, Self
 import duckdb
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import CATALOGUE, Record, current, is_erased
 from store import SCHEMA, batch_of, records_of
+from store.lazy import pc
 
 from .catalogue import PROJECTIONS, batched, live, macro, sql
 from .constants import MEMORY_MB, THREADS
@@ -44,6 +44,7 @@ _OF_A_STATE = frozenset(
     }
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
+_SUMMARY_ROWS = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _SUMMARIZED = "SELECT DISTINCT agent_id FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
@@ -133,8 +134,7 @@ class Projections:
             births = [(row["agent_id"], row["seq"]) for row in self._query(_BIRTHS)]
             summarized = [row["agent_id"] for row in self._query(_SUMMARIZED)]
             batches = self._incoming.batches
-            kinds = pc.is_in(table.column("type"), pa.array(_SUMMARIES))
-            summaries = table.select(["agent_id", "payload"]).filter(kinds).to_pylist() if self._resumed else []
+            summaries = self._query(_SUMMARY_ROWS) if self._resumed else []
             self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
             self._add(batches, births, "count_all", summarized)
 

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import CATALOGUE
 from store import LogReader
+from store.lazy import pc
 
 from .catalogue import batched, sql
 from .constants import BATCH_BYTES, STATE_VERSION

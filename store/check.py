@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import EverlogError, Record, RecordsErased
 
 from .admission import follow
 from .arrow import SCHEMA, records_of
 from .contract import Derive, Head, Progress
+from .lazy import pc
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .parquet import SORTED_BY, is_whole
 from .partition import Partition

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import ERASED_PREFIX, RecordsErased, event_of, tombstone
 
 from .arrow import SCHEMA, batch_of, records_of
+from .lazy import pc
 
 
 class Span(NamedTuple):

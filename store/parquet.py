@@ -8,16 +8,16 @@ touches the groups that hold it and no others. Any tool reads the files without 
 import hashlib
 from collections.abc import Iterator, Sequence
 from mmap import mmap
+from typing import Any
 
 import google_crc32c
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from events import CorruptLog
 
 from .constants import PAGE_BYTES, ROW_GROUP_BYTES, ROW_GROUP_ROWS, ZSTD_LEVEL
 from .disk import remove_if_there
+from .lazy import pc, pq
 from .manifest import GroupEntry, ParquetEntry
 from .partition import Partition
 
@@ -95,13 +95,13 @@ def _options(schema: pa.Schema) -> dict[str, object]:
     }
 
 
-def _start(group: pq.RowGroupMetaData) -> int:
+def _start(group: Any) -> int:
     """Offset of the first byte of a row group."""
     columns = (group.column(number) for number in range(group.num_columns))
     return min(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns)
 
 
-def _end(metadata: pq.FileMetaData) -> int:
+def _end(metadata: Any) -> int:
     """Offset of the byte after the last row group: page indexes and the footer follow."""
     group = metadata.row_group(metadata.num_row_groups - 1)
     columns = [group.column(number) for number in range(group.num_columns)]

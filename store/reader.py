@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import AnyEvent, CorruptLog, Record
 
@@ -18,6 +17,7 @@ from .arrow import EVENT_COLUMNS, SCHEMA, events_of, records_of
 from .contract import Head, State
 from .disk import read_errors, storage
 from .epoch import has_live_owner
+from .lazy import pc
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .names import name_of
 from .parquet import where

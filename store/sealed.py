@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import CorruptLog, Record
 
 from .arrow import SCHEMA, records_of
 from .disk import read_errors
 from .idmemory import Ids
+from .lazy import pc
 from .manifest import SEALED, FileEntry, Manifest
 from .parquet import tables
 from .partition import Partition

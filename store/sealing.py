@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from events import CorruptLog, StoreError
 
@@ -21,6 +20,7 @@ from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
 from .contract import Derive, Progress
 from .disk import remove_if_there
 from .erasing import Erasures, erased, erasures_in
+from .lazy import pc
 from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
 from .parquet import is_whole, save
 from .partition import Partition, sealed_name

@@ -4,11 +4,11 @@ import errno
 from collections.abc import Iterable
 
 import msgspec
-import pyarrow.compute as pc
 
 from events import StoreError
 
 from .disk import storage
+from .lazy import pc
 from .manifest import FRAMES, OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, load
 from .partition import MANIFEST, Partition
 from .segment import Scan, gone

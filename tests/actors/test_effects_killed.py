@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.hiding import INTERRUPTED
 from actors.memory import Memory
 from actors.tools import Tool, tool
-from actors.turns import INTERRUPTED
 from events import FunctionResult, FunctionStarted, UserMessage, event_of
 from store import Commit, Log, MemoryStore
 from tests.actors.test_effects import Killed, killed_in, recovered, results
