@@ -1,12 +1,10 @@
 """From text to stems: what ranked search compares. Snowball's English stemmer; a word is letters and digits."""
 
 import re
-from functools import lru_cache
-
-from snowballstemmer import stemmer
+from functools import cache, lru_cache
+from typing import Any
 
 _WORD = re.compile(r"\w+")
-_english = stemmer("english")
 
 QUESTION_WORDS = frozenset(
     [
@@ -57,10 +55,18 @@ QUESTION_WORDS = frozenset(
 """Dropped from a query (not from documents), unless nothing else is left: they say how to answer, not what about."""
 
 
+@cache
+def _english() -> Any:
+    """The stemmer, made when somebody searches: an agent's process is small until then."""
+    from snowballstemmer import stemmer
+
+    return stemmer("english")
+
+
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """The stem of one lower-case word."""
-    return str(_english.stemWord(word))
+    return str(_english().stemWord(word))
 
 
 def stems(text: str) -> list[str]:
