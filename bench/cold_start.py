@@ -1,7 +1,9 @@
 """How long a person waits for the first answer: a fresh process of the command, from its start to its end.
 
-Once with a store that does not exist yet, once with an agent that has a long history. The floor is a fresh Python that
-only imports the libraries which the store and the projections stand on; it takes turns with what it is the floor of.
+Once with a store that does not exist yet, once with an agent that has a long history, both in the process of the
+command; then with an agent that is a Ray actor: in a cluster that is started for the one command, and in one that
+`everlog up` keeps running. The floor is a fresh Python that only imports the libraries which the store and the
+projections stand on; it takes turns with what it is the floor of. Ray's floor is a fresh Python that imports it.
 """
 
 import asyncio
@@ -24,8 +26,10 @@ from store import FileStore
 from .harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from .script import InstantModel, words
 
-KEYS = ("first_answer_s_local", "first_answer_s_1000")
+KEYS = ("first_answer_s_local", "first_answer_s_1000", "first_answer_s_ray", "first_answer_s_attached")
+GOALS = ("< 2.5", "best peer: 2.3", "", "")
 FLOOR = ("-c", "import duckdb, pyarrow, msgspec")
+RAY_FLOOR = ("-c", "import duckdb, pyarrow, msgspec, ray")
 GREETING = "Hi, my name is Chad and I sail"
 AGENT = "sam"
 
@@ -38,9 +42,11 @@ class Plan(msgspec.Struct, frozen=True):
     """Turns of history of the old agent."""
     window: int = 8000
     """Its window, in tokens."""
+    ray_runs: int = 3
+    """Processes that use Ray, each way; 0 leaves these figures out."""
 
 
-QUICK = Plan(runs=3)
+QUICK = Plan(runs=3, ray_runs=2)
 
 
 class Waited(msgspec.Struct, frozen=True):
@@ -59,6 +65,9 @@ class Seen(msgspec.Struct, frozen=True):
     local: list[Waited]
     old: list[Waited]
     floor: list[Waited]
+    ray: list[Waited]
+    attached: list[Waited]
+    ray_floor: list[Waited]
 
 
 def process(*arguments: str) -> Waited:
@@ -73,19 +82,24 @@ def process(*arguments: str) -> Waited:
         first_line_s = time.perf_counter() - begun
         _, said = child.communicate()
     waited = Waited(first_line_s, time.perf_counter() - begun)
-    if child.returncode or not (first.strip() or arguments == FLOOR):
+    if child.returncode or not (first.strip() or arguments in (FLOOR, RAY_FLOOR)):
         raise RuntimeError(f"{' '.join(arguments)} ended with {child.returncode} and said {first!r}\n{said}")
     return waited
 
 
 def _environment() -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVERLOG_", "OPENAI_"))}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVERLOG_", "OPENAI_", "RAY_"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled"}
 
 
-def send(store: Path, text: str) -> Waited:
-    """`everlog send`, as a person would run it."""
-    return process("-m", "interfaces.main", "--store", str(store), "send", AGENT, text)
+def everlog(store: Path, *arguments: str) -> Waited:
+    """A command, as a person would run it."""
+    return process("-m", "interfaces.main", "--store", str(store), *arguments)
+
+
+def send(store: Path, text: str, runtime: str = "local") -> Waited:
+    """`everlog send`."""
+    return everlog(store, "send", AGENT, text, "--runtime", runtime)
 
 
 async def grow(root: Path, plan: Plan) -> None:
@@ -105,26 +119,49 @@ def measure(plan: Plan) -> Seen:
         very_first = send(folder / "very-first", GREETING)
         asyncio.run(grow(folder / "old", plan))
         process(*FLOOR)
-        seen = Seen(noise(folder), very_first, [], [], [])
+        seen = Seen(noise(folder), very_first, [], [], [], [], [], [])
         for number in range(plan.runs):
             seen.local.append(send(folder / f"fresh-{number}", GREETING))
             seen.old.append(send(folder / "old", GREETING))
             seen.floor.append(process(*FLOOR))
+        for number in range(plan.ray_runs):
+            seen.ray.append(send(folder / f"ray-{number}", GREETING, "ray"))
+            seen.ray_floor.append(process(*RAY_FLOOR))
+        if plan.ray_runs:
+            _attached(folder / "attached", plan, seen)
     return seen
+
+
+def _attached(store: Path, plan: Plan, seen: Seen) -> None:
+    """Agents in a cluster that runs already: each is new, so that its actor is made too."""
+    everlog(store, "up")
+    try:
+        for number in range(plan.ray_runs):
+            name = f"{AGENT}-{number}"
+            seen.attached.append(everlog(store, "send", name, GREETING, "--runtime", "ray"))
+            seen.ray_floor.append(process(*RAY_FLOOR))
+    finally:
+        everlog(store, "down")
 
 
 def figures(seen: Seen) -> list[Figure]:
     """Medians, until the process has ended."""
-    floor = median([waited.end_s for waited in seen.floor])
-    found = (median([waited.end_s for waited in waits]) for waits in (seen.local, seen.old))
-    return [Figure(key, value, "s", floor) for key, value in zip(KEYS, found, strict=True)]
+    floor, ray_floor = (_median_s(waits) if waits else 0.0 for waits in (seen.floor, seen.ray_floor))
+    waits = zip(
+        KEYS, (seen.local, seen.old, seen.ray, seen.attached), (floor, floor, ray_floor, ray_floor), strict=True
+    )
+    return [Figure(key, _median_s(waited), "s", under) for key, waited, under in waits if waited]
+
+
+def _median_s(waits: Sequence[Waited]) -> float:
+    return median([waited.end_s for waited in waits])
 
 
 def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
     """The table: the figures beside their goals, then what helps to read them."""
     rows = [
         line(figure, goal, among([waited.end_s for waited in waits]))
-        for figure, goal, waits in zip(found, ("< 2.5", "best peer: 2.3"), (seen.local, seen.old), strict=True)
+        for figure, goal, waits in zip(found, GOALS, (seen.local, seen.old, seen.ray, seen.attached), strict=False)
     ]
     firsts = [median([waited.first_line_s for waited in waits]) for waits in (seen.local, seen.old)]
     return [

@@ -94,6 +94,7 @@ def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield
         return
 
+    monkeypatch.setenv("EVERLOG_RUNTIME", "local")  # a cluster may run on this machine: none of these tests joins it
     refuse_ray(monkeypatch)
     yield
     ray = sys.modules.get("ray")  # a test may have been the first to import it

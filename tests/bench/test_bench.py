@@ -11,13 +11,14 @@ import sys
 
 import pytest
 
-from bench import append, cold_start, harness, peers, replay, step
+from bench import append, cold_start, dedicated, harness, peers, replay, step
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
 TINY = {
     "step": "step.report(step.Plan(young=24, old=26, measured=2, runs=1, window=4096))",
-    "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096))",
+    "dedicated": "dedicated.report(dedicated.Plan(actors=2))",
+    "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
 }
@@ -26,7 +27,8 @@ DIFFERENCES = {"single_extra_us"}
 NO_PEER = importlib.util.find_spec(peers.EVENTSOURCING) is None
 KEYS = {
     "step": step.KEYS,
-    "cold_start": cold_start.KEYS,
+    "dedicated": dedicated.KEYS,
+    "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`
     "append": append.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }

@@ -1,80 +1,30 @@
-"""The examples in docs/examples are complete programs: they run, and do what their page says.
-
-`open_system` is stood in for here, by the agents of the tests' own world: the same names, the same answers.
-"""
+"""The examples in docs/examples are complete programs: they run, and do what their page says."""
 
 import importlib.util
 import inspect
 import io
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import get_args
 
 import pytest
 
-from actors.agent import Agent
-from events import EverlogError, ModelError, Record, UserMessage
+from actors import api
+from events import ModelError
 from interfaces.contract import FrontEnd, Notice
-from tests.world import World, completion, say
+from store import FileStore
+from tests.world import ScriptedModel, completion, say
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 LINES_MAX = 40
 
 
-class TalkingAgent:
-    """An agent as the public API gives it."""
-
-    def __init__(self, agent: Agent, heard: list[Record]) -> None:
-        self._agent = agent
-        self._heard = heard
-
-    async def send(self, text: str) -> AsyncIterator[Record]:
-        """Every record that follows; then the error, if there was one."""
-        self._heard.clear()
-        failed = None
-        try:
-            await self._agent.receive(UserMessage(text=text))
-            await self._agent.run()
-        except EverlogError as error:
-            failed = error
-        for record in self._heard:
-            yield record
-        if failed is not None:
-            raise failed
-
-
-class OpenSystem:
-    """A system as the public API gives it: agents stay open until it is closed."""
-
-    def __init__(self, world: World, stack: AsyncExitStack) -> None:
-        self._world = world
-        self._stack = stack
-
-    async def agent(self, name: str) -> TalkingAgent:
-        heard: list[Record] = []
-        owned = self._world.system.agent(name, self._world.settings, listen=heard.extend)
-        return TalkingAgent(await self._stack.enter_async_context(owned), heard)
-
-
-def api_of(world: World) -> ModuleType:
-    """A stand-in for the module `actors.api`."""
-
-    @asynccontextmanager
-    async def open_system(folder: str | Path, runtime: str = "auto") -> AsyncIterator[OpenSystem]:
-        async with AsyncExitStack() as stack:
-            yield OpenSystem(world, stack)
-
-    module = ModuleType("actors.api")
-    module.open_system = open_system  # type: ignore[attr-defined]
-    return module
-
-
-def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, world: World, folder: Path) -> None:
-    """Run the example as a program, with `said` on stdin."""
-    monkeypatch.setitem(sys.modules, "actors.api", api_of(world))
+def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, folder: Path, model: ScriptedModel | None) -> None:
+    """Run the example as a program, with `said` on stdin; `model` answers in the place of the real one."""
+    if model is not None:
+        monkeypatch.setattr("actors.api.open_system", partial(api.open_system, models=lambda *_: model))
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     monkeypatch.setattr("sys.argv", [name, str(folder)])
     spec = importlib.util.spec_from_file_location("__main__", EXAMPLES / name)
@@ -87,13 +37,13 @@ def test_the_front_end_answers_what_it_reads(
 ) -> None:
     """Each line is answered with prefixes: messages, functions, notices, and an error after which it goes on."""
     remember = '{"name": "human", "content": "Sails", "request_heartbeat": true}'
-    world = World(
+    answers = [
         completion("A sailor!", [("core_memory_append", remember)]),
         say("Ahoy."),
         ModelError("The endpoint is down.", kind="unreachable"),
         say("Here again."),
-    )
-    run("front_end.py", "Hi, I sail\nHello?\nAnd now?\n", monkeypatch, world, tmp_path)
+    ]
+    run("front_end.py", "Hi, I sail\nHello?\nAnd now?\n", monkeypatch, tmp_path, ScriptedModel(answers))
     assert capsys.readouterr().out.splitlines() == [
         "+ core_memory_append None",
         "* ♥ requested",
@@ -101,11 +51,27 @@ def test_the_front_end_answers_what_it_reads(
         "! The endpoint is down.",
         "sam> Here again.",
     ]
-    assert [record.text for record in world.log() if record.type == "user_message"] == [
-        "Hi, I sail",
-        "Hello?",
-        "And now?",
-    ]
+    log = FileStore(tmp_path, lambda: 0).reader("sam").read("sam")
+    assert [r.text for r in log if r.type == "user_message"] == ["Hi, I sail", "Hello?", "And now?"]
+
+
+def test_the_python_example_prints_what_its_page_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """docs/python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
+    run("talk.py", "", monkeypatch, tmp_path, None)
+    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "python.md").read_text(), re.DOTALL)
+    assert shown is not None
+    assert capsys.readouterr().out == shown[1]
+
+
+def test_the_python_page_has_every_method() -> None:
+    """docs/python.md names every public method of a system and of an agent."""
+    page = (EXAMPLES.parent / "python.md").read_text()
+    for kind in (api.AgentSystem, api.AgentRef):
+        for name, value in vars(kind).items():
+            if inspect.isfunction(value) and not name.startswith("_") and name != "open":
+                assert f"`{name}(" in page, name
 
 
 def test_a_front_end_is_short() -> None:

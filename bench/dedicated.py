@@ -1,0 +1,144 @@
+"""What an agent's own Ray actor costs: the time until its agent is open, and the memory that nobody shares with it.
+
+The floor is a bare Ray actor, `class Bare` below, made in the same cluster and in turns with the agents: Ray's own
+price for a process. Both are made while nothing else is; the cluster is started for the measurement and stopped after it.
+"""
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.addresses import prepare
+from actors.commands import Means, Open
+from actors.real import RealClock, RealIds
+from store import FileStore
+
+from .harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+
+KEYS = ("dedicated_create_ratio", "dedicated_extra_mb")
+IDLE_S = 600
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    actors: int = 12
+    """Agents, and as many bare actors."""
+
+
+QUICK = Plan(actors=6)
+
+
+class Bare:
+    """The least that Ray can host."""
+
+    def ready(self) -> int:
+        """The process id."""
+        return os.getpid()
+
+
+class Made(msgspec.Struct, frozen=True):
+    """One actor."""
+
+    seconds: float
+    private_mb: float
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured."""
+
+    noise: Noise
+    bare: list[Made]
+    agents: list[Made]
+
+
+def private_mb(pid: int) -> float:
+    """Memory of a process that it shares with no other, in MiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(part.split()[1]) for part in lines if part.startswith(("Private_Clean:", "Private_Dirty:"))) / 1024
+
+
+async def measure(plan: Plan) -> Seen:
+    """Bare actors and agents, one after the other, in turns."""
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    clock, ids, chance = RealClock(), RealIds(), random.Random(1)
+    with workspace() as folder:
+        store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
+        prepare(store.root, "")
+        from actors import cluster
+
+        seen = Seen(noise(folder), [], [])
+        async with cluster.joined(store, "") as runtime:
+            await runtime.ready()
+            places = cluster.RayPlaces(str(store.root.resolve()), IDLE_S)
+            for number in range(plan.actors):
+                opening = Open(id=ids.new(clock.now()))
+                makers = [(seen.bare, _bare(number)), (seen.agents, _agent(places, number, opening))]
+                chance.shuffle(makers)
+                for made, making in makers:
+                    begun = time.perf_counter()
+                    pid = await making
+                    seconds = time.perf_counter() - begun
+                    made.append(Made(seconds, private_mb(pid)))
+    return seen
+
+
+async def _bare(number: int) -> int:
+    import ray
+
+    handle = ray.remote(Bare).options(name=f"bare-{number}", lifetime="detached", num_cpus=0).remote()
+    pid: int = await handle.ready.remote()
+    return pid
+
+
+async def _agent(places: Any, number: int, opening: Open) -> int:
+    placed = await places.start(f"agent-{number}", Means(), 0)
+    async for _ in places.perform(placed, opening):
+        pass
+    pid: int = placed.pid
+    return pid
+
+
+def figures(seen: Seen) -> list[Figure]:
+    """Medians over the actors, the first of each left out: it warms up what the others find warm."""
+    bare, agents = seen.bare[1:], seen.agents[1:]
+    ratio = median(ratios([made.seconds for made in agents], [made.seconds for made in bare]))
+    floor_mb = median([made.private_mb for made in bare])
+    extra = median([made.private_mb for made in agents]) - floor_mb
+    return [Figure(KEYS[0], ratio, "x", 1.0), Figure(KEYS[1], extra, "MiB", floor_mb)]
+
+
+def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
+    """The table."""
+    seconds = [[made.seconds for made in several[1:]] for several in (seen.agents, seen.bare)]
+    return [
+        line(found[0], "<= 1.3", among(ratios(*seconds))),
+        line(found[1], "<= 25", among([made.private_mb for made in seen.agents[1:]], 1)),
+        Line("an agent's actor, until it is open", f"{median(seconds[0]):.3g} s", "", "", among(seconds[0])),
+        Line("a bare actor, until it answers", f"{median(seconds[1]):.3g} s", "", "", among(seconds[1])),
+    ]
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = asyncio.run(measure(plan))
+    found = figures(seen)
+    show("dedicated", seen.noise, found, lines(seen, found))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("dedicated", "What an agent's own Ray actor costs beside a bare one.", argv)
+    report(QUICK if args.quick else Plan())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
