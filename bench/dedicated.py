@@ -1,7 +1,7 @@
 """What an agent's own Ray actor costs: the time until its agent is open, and the memory that nobody shares with it.
 
 The floor is a bare Ray actor, `class Bare` below, made in the same cluster and in turns with the agents: Ray's own
-price for a process. Both are made while nothing else is; the cluster is started for the measurement and stopped after it.
+price for a process. Nothing else is made meanwhile; the cluster is started for the measurement and stopped after it.
 """
 
 import asyncio

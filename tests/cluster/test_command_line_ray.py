@@ -1,0 +1,90 @@
+"""The command line with Ray, as README.md shows it: real commands, in processes of their own."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from actors.addresses import kept_file
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.ray
+
+
+class Shell:
+    """Runs `everlog` commands over one store, none of which has another cluster in its environment."""
+
+    def __init__(self, store: Path) -> None:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "EVERLOG_"))}
+        home = store.parent / "home"
+        home.mkdir()
+        self.store = store
+        self.environment = {**kept, "EVERLOG_STORE": str(store), "PYTHONPATH": str(ROOT), "HOME": str(home)}
+
+    def __call__(self, *words: str, said: str = "", code: int = 0) -> str:
+        """Stdout of a command, which must end with `code`."""
+        run = subprocess.run(
+            [sys.executable, "-m", "interfaces.main", *words], cwd=ROOT, env=self.environment, input=said, text=True,
+            capture_output=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert run.returncode == code, run.stderr
+        assert "Traceback" not in run.stderr
+        return run.stdout if code == 0 else run.stderr
+
+
+def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
+    """Each command of "In one process, or on Ray" exits 0; the agent is the same one in both; nothing is left running.
+
+    In between the acceptance list of the command line, with --runtime ray: chat, memory, events, timers, erase, verify.
+    """
+    everlog = Shell(tmp_path / "store")
+    section = (ROOT / "README.md").read_text().split("## In one process, or on Ray")[1].split("\n## ")[0]
+    lines = [shlex.split(line) for line in re.findall(r"^everlog (.*?)(?:  +#.*)?$", section, re.MULTILINE)]
+    assert [words[0] for words in lines] == ["send", "up", "send", "down"]
+    everlog("send", "sam", "Hi, my name is Chad and I sail")
+    everlog(*lines[0])
+    everlog(*lines[1])
+    try:
+        everlog(*lines[2])
+        assert "runs already" in everlog("up", code=1)
+        assert everlog("send", "sam", "What is my name?", "--runtime", "ray").strip() == "Your name is Chad."
+        shown = everlog("chat", "sam", said="Hello\n/memory\n/pop\n/retry\n/pressure\n/context\n/search sail\n")
+        assert "Chad" in shown and "out of the model's sight" in shown
+        assert "open in process" in everlog("send", "sam", "hello", "--runtime", "local", code=1)
+        everlog("create", "ann", "--preset", "extras", "--runtime", "ray")
+        everlog("timer", "ann", "--every", "1s", "Look outside")
+        waited = time.monotonic()
+        while "heartbeat" not in everlog("events", "ann") and time.monotonic() - waited < 60:
+            pass
+        assert "Look outside" in everlog("timers", "ann")
+        everlog("timer", "ann", "--cancel", "timer-1")
+        everlog("erase", "sam", "--from", "8", "--to", "8", "--yes")
+        everlog("delete", "ann", "--yes")
+        assert "differ" not in everlog("verify", "--all")
+    finally:
+        everlog(*lines[3])
+    assert not kept_file(everlog.store).exists()
+    assert "No Ray is kept running" in everlog("down", code=1)
+    assert everlog("send", "sam", "Where were we?")
+    everlog("verify", "--all")
+    everlog("rebuild", "--all")
+    everlog("log", "check", "--all", "--deep")
+    assert _left(everlog.store) == []
+
+
+def _left(store: Path) -> list[str]:
+    """Processes that still know of the store."""
+    found = []
+    for pid in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (pid / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(store) in command:
+            found.append(command)
+    return found
