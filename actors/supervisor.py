@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from events import ClusterError, EverlogError, HostLost, UnknownAgent
+from events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 
 from .commands import Command, Fire, Heard, Means, Resume
 from .constants import MICROSECONDS, RESENDS_MAX, RESTARTS_MAX, TIMER_RETRY_US
@@ -184,27 +184,31 @@ class Supervisor:
         await self._recover(agent_id)
 
     async def _recover(self, agent_id: str) -> None:
-        """Activate the agent and finish its turns; where no host can be started, try again later."""
+        """Activate the agent and finish its turns. Where it cannot be had now, it is tried again later; whatever else
+        hinders it is noted, and the log says what is still to be done.
+        """
         command = Resume(id=self._ids.new(self._clock.now()))
         for _ in range(1 + RESTARTS_MAX):
             try:
                 await self._carry_out(agent_id, command)
                 return
-            except ClusterError as error:
+            except (ClusterError, PartitionBusy) as error:
                 self._note(f"{agent_id!r}: {error}")
+            except EverlogError as error:
+                self._note(f"{agent_id!r}: {error}")
+                return
             await self._sleep(TIMER_RETRY_US / MICROSECONDS)
 
     async def _fire(self, agent_id: str, command: Fire) -> None:
         try:
             await self._carry_out(agent_id, command)
-        except ClusterError as error:  # the schedule tries again
+        except EverlogError as error:  # the schedule tries again, if it is still due
             self._note(f"{agent_id!r}: {error}")
 
     async def _carry_out(self, agent_id: str, command: Command) -> None:
-        """Send a command of our own. What hinders it is noted; the log says what is still to be done.
+        """Send a command of our own. Raises EverlogError.
 
-        A host may have let go of its agent meanwhile, or died: the next one is asked, unless they all die of it. Raises
-        ClusterError.
+        A host may have let go of its agent meanwhile, or died: the next one is asked, unless they all die of it.
         """
         lost = ""
         for _ in range(1 + RESENDS_MAX):
@@ -218,13 +222,8 @@ class Supervisor:
                 lost = placed.key
                 if self._deaths.get(agent_id, 0) > RESTARTS_MAX:
                     return
-            except ClusterError:
-                raise
             except UnknownAgent:
                 self.schedule.know(agent_id, ())
-                return
-            except EverlogError as error:
-                self._note(f"{agent_id!r}: {error}")
                 return
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
