@@ -152,8 +152,12 @@ class Agent:
         """The turns that are not finished, oldest first."""
         return [turn for turn, _ in self._waiting]
 
-    async def receive(self, event: Event, *, event_id: str | None = None, said_at: int | None = None) -> Record:
+    async def receive(
+        self, event: Event, *, event_id: str | None = None, said_at: int | None = None, not_before: int | None = None
+    ) -> Record:
         """Make an input durable and give its record back; `run` then works it off. The same `event_id` counts once.
+
+        `not_before`: the earliest time, microseconds UTC, at which it can have been recorded, whatever the clock says.
 
         Raises UsageError when INBOX_MAX inputs wait already: the input is not kept.
         """
@@ -161,7 +165,8 @@ class Agent:
             raise UsageError(
                 f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
             )
-        commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at])
+        at = None if not_before is None else max(not_before, self._clock.now())
+        commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at)
         return commit[0]
 
     async def run(self) -> None:

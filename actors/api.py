@@ -123,8 +123,11 @@ class AgentRef:
         return self._do(commands.Resume(id=self._new_id(), means=self._means))
 
     def watch(self) -> Answer:
-        """What happens without being asked for here: timed heartbeats, and what comes of them. It never ends."""
-        return self._do(commands.Watch(id=self._new_id(), means=self._means))
+        """What happens without being asked for here: timed heartbeats, and what comes of them. It never ends.
+
+        The agent stays in memory meanwhile. Raises HostLost where its process dies: watch it again.
+        """
+        return Answer(self._watched(), self._listen)
 
     def warn(self) -> Answer:
         """Warn the agent of memory pressure by hand."""
@@ -196,6 +199,12 @@ class AgentRef:
 
     def _do(self, command: Command) -> Answer:
         return Answer(self._sent(command), self._listen)
+
+    async def _watched(self) -> AsyncIterator[Heard]:
+        while True:
+            async for heard in self._sent(commands.Watch(id=self._new_id(), means=self._means)):
+                if not isinstance(heard, Done):
+                    yield heard
 
     async def _value(self, command: Command) -> Any:
         answer = self._do(command)

@@ -76,7 +76,12 @@ class Resume(Command, frozen=True, kw_only=True):
 
 
 class Watch(Command, frozen=True, kw_only=True):
-    """Hear what happens without a caller: timed heartbeats, and what an agent does of them. It never ends by itself."""
+    """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
+
+    It ends after a while, and is said again by who still listens: nobody hears for one who is gone.
+    """
+
+    repeats: ClassVar[bool] = False
 
 
 class Retry(Command, frozen=True, kw_only=True):

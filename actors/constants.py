@@ -72,6 +72,9 @@ MICROSECONDS = 1_000_000
 LISTENERS_MAX = 1000
 """Callers of one agent that may wait for answers; a further one is refused."""
 
+WATCH_S = 20
+"""Who watches an agent says so again this often; one who is gone keeps it in memory no longer than this."""
+
 IDLE_S = 300
 """An agent that nobody uses for so long is let go of."""
 
@@ -83,6 +86,12 @@ TIMER_LOOK_S = 60
 
 TIMER_RETRY_US = 60 * MICROSECONDS
 """When an agent that could not be woken is tried again."""
+
+TIMER_AT_MAX = 253_402_300_799 * MICROSECONDS
+"""Latest time that a timer can be due: the end of the year 9999."""
+
+TIMER_EVERY_S_MAX = 100 * 366 * 24 * 3600
+"""Longest time between two heartbeats of a timer: a hundred years."""
 
 RESENDS_MAX = 5
 """How often a command is sent again because the process that had it died."""

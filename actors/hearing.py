@@ -1,34 +1,52 @@
 """Who is told what, of a host's callers: each hears the records of its own turn, and those that are nobody's own."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from typing import Literal
 
 from events import Record, UsageError
 
 from .constants import LISTENERS_MAX
 from .transitions import INPUTS
 
+Role = Literal["asker", "watcher", "schedule"]
+"""Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
+
 
 class Listener:
     """One caller, who waits for what follows from a command."""
 
-    def __init__(self, command_id: str, *, watches: bool) -> None:
+    def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
+        """`held`: hear nothing before `settle`."""
         self.command_id = command_id
-        self.watches = watches
-        """Whether the caller asks for nothing, and hears what no other caller does."""
+        self.role = role
         self.turn = 0
         """The turn that the command opened; 0 while it has opened none."""
         self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
         """Commits as they become durable; None at the end."""
+        self._held: list[Record] | None = [] if held else None
 
-    def tell(self, records: Sequence[Record]) -> None:
-        """Pass records on; none is no news."""
-        if records:
-            self.heard.put_nowait(records)
+    def hear(self, records: Sequence[Record]) -> None:
+        """A commit is durable."""
+        if self._held is None:
+            self._tell(records)
+        else:
+            self._held += records
+
+    def settle(self, turn: int = 0, past: Iterable[Record] = ()) -> None:
+        """The command is about that turn, and `past` is what the log has of it: each record is told once, in order."""
+        self.turn = turn
+        known = {record.seq: record for record in [*past, *(self._held or ())]}
+        self._held = None
+        for _, commit in groupby((known[seq] for seq in sorted(known)), lambda record: record.commit):
+            self._tell(list(commit))
 
     def end(self) -> None:
         """There is nothing more to hear."""
+        if self._held is not None:
+            self.settle()
         self.heard.put_nowait(None)
 
     def wants(self, record: Record, claimed: set[int]) -> bool:
@@ -36,6 +54,10 @@ class Listener:
         if record.step == 0:
             return record.type not in INPUTS or record.event_id == self.command_id
         return record.turn == self.turn or record.turn not in claimed
+
+    def _tell(self, records: Sequence[Record]) -> None:
+        if records:
+            self.heard.put_nowait(records)
 
 
 class Audience:
@@ -45,17 +67,14 @@ class Audience:
         self._listeners: list[Listener] = []
 
     @contextmanager
-    def joined(self, command_id: str, *, watches: bool = False, silent: bool = False) -> Iterator[Listener]:
-        """A caller who listens while the block runs; one that is `silent` hears nothing of it.
+    def joined(self, command_id: str, role: Role, *, held: bool) -> Iterator[Listener]:
+        """A caller who listens while the block runs. Raises UsageError where LISTENERS_MAX listen already.
 
-        Raises UsageError where LISTENERS_MAX listen already.
+        `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
         """
         if len(self._listeners) >= LISTENERS_MAX:
             raise UsageError(f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later.")
-        listener = Listener(command_id, watches=watches)
-        if silent:
-            yield listener
-            return
+        listener = Listener(command_id, role, held=held)
         self._listeners.append(listener)
         try:
             yield listener
@@ -64,11 +83,12 @@ class Audience:
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
-        callers = [listener for listener in self._listeners if not listener.watches]
+        callers = [listener for listener in self._listeners if listener.role != "watcher"]
         claimed = {listener.turn for listener in callers}
         for listener in callers:
-            listener.tell([record for record in records if listener.wants(record, claimed)])
-        unheard = [record for record in records if not any(caller.wants(record, claimed) for caller in callers)]
+            listener.hear([record for record in records if listener.wants(record, claimed)])
+        askers = [listener for listener in callers if listener.role == "asker"]
+        unheard = [record for record in records if not any(asker.wants(record, claimed) for asker in askers)]
         for listener in self._listeners:
-            if listener.watches:
-                listener.tell(unheard)
+            if listener.role == "watcher":
+                listener.hear(unheard)

@@ -9,12 +9,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from events import Heartbeat, PartitionBusy, Record, TimerCancelled, TimerSet, UsageError
+import msgspec
+
+from events import (
+    BadInput,
+    EverlogError,
+    Heartbeat,
+    HostLost,
+    ModelError,
+    PartitionBusy,
+    Record,
+    TimerCancelled,
+    TimerSet,
+    UsageError,
+)
 
 from . import commands, damage, hearing
 from .agent import Agent, Listener
 from .commands import Command, Done, Fire, Heard, Means, Open, Opened
-from .constants import IDLE_S
+from .constants import IDLE_S, TIMER_AT_MAX, TIMER_EVERY_S_MAX, WATCH_S
 from .hearing import Audience
 from .setup import Settings
 from .system import System
@@ -23,6 +36,9 @@ from .working import Worker
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may be others."""
+
+OPENS_TURN = (commands.Say, commands.Retry, Fire)
+"""Commands that lead to a turn, which may have been opened before, when they were sent for the first time."""
 
 
 class Host:
@@ -62,6 +78,8 @@ class Host:
         self._idle: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """Commands that are being carried out."""
+        self._beating = asyncio.Lock()
+        """From the look whether a heartbeat is due until it is in the log."""
         self._retimed = False
         self._stale = False
         """What is in memory must not be used again."""
@@ -72,27 +90,35 @@ class Host:
         return self._agent is not None
 
     async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
-        """Carry a command out. It goes on when the caller stops listening. Raises EverlogError.
+        """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
+        is let go of before it is done.
 
         `seen`: the last seq that the caller has heard of this command, when it is sent again.
         """
-        silent = isinstance(command, commands.Fire)  # a schedule wants to know when it is done, and nothing else
-        with self._audience.joined(command.id, watches=isinstance(command, commands.Watch), silent=silent) as listener:
+        held = isinstance(command, OPENS_TURN)
+        with self._audience.joined(command.id, _role(command), held=held) as listener:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
             work.add_done_callback(self._tasks.discard)
+            work.add_done_callback(_heed)
             work.add_done_callback(lambda _: listener.end())
-            while (records := await listener.heard.get()) is not None:
-                yield records
+            try:
+                while (records := await listener.heard.get()) is not None:
+                    yield records
+            finally:
+                if listener.role == "watcher":
+                    work.cancel()
+        if work.cancelled():
+            raise HostLost(f"{self.agent_id!r} was let go of before that was done. What it acknowledged is in the log.")
         yield Done(await work)
 
     async def passivate(self) -> bool:
-        """Let go of the agent, unless somebody uses it; whether it is let go of."""
+        """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
         async with self._gate:
-            if self._tasks or (self._worker is not None and self._worker.busy):
+            if self._used() or (self._worker is not None and self._worker.busy):
                 return False
             await self._let_go()
-            return True
+            return not self._used()
 
     async def close(self) -> None:
         """Let go of the agent now. A turn that runs is interrupted, and finished when the agent is opened next."""
@@ -123,16 +149,20 @@ class Host:
         finally:
             await self._rest()
 
+    def _used(self) -> bool:
+        """Whether commands are under way, other than the one that asks."""
+        return any(not task.done() for task in self._tasks - {asyncio.current_task()})
+
     async def _rest(self) -> None:
         """After a command: tell of the timers, and if it was the last one under way, begin to wait for idleness."""
         await self._report_timers()
-        others = self._tasks - {asyncio.current_task()}
-        if others or self._agent is None:
+        if self._used():
             return
         if self._is_stale():
             async with self._gate:
-                await self._let_go()
-        else:
+                if self._is_stale():  # nobody has opened it anew meanwhile
+                    await self._let_go()
+        if not self._used():
             self._idle = asyncio.get_running_loop().create_task(self._wait_idle())
 
     def _is_stale(self) -> bool:
@@ -146,7 +176,7 @@ class Host:
     async def _opened(self, command: Command) -> Opened:
         """Have the agent in memory, with the means that the command brings. Raises EverlogError."""
         other = command.means is not None and command.means.same != self.means.same
-        if other and len(self._tasks) > 1:
+        if other and self._used():
             raise UsageError(
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
                 "when it is idle."
@@ -169,7 +199,7 @@ class Host:
 
         def listen(records: Sequence[Record]) -> None:
             kinds.update(record.type for record in records)
-            self._retimed |= not kinds.isdisjoint(TIMED)
+            self._retimed |= any(record.type in TIMED for record in records)
             self._audience.hear(records)
 
         try:
@@ -178,6 +208,7 @@ class Host:
             if not self._fence or busy.pid != self._fence:
                 raise
             self._agent = await self._enter(wanted, listen, take_over=True)
+        self._fence = 0
         self._worker = Worker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
@@ -210,10 +241,20 @@ class Host:
         agent, self._agent, self._worker, self._stale = self._agent, None, None, False
         if self._idle is not None and self._idle is not asyncio.current_task():
             self._idle.cancel()
+            self._idle = None
         stack, self._stack = self._stack, AsyncExitStack()
-        await stack.aclose()
-        if agent is not None and agent.unsealed and self._note is not None:
-            self._note(damage.not_sealed(agent.agent_id, agent.unsealed))
+        try:
+            await stack.aclose()
+        except EverlogError as error:  # it is let go of all the same
+            self._noted(
+                f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}"
+            )
+        if agent is not None and agent.unsealed:
+            self._noted(damage.not_sealed(agent.agent_id, agent.unsealed))
+
+    def _noted(self, text: str) -> None:
+        if self._note is not None:
+            self._note(text)
 
     async def _do(self, agent: Agent, worker: Worker, command: Command, listener: hearing.Listener, seen: int) -> Any:
         """What stands in the command, on an open agent."""
@@ -227,14 +268,9 @@ class Host:
             case commands.Retry():
                 return await say(agent.retry(event_id=command.id))
             case commands.Fire():
-                beat = await self._due(agent, command)
-                if beat is None:
-                    await worker.all_end()
-                    return False
-                await say(agent.receive(beat, event_id=command.id))
-                return True
+                return await self._beat(agent, worker, command, listener, seen)
             case commands.Watch():
-                return await asyncio.Event().wait()
+                return await self._sleep(WATCH_S)
             case commands.Resume():
                 return await worker.all_end()
             case commands.Configure(settings=settings):
@@ -242,7 +278,8 @@ class Host:
                 return self._told(born=False)
             case commands.Delete():
                 await worker.guarded(agent.delete())
-                self._stale = True  # who opens it next begins it anew
+                self._stale = self._retimed = True  # who opens it next begins it anew
+                await worker.stop()
                 return None
             case _:
                 return await worker.guarded(_edit(agent, command))
@@ -251,15 +288,41 @@ class Host:
         self, agent: Agent, worker: Worker, receive: Awaitable[Record], listener: hearing.Listener, seen: int
     ) -> Record:
         """Make an input durable, and wait until its turn has ended. Raises ModelError if the model failed it."""
-        head = agent.head
-        record = await worker.guarded(receive)
-        listener.turn = record.turn
-        if record.seq <= head:  # it was here before: what followed from it is in the log
-            reader = self._system_of(self.means).store.reader(self.agent_id)
-            records = reader.read(self.agent_id, max(record.seq, seen + 1), head)
-            listener.tell([other for other in records if other.turn == record.turn])
+        record, failed = await self._received(agent, worker, receive, listener, seen)
+        if failed is not None:
+            raise failed
         await worker.turn_ends(record.turn)
         return record
+
+    async def _received(
+        self, agent: Agent, worker: Worker, receive: Awaitable[Record], listener: hearing.Listener, seen: int
+    ) -> tuple[Record, ModelError | None]:
+        """Make an input durable; with it, how the model failed it, if it was here before and has ended so."""
+        head = agent.head
+        record = await worker.guarded(receive)
+        past: list[Record] = []
+        if record.seq <= head:  # it was here before: what followed from it is in the log
+            reader = self._system_of(self.means).store.reader(self.agent_id)
+            past = [other for other in reader.read(self.agent_id, record.seq) if other.turn == record.turn]
+        listener.settle(record.turn, (other for other in past if other.seq > seen))
+        failed = next((other for other in past if other.type == "model_failed"), None)
+        if failed is None:
+            return record, None
+        return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", ""))
+
+    async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
+        """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""
+        async with self._beating:
+            beat = await self._due(agent, command)
+            if beat is not None:  # no clock says that it came before it was due: it would be due again
+                receive = agent.receive(beat, event_id=command.id, not_before=command.due_at)
+                record, _ = await self._received(agent, worker, receive, listener, seen)
+        if beat is None:
+            self._retimed = True  # who sent this does not know what is due
+            await worker.all_end()
+            return False
+        await worker.turn_ends(record.turn)
+        return True
 
     async def _due(self, agent: Agent, command: Fire) -> Heartbeat | None:
         """The heartbeat of a timer that is due as the command says; None if it was sent, cancelled or paused since."""
@@ -271,13 +334,26 @@ class Host:
     async def _report_timers(self) -> None:
         if self._retimed and self._tell_timers is not None and self._agent is not None:
             self._retimed = False
-            self._tell_timers(self.agent_id, [due_of(row) for row in await self._agent.rows("timers")])
+            rows = () if self._stale else await self._agent.rows("timers")
+            self._tell_timers(self.agent_id, [due_of(row) for row in rows])
+
+
+def _heed(work: asyncio.Task[Any]) -> None:
+    """Its caller may have gone away: what it raised is not unheard of for that."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _warnings(agent: Agent) -> list[str]:
     """What a person should know of the log."""
     told = [damage.cut_off(agent.agent_id, agent.cut)] if agent.cut is not None else []
     return [*told, damage.not_sealed(agent.agent_id, agent.unsealed)] if agent.unsealed else told
+
+
+def _role(command: Command) -> hearing.Role:
+    if isinstance(command, commands.Watch):
+        return "watcher"
+    return "schedule" if isinstance(command, Fire) else "asker"
 
 
 async def _edit(agent: Agent, command: Command) -> Any:
@@ -294,6 +370,12 @@ async def _edit(agent: Agent, command: Command) -> Any:
         case commands.TakeIn(said=said):
             return await agent.take_in(said)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
+            if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
+                raise BadInput(
+                    "A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds), and comes again after "
+                    f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
+                    "It was not set."
+                )
             timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s)
             await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
             return None

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from events import EverlogError, HostLost, UnknownAgent
+
 from .commands import Command, Fire, Heard, Means
 from .constants import IDLE_S
 from .effects import Clock
@@ -30,9 +32,12 @@ class LocalRuntime:
         self._hosts: dict[str, Host] = {}
         self._schedule = Schedule(self._fire, clock=clock, sleep=sleep)
         self._timing: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
-        """Carry out a command; see `Host.perform`."""
+        """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
+        if self._closed:
+            raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
         if self._timing is None:
             self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
         async for heard in self.host(agent_id).perform(command, seen):
@@ -58,6 +63,7 @@ class LocalRuntime:
 
     async def close(self) -> None:
         """Let go of every agent. Turns that run are interrupted, and finished when their agents are opened next."""
+        self._closed = True
         if self._timing is not None:
             self._timing.cancel()
             await asyncio.wait([self._timing])
@@ -65,10 +71,10 @@ class LocalRuntime:
             await host.close()
 
     async def _fire(self, agent_id: str, command: Fire) -> None:
-        from events import EverlogError
-
         try:
             async for _ in self.host(agent_id).perform(command):
                 pass
+        except UnknownAgent:
+            self._schedule.know(agent_id, ())
         except EverlogError as error:  # what is still to be done stands in the log
             self._note(f"{agent_id!r}: {error}")

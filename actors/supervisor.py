@@ -5,15 +5,15 @@ It owns no state that the logs and the places do not have. Where hosts live is a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from events import EverlogError, HostLost
+from events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 
 from .commands import Command, Fire, Heard, Means, Resume
-from .constants import RESTARTS_MAX
+from .constants import MICROSECONDS, RESENDS_MAX, RESTARTS_MAX, TIMER_RETRY_US
 from .effects import Clock, Ids
 from .timers import Due, Schedule
 
@@ -79,6 +79,7 @@ class Supervisor:
         self._places = places
         self._clock = clock
         self._ids = ids
+        self._sleep = sleep
         self._activations = asyncio.Semaphore(activations_max)
         self._note = note
         self._placed: dict[str, Placed] = {}
@@ -88,6 +89,7 @@ class Supervisor:
         """How often in a row the host of an agent died before it had carried out anything."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._ended = False
         self.schedule = Schedule(self._fire, clock=clock, sleep=sleep)
 
     async def begin(self, standings: Iterable[Standing]) -> None:
@@ -101,11 +103,13 @@ class Supervisor:
 
     async def end(self) -> Sequence[Placed]:
         """Stop; the hosts that are left, which go on by themselves."""
+        self._ended = True
         hosts = list(self._placed.values())
         self._placed.clear()
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         return hosts
 
     def placed(self, agent_id: str) -> Placed | None:
@@ -115,23 +119,39 @@ class Supervisor:
     async def place(self, agent_id: str, means: Means | None = None, lost: str = "") -> Placed:
         """The host of the agent, made if there is none. `lost` is the key of one that the caller could not reach.
 
-        Raises ClusterError if it cannot be started.
+        One that takes the place of a dead one finishes what that left unfinished. Raises ClusterError if it cannot be
+        started.
         """
         if means is not None:
             self._means[agent_id] = means
+        before = self._placed.get(agent_id)
+        placed = await self._place(agent_id, lost)
+        if lost and placed is not before and self._deaths.get(agent_id, 0) <= RESTARTS_MAX:
+            self._spawn(self._recover(agent_id))
+        return placed
+
+    async def _place(self, agent_id: str, lost: str) -> Placed:
         async with self._locks.setdefault(agent_id, asyncio.Lock()):
             placed = self._placed.get(agent_id)
             if placed is not None and (placed.key != lost or await self._places.lives(placed)):
                 return placed
-            if placed is not None:
+            if placed is not None and placed is self._placed.get(agent_id):
                 self._forget(agent_id, placed)
-            async with self._activations:
-                placed = await self._places.find(agent_id)
-                if placed is None or placed.key == lost:
-                    lent = self._means.get(agent_id) or Means()
-                    placed = await self._places.start(agent_id, lent, self._fence.pop(agent_id, 0))
+            placed = await self._found(agent_id)
             self._placed[agent_id] = placed
             self._spawn(self._watch(agent_id, placed))
+            return placed
+
+    async def _found(self, agent_id: str) -> Placed:
+        """The host that lives, or a new one. Raises ClusterError."""
+        async with self._activations:
+            if self._ended:
+                raise ClusterError(f"The supervisor has stopped, and starts no host for {agent_id!r}. Try again.")
+            placed = await self._places.find(agent_id)
+            if placed is None:
+                lent, fence = self._means.get(agent_id) or Means(), self._fence.get(agent_id, 0)
+                placed = await self._places.start(agent_id, lent, fence)
+            self._fence.pop(agent_id, None)
             return placed
 
     def left(self, agent_id: str, key: str) -> Placed | None:
@@ -143,7 +163,9 @@ class Supervisor:
         return self._placed.pop(agent_id)
 
     def _forget(self, agent_id: str, placed: Placed) -> None:
+        """It is dead."""
         self._fence[agent_id] = placed.pid
+        self._deaths[agent_id] = self._deaths.get(agent_id, 0) + 1
         del self._placed[agent_id]
 
     async def _watch(self, agent_id: str, placed: Placed) -> None:
@@ -152,7 +174,6 @@ class Supervisor:
         if self._placed.get(agent_id) is not placed:
             return
         self._forget(agent_id, placed)
-        self._deaths[agent_id] = self._deaths.get(agent_id, 0) + 1
         if self._deaths[agent_id] > RESTARTS_MAX:
             self._note(
                 f"the host of {agent_id!r} died {self._deaths[agent_id]} times in a row; it is started again when "
@@ -163,25 +184,52 @@ class Supervisor:
         await self._recover(agent_id)
 
     async def _recover(self, agent_id: str) -> None:
-        """Activate the agent and finish its turns."""
-        await self._carry_out(agent_id, Resume(id=self._ids.new(self._clock.now())))
+        """Activate the agent and finish its turns. Where it cannot be had now, it is tried again later; whatever else
+        hinders it is noted, and the log says what is still to be done.
+        """
+        command = Resume(id=self._ids.new(self._clock.now()))
+        for _ in range(1 + RESTARTS_MAX):
+            try:
+                await self._carry_out(agent_id, command)
+                return
+            except (ClusterError, PartitionBusy) as error:
+                self._note(f"{agent_id!r}: {error}")
+            except EverlogError as error:
+                self._note(f"{agent_id!r}: {error}")
+                return
+            await self._sleep(TIMER_RETRY_US / MICROSECONDS)
 
     async def _fire(self, agent_id: str, command: Fire) -> None:
-        await self._carry_out(agent_id, command)
-
-    async def _carry_out(self, agent_id: str, command: Command) -> None:
-        """Send a command of our own. What hinders it is noted; the log says what is still to be done."""
         try:
-            placed = await self.place(agent_id)
-            async for _ in self._places.perform(placed, command):
-                pass
-            self._deaths.pop(agent_id, None)
-        except HostLost:
-            pass  # `_watch` has seen it too
-        except EverlogError as error:
+            await self._carry_out(agent_id, command)
+        except EverlogError as error:  # the schedule tries again, if it is still due
             self._note(f"{agent_id!r}: {error}")
 
-    def _spawn(self, work: Any) -> None:
+    async def _carry_out(self, agent_id: str, command: Command) -> None:
+        """Send a command of our own. Raises EverlogError.
+
+        A host may have let go of its agent meanwhile, or died: the next one is asked, unless they all die of it.
+        """
+        lost = ""
+        for _ in range(1 + RESENDS_MAX):
+            placed = await self._place(agent_id, lost)
+            try:
+                async for _ in self._places.perform(placed, command):
+                    pass
+                self._deaths.pop(agent_id, None)
+                return
+            except HostLost:
+                lost = placed.key
+                if self._deaths.get(agent_id, 0) > RESTARTS_MAX:
+                    return
+            except UnknownAgent:
+                self.schedule.know(agent_id, ())
+                return
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._ended:
+            work.close()
+            return
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

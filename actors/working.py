@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from events import EverlogError, ModelError, UsageError
+from events import EverlogError, HostLost, ModelError, UsageError
 
 from .agent import Agent
 
@@ -29,20 +29,15 @@ class Worker:
 
     async def turn_ends(self, turn: int) -> None:
         """Wait until the turn has ended, and have it run. Raises what it ended with; a ModelError is in the log."""
-        if turn not in self._agent.open_turns:
-            return
-        ended = self._waiting.setdefault(turn, asyncio.get_running_loop().create_future())
-        if not self.busy:
-            self._task = asyncio.get_running_loop().create_task(self._work_off())
-            self._task.add_done_callback(self._stopped)
-        await asyncio.shield(ended)
+        if turn in self._agent.open_turns:
+            await asyncio.shield(self._ended(turn))
 
     async def all_end(self) -> None:
         """Wait until no turn is unfinished. Raises what the first that failed ended with, when all have ended."""
         failed: ModelError | None = None
-        for turn in self._agent.open_turns:
+        for ended in [self._ended(turn) for turn in self._agent.open_turns]:
             try:
-                await self.turn_ends(turn)
+                await asyncio.shield(ended)
             except ModelError as error:
                 failed = failed or error
         if failed is not None:
@@ -59,10 +54,18 @@ class Worker:
             raise
 
     async def stop(self) -> None:
-        """Interrupt the turn that runs: whoever opens the agent next finishes it."""
+        """Interrupt the turn that runs: whoever opens the agent next finishes it. Who waits for it hears HostLost."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    def _ended(self, turn: int) -> asyncio.Future[None]:
+        """What is set when the open turn has ended; it runs from now on, or when those before it have ended."""
+        ended = self._waiting.setdefault(turn, asyncio.get_running_loop().create_future())
+        if not self.busy:
+            self._task = asyncio.get_running_loop().create_task(self._work_off())
+            self._task.add_done_callback(self._stopped)
+        return ended
 
     async def _work_off(self) -> None:
         while self._agent.open_turns:
@@ -77,12 +80,11 @@ class Worker:
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         """The task is at its end, by itself, by an error that nobody can go on after, or because it was interrupted."""
-        error = None if task.cancelled() else task.exception()
+        error = _interrupted() if task.cancelled() else task.exception()
+        if task is not self._task:  # another goes on with the turns already
+            return
         for turn in list(self._waiting):
-            if error is None:
-                self._waiting.pop(turn).cancel()
-            else:
-                self._end(turn, error)
+            self._end(turn, error)
 
     def _end(self, turn: int, error: BaseException | None) -> None:
         ended = self._waiting.pop(turn, None)
@@ -92,3 +94,8 @@ class Worker:
             ended.set_result(None)
         else:
             ended.set_exception(error)
+            ended.exception()  # whoever waited may have gone away
+
+
+def _interrupted() -> HostLost:
+    return HostLost("The agent was let go of while it was at work. What it had acknowledged is in the log.")

@@ -14,7 +14,7 @@ from actors.api import AgentRef, AgentSystem, Answer
 from actors.constants import PAGE_RESULTS
 from actors.setup import OFFLINE, Settings
 from actors.system import View
-from events import EverlogError, Fenced, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
+from events import EverlogError, Fenced, HostLost, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
 from store import name_of
 
 from . import pages, reading, shapes, times
@@ -34,6 +34,8 @@ SAID = (UserMessage.kind, MessageSent.kind)
 """Kinds of records that are words between user and agent."""
 PAUSE_US = 600_000_000
 """Microseconds between two messages of the past from which the time is told anew."""
+WATCH_AGAIN_S = 1
+"""After the process that ran the agent has died, it is watched again."""
 EVENTS_SHOWN = 20
 """Events that /events shows where no number is given."""
 
@@ -153,10 +155,15 @@ class Session:
 
     async def watch(self) -> None:
         """Show what happens without being asked for, as long as the conversation lasts."""
-        try:
-            await self._agent.watch()
-        except EverlogError as error:
-            self._interface.error(error)
+        while True:
+            try:
+                async for _ in self._agent.watch():
+                    pass
+            except HostLost:  # there is another soon
+                await self._world.sleep(WATCH_AGAIN_S)
+            except EverlogError as error:
+                self._interface.error(error)
+                return
 
     def talk(self, line: Callable[[], str], loop: Looping) -> int:
         """Take lines until there are no more. 1 if the last thing asked by a script failed."""
