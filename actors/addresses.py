@@ -57,7 +57,7 @@ def running(root: Path) -> str:
 
 
 def to_join(root: Path) -> str:
-    """The address of the cluster to join: the one that RAY_ADDRESS names, running or not, or one that runs, or empty."""
+    """The address of the cluster to join: what RAY_ADDRESS names, running or not; or one that runs; or empty."""
     named = os.environ.get("RAY_ADDRESS", "")
     return running(root) if named in ("", "auto", "local") else named
 

@@ -1,29 +1,26 @@
 """The contract suite of agents, run as Ray actors; and what only a cluster can be asked."""
 
-import os
-import signal
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.addresses import host_name, namespace
 from actors.api import AgentSystem
-from tests.cluster.conftest import ends
+from actors.tools import tool
+from events import BadInput, UsageError
+from tests.cluster.deaths import host_of, kill, pid_of_host
 from tests.contract.agent_contract import AgentContract
+from tests.contract.agent_functions import double
+from tests.contract.agent_world import KNOCKS, alive, gate, module_from, scripted, texts
 
 pytestmark = pytest.mark.ray
 
 
-def host_of(system: AgentSystem, name: str = "sam") -> Any:
-    """The actor that runs the agent. Raises ValueError if there is none."""
-    import ray
-
-    return ray.get_actor(host_name(name), namespace=namespace(system.runtime._root))
-
-
 class TestRayAgents(AgentContract):
     runtime = "ray"
+    shortest_s = 0.05
 
     @pytest.fixture
     def folder(self, folder: Path) -> Path:
@@ -31,9 +28,7 @@ class TestRayAgents(AgentContract):
 
     async def kill(self, system: AgentSystem, name: str) -> None:
         """SIGKILL for the process of the host."""
-        pid = await host_of(system, name).ready.remote()
-        os.kill(pid, signal.SIGKILL)
-        assert ends(pid)
+        kill(await pid_of_host(system, name))
 
     async def passive(self, system: AgentSystem, name: str) -> None:
         """An agent that is let go of has no process."""
@@ -43,3 +38,49 @@ class TestRayAgents(AgentContract):
             await host_of(system, name).death.remote()
         except (ValueError, ray.exceptions.RayActorError):
             pass
+
+    @alive
+    async def test_functions_that_cannot_be_sent(self, opens: Any) -> None:
+        """What cannot leave this process is named before anything is asked of the cluster."""
+        lock = threading.Lock()
+
+        @tool(effect="read_only")
+        def locked() -> bool:
+            """Tell whether it is locked."""
+            return lock.locked()
+
+        async with opens(tools=[locked]) as system:
+            with pytest.raises(BadInput, match="The functions locked cannot be sent to the process"):
+                await system.agent("sam")
+            assert system.agents() == []
+
+    @alive
+    async def test_functions_that_cannot_be_loaded(
+        self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a function needs and the host cannot import is named; the agent goes on without it."""
+        helper = module_from(tmp_path / "helper.py", "class Sky: pass", monkeypatch)
+        sky = helper.Sky
+
+        @tool(effect="read_only")
+        def look() -> str:
+            """Look at the sky."""
+            return str(sky)
+
+        async with opens(tools=[look]) as system:
+            with pytest.raises(BadInput, match=r"cannot be loaded where the agent runs .*own_helper"):
+                await system.agent("sam")
+        async with opens() as system:
+            assert texts(await (await system.agent("sam")).send("Hi"), "message_sent")
+
+    @alive
+    async def test_other_functions_wait_until_the_agent_is_idle(self, opens: Any) -> None:
+        """While a turn runs for a caller nobody takes its functions away: another caller's are refused, in words."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
+            answer = asyncio.ensure_future(agent.send("go"))
+            visitor = await place.reached()
+            async with opens(tools=[double]) as other:
+                with pytest.raises(UsageError, match="at work for another caller"):
+                    await other.agent("sam")
+            await visitor.enters()
+            assert texts(await answer, "message_sent") == ["Done."]

@@ -4,6 +4,7 @@ To prove a new runtime, write a test file beside this one:
 
     class TestMyAgents(AgentContract):
         runtime = "mine"
+        shortest_s = 0.0                                    # of idleness
 
         async def kill(self, system, name) -> None:         # the host of the agent dies
             ...
@@ -38,6 +39,7 @@ class AgentContract(FunctionContract, TimeContract, ErrorContract):
     """Every runtime passes these."""
 
     runtime: RuntimeName
+    shortest_s: float
 
     async def kill(self, system: AgentSystem, name: str) -> None:
         """The host of the agent dies, in whatever it is doing."""

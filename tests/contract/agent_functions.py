@@ -25,7 +25,11 @@ from tests.contract.agent_world import (
 OWN_FILE = '''
 """Functions of a user's own, in a file of their own."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+
+import msgspec
 
 from actors.memory import Memory
 from actors.tools import tool
@@ -41,14 +45,25 @@ class Sky:
         return PLACES.get(self.place, "sun")
 
 
+class Place(msgspec.Struct, frozen=True):
+    town: str
+    country: str = "NO"
+
+    @property
+    def sky(self):
+        return Sky(self.town)
+
+
 @tool(effect="read_only")
-def weather(place: str) -> str:
+def weather(place: Place, days: list[int] | None = None) -> str:
     """Tell the weather.
 
     Args:
-        place: Name of a town.
+        place: A town.
+        days: Which days.
     """
-    return Sky(place).tell()
+    assert place == Place(place.town, "NO")
+    return place.sky.tell()
 
 
 @tool
@@ -104,7 +119,7 @@ class FunctionContract:
     ) -> None:
         """It runs with all that its file defines, as `--tools FILE.py` promises."""
         own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
-        await self.run(opens, own.weather, {"place": "Oslo"}, "rain")
+        await self.run(opens, own.weather, {"place": {"town": "Oslo"}}, "rain")
 
     @alive
     async def test_a_function_that_edits_memory(
@@ -165,10 +180,10 @@ class FunctionContract:
             first = await place.reached()
             await self.kill(system, "sam")
             await first.gone()
-            await settled(answer)
             resumed = asyncio.ensure_future(agent.resume())
             await (await place.reached()).enters("came in")
             await resumed
+            await settled(answer)
             assert [(result.ok, result.text) for result in results(log(system))] == [(True, "came in")]
             assert_sound(system)
 

@@ -15,6 +15,8 @@ class TimeContract:
 
     kill: Any
     passive: Any
+    shortest_s: float
+    """The shortest time of idleness that makes sense: a process has to bring its last words home."""
 
     @alive
     async def test_a_timer_wakes_an_agent_that_was_let_go_of(self, opens: Any) -> None:
@@ -70,10 +72,10 @@ class TimeContract:
     async def test_a_message_that_meets_an_agent_on_its_way_out_counts_once(self, opens: Any) -> None:
         """Agents that let go the moment they rest answer every message, each once."""
         said = [f"My number is {number}" for number in range(6)]
-        async with opens(idle_s=0) as system:
+        async with opens(idle_s=self.shortest_s) as system:
             agent = await system.agent("sam")
             for text in said[:3]:
                 assert texts(await agent.send(text), "user_message") == [text]
             answers = await asyncio.gather(*(agent.send(text) for text in said[3:]))
             assert [texts(records, "user_message") for records in answers] == [[text] for text in said[3:]]
-            assert texts(log(system), "user_message") == said
+            assert sorted(map(str, texts(log(system), "user_message"))) == said

@@ -7,6 +7,7 @@ from tests.contract.agent_contract import AgentContract
 
 class TestLocalAgents(AgentContract):
     runtime = "local"
+    shortest_s = 0.0
 
     async def kill(self, system: AgentSystem, name: str) -> None:
         """The nearest to death in one process: the host is interrupted, and whatever it was doing is left as it is."""
