@@ -24,6 +24,9 @@ from .working import Worker
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may be others."""
 
+OPENS_A_TURN = (commands.Say, commands.Warn, commands.Retry, commands.Fire)
+"""Commands whose turn may be in the log already, when they are sent again."""
+
 
 class Host:
     """Runs one agent. `perform` from any number of tasks of one event loop."""
@@ -76,7 +79,7 @@ class Host:
 
         `seen`: the last seq that the caller has heard of this command, when it is sent again.
         """
-        with self._audience.joined(command.id) as listener:
+        with self._audience.joined(command.id, waits=isinstance(command, OPENS_A_TURN)) as listener:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
             work.add_done_callback(self._tasks.discard)
@@ -255,8 +258,10 @@ class Host:
         listener.turn = record.turn
         if record.seq <= head:  # it was here before: what followed from it is in the log
             reader = self._system_of(self.means).store.reader(self.agent_id)
-            records = reader.read(self.agent_id, max(record.seq, seen + 1), head)
-            listener.tell([other for other in records if other.turn == record.turn])
+            records = reader.read(self.agent_id, max(record.seq, seen + 1), agent.head)
+            listener.begin([other for other in records if other.turn == record.turn])
+        else:
+            listener.begin()
         await worker.turn_ends(record.turn)
         return record
 

@@ -1,4 +1,4 @@
-"""One cluster on this machine for all tests that need one, and an end at which nothing of it is left."""
+"""A cluster on this machine for the tests of a file, and an end at which nothing of it is left."""
 
 import os
 import select
@@ -57,7 +57,7 @@ def stop_actors(root: Path) -> None:
             pass
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[str]:
     """A running cluster that this process has joined; its address. At the end every process of it must be gone."""
     with pytest.MonkeyPatch.context() as patch:

@@ -137,18 +137,6 @@ async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
 
 
 @alive
-async def test_a_killed_supervisor_knows_whom_to_start_again(opens: Any) -> None:
-    """Supervisor and host die in the middle of a turn: the caller hears the rest all the same."""
-    async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
-        answer = asyncio.ensure_future(agent.send("go"))
-        visitor = await place.reached()
-        kill(*titled("ray::SupervisorActor"), await pid_of_host(system))
-        await visitor.gone()
-        assert texts(await answer, "message_sent") == ["Done."]
-        assert_sound(system)
-
-
-@alive
 async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
     """A request that was under way is made again by the next gateway: the turn knows nothing of it."""
     released = threading.Event()
