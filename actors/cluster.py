@@ -13,20 +13,23 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 
-from events import ClusterError, EverlogError, HostLost, ModelError
+from events import BadInput, ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
 from .addresses import answers, host_name, namespace
-from .commands import Command, Done, Heard, Means
+from .commands import Command, Done, Heard, Means, Watch
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
+from .failing import dead_cluster, first_line, lost, note
 from .footprint import thin
 from .gateway import Gateway
 from .host import Host
 from .lending import lent_system
+from .packing import pack, unpack
 from .real import RealClock, RealIds
 from .setup import OFFLINE
 from .standing import standings
@@ -47,9 +50,15 @@ class HostActor:
         self._agent_id = agent_id
         self._left = False
         self._clock, self._ids = RealClock(), RealIds()
+        self._unusable: BadInput | None = None
+        """Why what this host was lent at first cannot be used."""
+        try:
+            means = unpack(means)
+        except BadInput as error:
+            means, self._unusable = Means(), error
         self._host = Host(
             agent_id, self._system, means=means, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
-            on_idle=self._leave, note=_note,
+            on_idle=self._leave, note=note,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -65,10 +74,18 @@ class HostActor:
             yield HostLost(f"the host of {self._agent_id!r} has let go of it")
             return
         try:
-            async for heard in self._host.perform(command, seen):
+            async for heard in self._host.perform(self._unpacked(command), seen):
                 yield heard
         except EverlogError as error:
             yield error
+
+    def _unpacked(self, command: Command) -> Command:
+        """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
+        if command.means is not None:
+            self._unusable, command = None, msgspec.structs.replace(command, means=unpack(command.means))
+        if self._unusable is not None:
+            raise self._unusable
+        return command
 
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""
@@ -103,11 +120,11 @@ class HostActor:
     async def _ask(self, name: str, base_url: str, request: bytes) -> Answer:
         if name == OFFLINE:
             return await model_for(name).ask(request)
-        gateway = ray.get_actor("gateway", namespace=namespace(self._root))
+        gateway = _actor(self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True)
         try:
             answer: Answer | ModelError = await gateway.ask.remote(name, base_url, request)
         except RayError as error:
-            raise ModelError(f"The gateway is gone ({_first_line(error)}). Try again.", kind="unreachable") from error
+            raise ModelError(f"The gateway is gone ({first_line(error)}). Try again.", kind="unreachable") from error
         if isinstance(answer, ModelError):
             raise answer
         return answer
@@ -154,20 +171,12 @@ class RayPlaces:
         slot = {"resources": {"agent_slot": 1}} if "agent_slot" in ray.cluster_resources() else {}
         try:  # Ray does not start it again: the supervisor does, and tells it whom to fence
             handle = _actor(
-                self._root,
-                host_name(agent_id),
-                HostActor,
-                agent_id,
-                means,
-                self._idle_s,
-                fence,
-                max_restarts=0,
-                **slot,
+                self._root, host_name(agent_id), HostActor, agent_id, means, self._idle_s, fence, max_restarts=0, **slot
             )
             pid = await handle.ready.remote()
         except (RayError, ValueError) as error:
             raise ClusterError(
-                f"Ray could not start a host for {agent_id!r}: {_first_line(error)} Its log is as it was; try again, "
+                f"Ray could not start a host for {agent_id!r}: {first_line(error)} Its log is as it was; try again, "
                 "or with --runtime local."
             ) from error
         return Placed(_key_of(handle), pid, handle)
@@ -190,8 +199,9 @@ class RayPlaces:
 
 
 async def _performed(placed: Placed, command: Command, seen: int) -> AsyncIterator[Heard]:
+    stream = placed.handle.perform.remote(command, seen)
     try:
-        async for reference in placed.handle.perform.remote(command, seen):
+        async for reference in stream:
             heard: Wire = await reference
             if isinstance(heard, EverlogError):
                 raise heard
@@ -199,12 +209,14 @@ async def _performed(placed: Placed, command: Command, seen: int) -> AsyncIterat
             if isinstance(heard, Done):
                 return
     except RayActorError as error:
-        raise HostLost(
-            f"The process that ran the agent (pid {placed.pid}) is gone. What it had acknowledged is in the log: look "
-            "with `everlog events`, and say again what is missing."
-        ) from error
+        raise lost(placed.pid) from error
+    except RayTaskError:
+        raise  # no error that anybody expected: our bug
     except RayError as error:
-        raise _dead_cluster(error) from error
+        raise dead_cluster(error) from error
+    finally:
+        if isinstance(command, Watch):  # all else goes on when nobody listens
+            ray.cancel(stream)
 
 
 class SupervisorActor:
@@ -214,11 +226,10 @@ class SupervisorActor:
         clock, ids = RealClock(), RealIds()
         self._root = root
         self._supervisor = Supervisor(
-            RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=_note
+            RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=note
         )
         store = FileStore(Path(root), clock.now)
-        self._gateway = _actor(root, "gateway", GatewayActor, max_restarts=-1, get_if_exists=True)
-        self._begun = asyncio.get_running_loop().create_task(self._supervisor.begin(standings(store, _note)))
+        self._begun = asyncio.get_running_loop().create_task(self._supervisor.begin(standings(store, note)))
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
         """`Supervisor.place`, with errors as values."""
@@ -264,11 +275,13 @@ class RayRuntime:
         self._supervisor = supervisor
         self._placed: dict[str, Placed] = {}
         self._lost: dict[str, str] = {}
+        self._lent: tuple[Means | None, Means | None] | None = None
         self.address = str(ray.get_runtime_context().gcs_address)
         """Where others can join the cluster."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """See `api.Runtime`."""
+        command = msgspec.structs.replace(command, means=self._packed(command.means))
         placed = await self._place(agent_id, command.means)
         try:
             async for heard in _performed(placed, command, seen):
@@ -277,6 +290,11 @@ class RayRuntime:
             self._placed.pop(agent_id, None)
             self._lost[agent_id] = placed.key
             raise
+
+    def _packed(self, means: Means | None) -> Means | None:
+        if self._lent is None or self._lent[0] is not means:
+            self._lent = means, pack(means, ray.cloudpickle)
+        return self._lent[1]
 
     async def _place(self, agent_id: str, means: Means | None) -> Placed:
         if agent_id not in self._placed:
@@ -288,8 +306,10 @@ class RayRuntime:
         """An answer of the supervisor. Raises ClusterError."""
         try:
             found = await reference
+        except RayTaskError:
+            raise  # no error that anybody expected: our bug
         except RayError as error:
-            raise _dead_cluster(error) from error
+            raise dead_cluster(error) from error
         if isinstance(found, EverlogError):
             raise found
         return found
@@ -351,7 +371,7 @@ def connect(root: str, address: str) -> None:
     except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
         doing = f"joined at {address}" if address else "started on this machine"
         raise ClusterError(
-            f"Ray could not be {doing}: {_first_line(error)} This is Ray {ray.__version__}; a cluster must run the "
+            f"Ray could not be {doing}: {first_line(error)} This is Ray {ray.__version__}; a cluster must run the "
             "same version of Ray and Python. `--runtime local` needs no Ray."
         ) from error
 
@@ -380,22 +400,3 @@ def _actor(root: str, name: str, content: type, *arguments: Any, **options: Any)
 
 def _key_of(handle: Any) -> str:
     return str(handle._actor_id.hex())  # noqa: SLF001 - Ray has no public name for it
-
-
-def _note(text: str) -> None:
-    """A line in the actor's log, which Ray keeps."""
-    print(f"everlog: {text}", file=sys.stderr, flush=True)  # noqa: T201 - Ray keeps what an actor prints
-
-
-def _first_line(error: BaseException) -> str:
-    """The beginning of what an exception says, as one sentence."""
-    said = str(error).strip().splitlines()
-    text = said[0].strip() if said else type(error).__name__
-    return text if text.endswith(".") else f"{text}."
-
-
-def _dead_cluster(error: RayError) -> ClusterError:
-    return ClusterError(
-        f"The Ray cluster failed: {_first_line(error)} What was acknowledged is in the log, and unfinished turns are "
-        "finished when their agents are opened next; try again, or with --runtime local."
-    )

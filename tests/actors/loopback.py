@@ -16,10 +16,18 @@ class Loopback:
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self._news = threading.Condition()
+
+    def wait_for(self, requests: int, seconds: float = 60) -> None:
+        """Wait until so many requests have come, in all."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.bodies) >= requests, seconds), f"{len(self.bodies)} came"
 
     def answer(self, headers: dict[str, str], body: bytes) -> Reply:
-        self.bodies.append(body)
-        self.headers.append(headers)
+        with self._news:
+            self.bodies.append(body)
+            self.headers.append(headers)
+            self._news.notify_all()
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 

@@ -1,0 +1,33 @@
+"""What people are told when a cluster, or a process of it, fails."""
+
+import sys
+
+from events import ClusterError, HostLost
+
+
+def note(text: str) -> None:
+    """A line in the actor's log, which Ray keeps."""
+    print(f"everlog: {text}", file=sys.stderr, flush=True)  # noqa: T201 - Ray keeps what an actor prints
+
+
+def first_line(error: BaseException) -> str:
+    """The beginning of what an exception says, as one sentence."""
+    said = str(error).strip().splitlines()
+    text = said[0].strip() if said else type(error).__name__
+    return text if text.endswith(".") else f"{text}."
+
+
+def lost(pid: int) -> HostLost:
+    """For a host that died while it carried out a command."""
+    return HostLost(
+        f"The process that ran the agent (pid {pid}) is gone. What it had acknowledged is in the log: look with "
+        "`everlog events`, and say again what is missing."
+    )
+
+
+def dead_cluster(error: BaseException) -> ClusterError:
+    """For a cluster that no longer answers."""
+    return ClusterError(
+        f"The Ray cluster failed: {first_line(error)} What was acknowledged is in the log, and unfinished turns are "
+        "finished when their agents are opened next; try again, or with --runtime local."
+    )

@@ -1,0 +1,84 @@
+"""A cluster on this machine for the tests of a file, and an end at which nothing of it is left."""
+
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actors.addresses import namespace, prepare
+
+ENDS_MS = 30_000
+"""A process that was told to end and lives so much longer is left over."""
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The processes that came from a process, by number, and what they are called."""
+    parents: dict[int, tuple[int, str]] = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+        except (OSError, ValueError):
+            continue
+        if folder.name.isdecimal():
+            parents[int(folder.name)] = (int(rest.split()[1]), name)
+    found: dict[int, str] = {}
+    while new := {child: name for child, (parent, name) in parents.items() if child not in found
+                  and (parent == pid or parent in found)}:  # fmt: skip
+        found |= new
+    return found
+
+
+def ends(pid: int, milliseconds: int = ENDS_MS) -> bool:
+    """Wait until a process has ended, whoever's it is; False if it has not in that time."""
+    try:
+        file = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        return bool(poll.poll(milliseconds))
+    finally:
+        os.close(file)
+
+
+def stop_actors(root: Path) -> None:
+    """Kill every actor of a store, the supervisor before the hosts that it would start again."""
+    import ray
+
+    names = [found["name"] for found in ray.util.list_named_actors(all_namespaces=True)
+             if found["namespace"] == namespace(str(root.resolve()))]  # fmt: skip
+    for name in sorted(names, key=lambda name: name != "supervisor"):
+        try:
+            ray.kill(ray.get_actor(name, namespace=namespace(str(root.resolve()))))
+        except ValueError:  # it ended by itself meanwhile
+            pass
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[str]:
+    """A running cluster that this process has joined; its address. At the end every process of it must be gone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        prepare()
+        import ray
+
+        from actors import cluster
+
+        before = descendants(os.getpid())
+        cluster.connect("tests", "")
+        yield str(ray.get_runtime_context().gcs_address)
+        left = {pid: name for pid, name in descendants(os.getpid()).items() if pid not in before}
+        ray.shutdown()
+        stayed = {pid: name for pid, name in left.items() if not ends(pid)}
+        assert not stayed, f"processes of Ray that were left over: {stayed}"
+
+
+@pytest.fixture
+def folder(ray_cluster: str, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a store whose actors end with the test."""
+    yield tmp_path / "store"
+    stop_actors(tmp_path / "store")

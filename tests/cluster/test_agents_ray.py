@@ -1,0 +1,86 @@
+"""The contract suite of agents, run as Ray actors; and what only a cluster can be asked."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.api import AgentSystem
+from actors.tools import tool
+from events import BadInput, UsageError
+from tests.cluster.deaths import host_of, kill, pid_of_host
+from tests.contract.agent_contract import AgentContract
+from tests.contract.agent_functions import double
+from tests.contract.agent_world import KNOCKS, alive, gate, module_from, scripted, texts
+
+pytestmark = pytest.mark.ray
+
+
+class TestRayAgents(AgentContract):
+    runtime = "ray"
+    shortest_s = 0.05
+
+    @pytest.fixture
+    def folder(self, folder: Path) -> Path:
+        return folder
+
+    async def kill(self, system: AgentSystem, name: str) -> None:
+        """SIGKILL for the process of the host."""
+        kill(await pid_of_host(system, name))
+
+    async def passive(self, system: AgentSystem, name: str) -> None:
+        """An agent that is let go of has no process."""
+        import ray
+
+        try:
+            await host_of(system, name).death.remote()
+        except (ValueError, ray.exceptions.RayActorError):
+            pass
+
+    @alive
+    async def test_functions_that_cannot_be_sent(self, opens: Any) -> None:
+        """What cannot leave this process is named before anything is asked of the cluster."""
+        lock = threading.Lock()
+
+        @tool(effect="read_only")
+        def locked() -> bool:
+            """Tell whether it is locked."""
+            return lock.locked()
+
+        async with opens(tools=[locked]) as system:
+            with pytest.raises(BadInput, match="The functions locked cannot be sent to the process"):
+                await system.agent("sam")
+            assert system.agents() == []
+
+    @alive
+    async def test_functions_that_cannot_be_loaded(
+        self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a function needs and the host cannot import is named; the agent goes on without it."""
+        helper = module_from(tmp_path / "helper.py", "class Sky: pass", monkeypatch)
+        sky = helper.Sky
+
+        @tool(effect="read_only")
+        def look() -> str:
+            """Look at the sky."""
+            return str(sky)
+
+        async with opens(tools=[look]) as system:
+            with pytest.raises(BadInput, match=r"cannot be loaded where the agent runs .*own_helper"):
+                await system.agent("sam")
+        async with opens() as system:
+            assert texts(await (await system.agent("sam")).send("Hi"), "message_sent")
+
+    @alive
+    async def test_other_functions_wait_until_the_agent_is_idle(self, opens: Any) -> None:
+        """While a turn runs for a caller nobody takes its functions away: another caller's are refused, in words."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
+            answer = asyncio.ensure_future(agent.send("go"))
+            visitor = await place.reached()
+            async with opens(tools=[double]) as other:
+                with pytest.raises(UsageError, match="at work for another caller"):
+                    await other.agent("sam")
+            await visitor.enters()
+            assert texts(await answer, "message_sent") == ["Done."]

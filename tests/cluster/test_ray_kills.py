@@ -1,0 +1,210 @@
+"""Processes of a cluster that are killed: who asks hears the rest from the next, and the log knows no difference."""
+
+import asyncio
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.api import open_system
+from actors.tools import tool
+from actors.turns import INTERRUPTED
+from events import HostLost
+from tests.actors.loopback import Reply, serving
+from tests.cluster.conftest import ends
+from tests.cluster.deaths import actor, checksums, host_of, kill, pid_of_host, statuses, titled, until
+from tests.contract.agent_functions import results
+from tests.contract.agent_world import (
+    KNOCKS,
+    SCRIPTED,
+    alive,
+    asked,
+    assert_sound,
+    calls,
+    gate,
+    log,
+    says,
+    scripted,
+    texts,
+)
+from tests.soak.test_kill import start
+
+pytestmark = pytest.mark.ray
+
+LEAVES = """
+import asyncio, sys
+from pathlib import Path
+from actors.setup import Settings
+from actors.system import System
+from events import UserMessage
+from store import FileStore
+from actors.real import RealClock, RealIds
+
+async def main():
+    clock, ids = RealClock(), RealIds()
+    store = FileStore.create(Path(sys.argv[1]), clock.now, ids.new(clock.now()))
+    async with System(store).agent("sam", Settings(), command="everlog chat") as agent:
+        await agent.receive(UserMessage(text="My dog is called Rex"))
+        print("said", flush=True)
+        sys.stdin.readline()
+
+asyncio.run(main())
+"""
+"""A process that has told sam something, and has not answered yet."""
+
+
+@pytest.fixture
+def opens(folder: Path) -> Any:
+    return lambda **options: open_system(folder, runtime="ray", **options)
+
+
+@alive
+async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
+    """SIGKILL in the middle of a turn: its answer goes on, nothing is lost or doubled, no projection differs."""
+    async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+        answer = asyncio.ensure_future(agent.send("go"))
+        visitor = await place.reached()
+        head, before = len(log(system)), checksums(system)
+        kill(await pid_of_host(system))
+        await visitor.gone()
+        heard = await answer
+        assert heard == [record for record in log(system) if record.turn == 1]
+        assert texts(heard, "user_message") == ["go"]
+        assert [result.text for result in results(heard)] == [INTERRUPTED]
+        assert texts(heard, "message_sent") == ["Done."]
+        assert checksums(system, as_of=head) == before
+        assert_sound(system)
+
+
+@alive
+async def test_a_killed_host_is_back_before_anybody_asks(opens: Any) -> None:
+    """The supervisor starts it again, and the turn that was left open is finished though its caller has gone."""
+    async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+        answer = asyncio.ensure_future(agent.send("go"))
+        visitor = await place.reached()
+        answer.cancel()
+        kill(await pid_of_host(system))
+        await visitor.gone()
+        await until(lambda: statuses(system) == ["done"])
+        assert texts(log(system), "message_sent") == ["Done."]
+        assert_sound(system)
+
+
+@alive
+async def test_a_host_that_hangs_is_fenced(opens: Any) -> None:
+    """A host that stands still and is declared dead is not waited for; woken up again it can write nothing."""
+    async with opens() as system:
+        agent = await system.agent("sam")
+        await agent.send("My dog is called Rex")
+        hung = await pid_of_host(system)
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            import ray
+
+            ray.kill(host_of(system))
+            assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
+            assert await pid_of_host(system) != hung
+            before = log(system)
+        finally:
+            try:
+                os.kill(hung, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        assert ends(hung)
+        assert log(system) == before
+        assert_sound(system)
+
+
+@alive
+async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
+    """Timers go on, the host is the same process, and there is one of it."""
+    with serving(says("Tick.")) as endpoint:
+        async with opens(base_url=endpoint.url) as system:
+            agent = await system.agent("sam", SCRIPTED)
+            await agent.set_timer("tea", every_s=1)
+            host = await pid_of_host(system)
+            kill(*titled("ray::SupervisorActor"))
+            await asked(endpoint, len(endpoint.bodies) + 2)
+            assert await agent.cancel_timer("tea")
+            async with opens(base_url=endpoint.url) as other:
+                await (await other.agent("sam")).send("Hi")
+            assert await pid_of_host(system) == host
+            assert titled("ray::HostActor") + titled("ray::host of sam") == [host]
+            assert_sound(system)
+
+
+@alive
+async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
+    """A request that was under way is made again by the next gateway: the turn knows nothing of it."""
+    released = threading.Event()
+    with serving(says("Done.")) as endpoint:
+        answer_at_once = endpoint.answer
+
+        def answer(headers: dict[str, str], body: bytes) -> Reply:
+            reply = answer_at_once(headers, body)
+            if len(endpoint.bodies) == 1:
+                released.wait(60)
+            return reply
+
+        endpoint.answer = answer  # type: ignore[method-assign]
+        async with opens(base_url=endpoint.url) as system:
+            agent = await system.agent("sam", SCRIPTED)
+            heard = asyncio.ensure_future(agent.send("go"))
+            await asked(endpoint, 1)
+            kill(*titled("ray::GatewayActor"))
+            try:
+                assert texts(await heard, "message_sent") == ["Done."]
+            finally:
+                released.set()
+            assert endpoint.bodies[0] == endpoint.bodies[1]
+            assert_sound(system)
+
+
+@alive
+async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any, folder: Path) -> None:
+    """Whoever starts a cluster for the store has its unfinished turns finished, without talking to an agent."""
+    left = start("-c", LEAVES, str(folder))
+    assert left.stdout is not None
+    assert await asyncio.to_thread(left.stdout.readline) == "said\n"
+    left.kill()
+    left.communicate()
+    async with opens() as system:
+        assert statuses(system) == ["open"]
+        await until(lambda: statuses(system) == ["done"])
+        assert texts(log(system), "message_sent")
+        assert_sound(system)
+
+
+@alive
+async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any, tmp_path: Path) -> None:
+    """The caller is told that the host is lost, nobody starts it for ever, and the agent is usable without it."""
+    deaths = tmp_path / "deaths"
+
+    @tool(effect="read_only")
+    def die() -> None:
+        """End the process."""
+        with deaths.open("a") as file:
+            file.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async with scripted(opens, calls("die"), tools=[die]) as (system, agent):
+        with pytest.raises(HostLost, match=r"is gone\. What it had acknowledged is in the log"):
+            await agent.send("go")
+        assert texts(log(system), "user_message") == ["go"]
+        assert 3 < len(deaths.read_text()) < 15
+        await actor(system, "supervisor").close.remote()
+    async with scripted(opens, says("Done.")) as (system, agent):
+        assert texts(await agent.send("on"), "message_sent")[-1:] == ["Done."]
+
+
+@alive
+async def test_a_host_is_thin(opens: Any) -> None:
+    """The process of an agent has imported no client of endpoints and no store of vectors, after a turn and a call."""
+    async with scripted(opens, says("Done.")) as (system, agent):
+        assert texts(await agent.send("go"), "message_sent") == ["Done."]
+        modules = {name.partition(".")[0] for name in await host_of(system).modules.remote()}
+        assert {"ray", "duckdb"} <= modules
+        assert modules.isdisjoint({"openai", "lancedb"})

@@ -1,0 +1,238 @@
+"""The contract of agents, over the Python API: what must be true wherever they run.
+
+To prove a new runtime, write a test file beside this one:
+
+    class TestMyAgents(AgentContract):
+        runtime = "mine"
+        shortest_s = 0.0                                    # of idleness
+
+        async def kill(self, system, name) -> None:         # the host of the agent dies
+            ...
+
+        async def passive(self, system, name) -> None:      # wait until its host has let go of it
+            ...
+
+Talking is here; the user's functions are in `agent_functions.py`, timers and idleness in `agent_times.py`, errors in
+`agent_errors.py`. Nothing here knows hosts or processes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.api import AgentSystem, RuntimeName, open_system
+from actors.importing import conversation
+from actors.setup import Settings
+from events import Record, UnknownAgent, uuid7
+from tests.contract.agent_errors import ErrorContract
+from tests.contract.agent_functions import FunctionContract
+from tests.contract.agent_times import TimeContract
+from tests.contract.agent_world import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
+from tests.world import kinds
+
+
+class AgentContract(FunctionContract, TimeContract, ErrorContract):
+    """Every runtime passes these."""
+
+    runtime: RuntimeName
+    shortest_s: float
+
+    async def kill(self, system: AgentSystem, name: str) -> None:
+        """The host of the agent dies, in whatever it is doing."""
+        raise NotImplementedError
+
+    async def passive(self, system: AgentSystem, name: str) -> None:
+        """Wait until the host of the agent has let go of it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return tmp_path / "store"
+
+    @pytest.fixture
+    def opens(self, folder: Path) -> Any:
+        """Opens the one store of a test, with options."""
+
+        def opens(**options: Any) -> AbstractAsyncContextManager[AgentSystem]:
+            return open_system(folder, runtime=self.runtime, **options)
+
+        return opens
+
+    @alive
+    async def test_a_new_agent_is_born_and_answers(self, opens: Any) -> None:
+        """It is made at the first asking, set up, and says something back."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            assert (agent.opened.born, agent.opened.model, agent.opened.waiting) == (True, "offline", 0)
+            records = await agent.send("Hi, I sail")
+            assert kinds(records)[0] == "user_message"
+            assert texts(records, "message_sent")
+            assert system.agents() == ["sam"]
+            assert not (await system.agent("sam")).opened.born
+
+    @alive
+    async def test_what_is_heard_is_the_log(self, opens: Any) -> None:
+        """The records of an answer are those of the log, in order and without a gap."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            heard = [record async for record in agent.send("My dog is called Rex")]
+            heard += await agent.send("What is my dog called?")
+            assert heard == log(system)[agent.opened.head :]
+
+    @alive
+    async def test_a_record_is_heard_as_soon_as_it_is_durable(self, opens: Any) -> None:
+        """What was said is heard while its turn still runs, and whoever looks reads it too."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+            answer = aiter(agent.send("go"))
+            first = await anext(answer)
+            assert (first.type, first.text) == ("user_message", "go")
+            visitor = await place.reached()
+            view = system.look("sam")
+            assert [turn["status"] for turn in view.rows("turns")] == ["open"]
+            assert kinds(view.reader.read("sam"))[-1] == "function_started"
+            view.close()
+            await visitor.enters()
+            rest = [record async for record in answer]
+            assert texts(rest, "message_sent") == ["Done."]
+
+    @alive
+    async def test_the_same_id_counts_once(self, opens: Any) -> None:
+        """Sent twice, a message is one message, and both callers hear the same records."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            known = uuid7(agent._clock.now(), 7)
+            first = await agent.send("I live in Oslo", event_id=known)
+            again = await agent.send("I live in Oslo", event_id=known)
+            assert first[0].event_id == known
+            assert again == first
+            assert texts(log(system), "user_message") == ["I live in Oslo"]
+
+    @alive
+    async def test_two_callers_hear_each_their_own_turn(self, opens: Any) -> None:
+        """Callers at once are worked off one after the other, and none hears the other's turn."""
+        async with opens() as system:
+            callers = [await system.agent("sam") for _ in range(4)]
+            said = [f"My number is {number}" for number in range(len(callers))]
+            answers = await asyncio.gather(*(agent.send(text) for agent, text in zip(callers, said, strict=True)))
+            for text, records in zip(said, answers, strict=True):
+                assert texts(records, "user_message") == [text]
+                assert len({record.turn for record in records}) == 1
+                assert texts(records, "message_sent")
+            assert len({records[0].turn for records in answers}) == len(said)
+
+    @alive
+    async def test_a_caller_who_leaves_does_not_stop_the_turn(self, opens: Any) -> None:
+        """Who stops listening after the first record leaves a turn that goes on to its end."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+            answer = aiter(agent.send("go"))
+            assert (await anext(answer)).text == "go"
+            visitor = await place.reached()
+            assert isinstance(answer, AsyncIterator)
+            await answer.aclose()  # type: ignore[attr-defined]
+            await visitor.enters()
+            await agent.resume()
+            assert texts(log(system), "message_sent") == ["Done."]
+
+    @alive
+    async def test_ten_agents_at_once(self, opens: Any) -> None:
+        """Each of ten agents that are talked to at the same time has its own conversation, and verifies."""
+        names = [f"agent {number}" for number in range(10)]
+        async with opens() as system:
+
+            async def talk(name: str) -> list[Record]:
+                agent = await system.agent(name)
+                await agent.send(f"My dog is called {name}.")
+                return await agent.send("What is my dog called?")
+
+            answers = await asyncio.gather(*map(talk, names))
+            for name, records in zip(names, answers, strict=True):
+                assert name in str(texts(records, "message_sent"))
+                assert_sound(system, name)
+            assert system.agents() == sorted(names)
+
+    @alive
+    async def test_settings_are_taken_at_every_opening(self, opens: Any) -> None:
+        """An agent is set up anew where settings are given, and kept as it is where none are."""
+        async with opens() as system:
+            agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
+            assert agent.opened.zone == "Europe/Oslo"
+            assert await agent.release()
+            assert (await system.agent("sam", Settings(zone="Asia/Tokyo"))).opened.zone == "Asia/Tokyo"
+            assert await agent.release()
+            assert (await system.agent("sam")).opened.zone == "Asia/Tokyo"
+            assert context(system).config.window == 5000
+
+    @alive
+    async def test_an_agent_that_was_let_go_of_comes_back(self, opens: Any, folder: Path) -> None:
+        """After `release` another process can have the agent; the next message brings it back as it was."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            await agent.send("My dog is called Rex")
+            assert await agent.release()
+            assert await agent.release(), "letting go of what is let go of is nothing"
+            async with open_system(folder, runtime="local") as other:
+                assert await (await other.agent("sam")).send("What is my dog called?")
+            assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
+
+    @alive
+    async def test_an_agent_at_work_is_not_let_go_of(self, opens: Any) -> None:
+        """`release` says that it cannot be, and the turn goes on."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
+            answer = asyncio.ensure_future(agent.send("go"))
+            visitor = await place.reached()
+            assert not await agent.release()
+            await visitor.enters()
+            assert texts(await answer, "message_sent") == ["Done."]
+
+    @alive
+    async def test_a_deleted_agent_can_begin_anew(self, opens: Any) -> None:
+        """It is unknown until it is made again; then it remembers nothing, and its old records stay."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            await agent.send("My dog is called Rex")
+            await agent.delete()
+            with pytest.raises(UnknownAgent, match="was deleted"):
+                await system.agent("sam", create=False)
+            anew = await system.agent("sam")
+            assert anew.opened.born
+            assert "Rex" not in str(texts(await anew.send("What is my dog called?"), "message_sent"))
+            assert kinds(log(system)).count("agent_created") == 2
+
+    @alive
+    async def test_a_summary_is_made_and_taken_back(self, opens: Any) -> None:
+        """`summarize` and `expand` say whether they did something, and leave their records."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            for number in range(4):
+                await agent.send(f"My number is {number}")
+            assert await agent.summarize()
+            assert await agent.expand()
+            assert not await agent.expand()
+            assert kinds(log(system))[-2:] == ["summary", "summary_expanded"]
+
+    @alive
+    async def test_a_past_conversation_is_taken_in(self, opens: Any) -> None:
+        """An import is one commit, and is known afterwards."""
+        line = b'{"role": "user", "content": "My dog is called Rex", "time": "2023-05-08T10:00:00"}'
+        async with opens() as system:
+            agent = await system.agent("sam")
+            imported = await agent.take_in(conversation([line], "here"))
+            assert imported.delayed is None
+            assert [record.text for record in imported.records] == ["My dog is called Rex"]
+            assert log(system)[-1] == imported.records[-1]
+
+    @alive
+    async def test_everything_is_there_after_the_host_died(self, opens: Any) -> None:
+        """A new host has the same agent: no projection differs from those of the host before."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            await agent.send("My dog is called Rex")
+            before = log(system)
+            await self.kill(system, "sam")
+            assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
+            assert log(system)[: len(before)] == before
+            assert_sound(system)

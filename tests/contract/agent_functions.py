@@ -1,0 +1,200 @@
+"""The user's functions: they run where the agent runs, whatever they are made of and whoever lost a process."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.tools import Tool, tool
+from actors.turns import INTERRUPTED
+from events import BadInput, FunctionResult, Record, event_of
+from tests.contract.agent_world import (
+    KNOCKS,
+    alive,
+    assert_sound,
+    calls,
+    context,
+    gate,
+    log,
+    module_from,
+    says,
+    scripted,
+)
+
+OWN_FILE = '''
+"""Functions of a user's own, in a file of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from actors.memory import Memory
+from actors.tools import tool
+
+PLACES = {"Oslo": "rain"}
+
+
+@dataclass
+class Sky:
+    place: str
+
+    def tell(self):
+        return PLACES.get(self.place, "sun")
+
+
+class Place(msgspec.Struct, frozen=True):
+    town: str
+    country: str = "NO"
+
+    @property
+    def sky(self):
+        return Sky(self.town)
+
+
+@tool(effect="read_only")
+def weather(place: Place, days: list[int] | None = None) -> str:
+    """Tell the weather.
+
+    Args:
+        place: A town.
+        days: Which days.
+    """
+    assert place == Place(place.town, "NO")
+    return place.sky.tell()
+
+
+@tool
+def plan(memory: Memory, text: str) -> None:
+    """Write a plan down.
+
+    Args:
+        text: The plan.
+    """
+    memory.append("human", f"Plan: {text}")
+'''
+
+
+@tool(effect="read_only")
+def double(number: int) -> int:
+    """Double a number.
+
+    Args:
+        number: Any number.
+    """
+    return 2 * number
+
+
+def results(records: list[Record]) -> list[FunctionResult]:
+    """What functions gave back, but for the one that sends messages."""
+    found = [event for event in map(event_of, records) if isinstance(event, FunctionResult)]
+    return [event for event in found if event.name != "send_message"]
+
+
+class FunctionContract:
+    """What holds for functions; a part of `AgentContract`."""
+
+    kill: Any
+
+    async def run(self, opens: Any, own: Tool, arguments: dict[str, Any], wanted: str) -> None:
+        """Have an agent call a function twice: before its host dies, and after."""
+        turn = (calls(own.name, arguments), says("Done."))
+        async with scripted(opens, *turn, *turn, tools=[own]) as (system, agent):
+            for _ in range(2):
+                records = await agent.send("go")
+                assert [(result.ok, result.text) for result in results(records)] == [(True, wanted)]
+                await self.kill(system, "sam")
+            assert_sound(system)
+
+    @alive
+    async def test_a_function_of_a_module(self, opens: Any) -> None:
+        """A function at the top of a module runs, also after the host died."""
+        await self.run(opens, double, {"number": 21}, "42")
+
+    @alive
+    async def test_a_function_of_a_file_that_nobody_else_can_import(
+        self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It runs with all that its file defines, as `--tools FILE.py` promises."""
+        own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
+        await self.run(opens, own.weather, {"place": {"town": "Oslo"}}, "rain")
+
+    @alive
+    async def test_a_function_that_edits_memory(
+        self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A user's memory function leaves its edit with the reply, in one commit."""
+        own = module_from(tmp_path / "planner.py", OWN_FILE, monkeypatch)
+        async with scripted(opens, calls("plan", {"text": "to sail"}), says("Done."), tools=[own.plan]) as (system, _):
+            agent = await system.agent("sam")
+            assert [result.ok for result in results(await agent.send("go"))] == [True]
+            assert "Plan: to sail" in str(context(system).blocks)
+
+    @alive
+    async def test_a_function_made_in_a_function(self, opens: Any) -> None:
+        """What a function closes over goes with it."""
+        factor = 3
+
+        @tool(effect="read_only")
+        def times(number: int) -> int:
+            """Multiply a number.
+
+            Args:
+                number: Any number.
+            """
+            return factor * number
+
+        await self.run(opens, times, {"number": 14}, "42")
+
+    @alive
+    async def test_other_functions_take_the_place_of_those_before(self, opens: Any) -> None:
+        """Who opens the system with other functions gets an agent that has those; what it was is in its log."""
+        async with scripted(opens, *KNOCKS, tools=[double]) as (system, agent):
+            assert "double" in str(context(system).config.functions)
+            assert await agent.release()
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+            assert "double" not in str(context(system).config.functions)
+            assert "knock" in str(context(system).config.functions)
+
+    @alive
+    async def test_an_effect_that_may_have_happened_is_not_repeated(self, opens: Any) -> None:
+        """A host that dies while a function acts outside leaves a call whose end nobody knows, and a turn that ends."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+            answer = asyncio.ensure_future(agent.send("go"))
+            visitor = await place.reached()
+            await self.kill(system, "sam")
+            await visitor.gone()
+            await settled(answer)
+            await agent.resume()
+            assert [(result.ok, result.text) for result in results(log(system))] == [(False, INTERRUPTED)]
+            assert_sound(system)
+
+    @alive
+    async def test_a_function_that_only_reads_is_run_again(self, opens: Any) -> None:
+        """A host that dies in it leaves no trace of the step: the next host asks the model again, and goes on."""
+        own = [calls("knock"), *KNOCKS]
+        async with gate() as place, scripted(opens, *own, tools=[place.knock("read_only")]) as (system, agent):
+            answer = asyncio.ensure_future(agent.send("go"))
+            first = await place.reached()
+            await self.kill(system, "sam")
+            await first.gone()
+            resumed = asyncio.ensure_future(agent.resume())
+            await (await place.reached()).enters("came in")
+            await resumed
+            await settled(answer)
+            assert [(result.ok, result.text) for result in results(log(system))] == [(True, "came in")]
+            assert_sound(system)
+
+    @alive
+    async def test_a_name_that_is_taken_is_refused_at_the_door(self, opens: Any) -> None:
+        """A function with the name of one of the agent's own is refused where the system is opened."""
+        with pytest.raises(BadInput, match="There is a function 'send_message' already"):
+            async with opens(tools=[tool(double.function, name="send_message")]):
+                pass
+
+
+async def settled(answer: Any) -> None:
+    """Wait for an answer whose host died: how it ends is the runtime's business, that it ends is the contract."""
+    await asyncio.wait([answer])

@@ -1,0 +1,81 @@
+"""Timers and idleness: an agent that nobody holds in memory is woken in time, and lets go in time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from events import BadInput, Heartbeat, event_of
+from tests.actors.loopback import serving
+from tests.contract.agent_world import SCRIPTED, alive, asked, log, says, texts
+
+
+class TimeContract:
+    """What holds for times; a part of `AgentContract`."""
+
+    kill: Any
+    passive: Any
+    shortest_s: float
+    """The shortest time of idleness that makes sense: a process has to bring its last words home."""
+
+    @alive
+    async def test_a_timer_wakes_an_agent_that_was_let_go_of(self, opens: Any) -> None:
+        """Its heartbeats come in time, whether the agent is in memory or not; each is a turn with an answer."""
+        with serving(says("Tick.")) as endpoint:
+            async with opens(base_url=endpoint.url) as system:
+                agent = await system.agent("sam", SCRIPTED)
+                due = await agent.set_timer("tea", "Look at the tea", every_s=1)
+                assert await agent.release()
+                await asked(endpoint, 2)
+                assert await agent.cancel_timer("tea")
+                assert not await agent.cancel_timer("tea")
+                await agent.resume()
+                beats = [record for record in log(system) if record.type == "heartbeat"]
+                assert len(beats) >= 2
+                assert beats[0].recorded_at >= due
+                assert {beat.text for beat in beats} == {"Look at the tea"}
+                events = [event for event in map(event_of, beats) if isinstance(event, Heartbeat)]
+                assert {(event.reason, event.timer) for event in events} == {("timer", "tea")}
+                assert len(texts(log(system), "message_sent")) == len(beats)
+
+    @alive
+    async def test_a_timer_outlives_its_host(self, opens: Any) -> None:
+        """A host that dies takes no timer with it."""
+        with serving(says("Tick.")) as endpoint:
+            async with opens(base_url=endpoint.url) as system:
+                agent = await system.agent("sam", SCRIPTED)
+                await agent.set_timer("tea", every_s=1)
+                await self.kill(system, "sam")
+                await asked(endpoint, 1)
+                assert await agent.cancel_timer("tea")
+
+    @alive
+    async def test_a_timer_without_a_time_is_refused(self, opens: Any) -> None:
+        """Nothing is kept of it."""
+        async with opens() as system:
+            agent = await system.agent("sam")
+            head = agent.opened.head
+            with pytest.raises(BadInput, match="A timer has a name"):
+                await agent.set_timer("tea")
+            assert len(log(system)) == head
+
+    @alive
+    async def test_an_idle_agent_is_let_go_of(self, opens: Any) -> None:
+        """Nobody asked for it; it comes back with the next message."""
+        async with opens(idle_s=0.05) as system:
+            agent = await system.agent("sam")
+            await agent.send("My dog is called Rex")
+            await self.passive(system, "sam")
+            assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
+
+    @alive
+    async def test_a_message_that_meets_an_agent_on_its_way_out_counts_once(self, opens: Any) -> None:
+        """Agents that let go the moment they rest answer every message, each once."""
+        said = [f"My number is {number}" for number in range(6)]
+        async with opens(idle_s=self.shortest_s) as system:
+            agent = await system.agent("sam")
+            for text in said[:3]:
+                assert texts(await agent.send(text), "user_message") == [text]
+            answers = await asyncio.gather(*(agent.send(text) for text in said[3:]))
+            assert [texts(records, "user_message") for records in answers] == [[text] for text in said[3:]]
+            assert sorted(map(str, texts(log(system), "user_message"))) == said

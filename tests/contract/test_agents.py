@@ -1,0 +1,22 @@
+"""The contract suite of agents, run in this process."""
+
+from actors.api import AgentSystem
+from actors.local import LocalRuntime
+from tests.contract.agent_contract import AgentContract
+
+
+class TestLocalAgents(AgentContract):
+    runtime = "local"
+    shortest_s = 0.0
+
+    async def kill(self, system: AgentSystem, name: str) -> None:
+        """The nearest to death in one process: the host is interrupted, and whatever it was doing is left as it is."""
+        assert isinstance(system.runtime, LocalRuntime)
+        await system.runtime.host(name).close()
+
+    async def passive(self, system: AgentSystem, name: str) -> None:
+        assert isinstance(system.runtime, LocalRuntime)
+        idle = system.runtime.host(name)._idle
+        if idle is not None:
+            await idle
+        assert not system.runtime.host(name).active
