@@ -24,7 +24,7 @@ from .addresses import answers, host_name, namespace
 from .commands import Command, Done, Heard, Means, Watch
 from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
 from .effects import Answer
-from .failing import dead_cluster, first_line, lost, note
+from .failing import dead_cluster, first_line, lost, not_connected, not_started, note
 from .footprint import thin
 from .gateway import Gateway
 from .host import Host
@@ -175,10 +175,7 @@ class RayPlaces:
             )
             pid = await handle.ready.remote()
         except (RayError, ValueError) as error:
-            raise ClusterError(
-                f"Ray could not start a host for {agent_id!r}: {first_line(error)} Its log is as it was; try again, "
-                "or with --runtime local."
-            ) from error
+            raise not_started(agent_id, error) from error
         return Placed(_key_of(handle), pid, handle)
 
     async def lives(self, placed: Placed) -> bool:
@@ -369,11 +366,7 @@ def connect(root: str, address: str) -> None:
             configure_logging=False, **({} if address else started),
         )  # fmt: skip
     except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
-        doing = f"joined at {address}" if address else "started on this machine"
-        raise ClusterError(
-            f"Ray could not be {doing}: {first_line(error)} This is Ray {ray.__version__}; a cluster must run the "
-            "same version of Ray and Python. `--runtime local` needs no Ray."
-        ) from error
+        raise not_connected(address, ray.__version__, error) from error
 
 
 def _supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:

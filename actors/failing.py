@@ -31,3 +31,20 @@ def dead_cluster(error: BaseException) -> ClusterError:
         f"The Ray cluster failed: {first_line(error)} What was acknowledged is in the log, and unfinished turns are "
         "finished when their agents are opened next; try again, or with --runtime local."
     )
+
+
+def not_started(agent_id: str, error: BaseException) -> ClusterError:
+    """For a host that Ray cannot make."""
+    return ClusterError(
+        f"Ray could not start a host for {agent_id!r}: {first_line(error)} Its log is as it was; try again, or with "
+        "--runtime local."
+    )
+
+
+def not_connected(address: str, version: str, error: BaseException) -> ClusterError:
+    """For a cluster that cannot be joined, or, where `address` is empty, not be started here."""
+    doing = f"joined at {address}" if address else "started on this machine"
+    return ClusterError(
+        f"Ray could not be {doing}: {first_line(error)} This is Ray {version}; a cluster must run the same version of "
+        "Ray and Python. `--runtime local` needs no Ray."
+    )

