@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def titled(word: str, ancestor: int | None = None) -> list[int]:
 def kill(*pids: int) -> None:
     """SIGKILL; when it returns they are dead."""
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ended with another
+            os.kill(pid, signal.SIGKILL)
     assert all(ends(pid) for pid in pids)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import threading
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from actors.api import open_system
 from actors.tools import tool
 from actors.turns import INTERRUPTED
-from events import HostLost
+from events import CorruptLog, HostLost, StoreError
+from store import partition_of
 from tests.actors.loopback import Reply, serving
 from tests.cluster.conftest import ends
 from tests.cluster.deaths import actor, checksums, host_of, kill, pid_of_host, statuses, titled, until
@@ -208,3 +210,39 @@ async def test_a_host_is_thin(opens: Any) -> None:
         modules = {name.partition(".")[0] for name in await host_of(system).modules.remote()}
         assert {"ray", "duckdb"} <= modules
         assert modules.isdisjoint({"openai", "lancedb"})
+
+
+@alive
+async def test_a_host_whose_disk_is_full(opens: Any) -> None:
+    """The caller is told, nothing of the message is kept, and with room on the disk the same host goes on."""
+    async with opens() as system:
+        agent = await system.agent("sam")
+        host = await pid_of_host(system)
+        resource.prlimit(host, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        with pytest.raises(StoreError):
+            await agent.send("One")
+        with pytest.raises(StoreError):
+            await agent.send("Two")
+        resource.prlimit(host, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert texts(await agent.send("Three"), "message_sent")
+        assert texts(log(system), "user_message") == ["Three"]
+        assert await pid_of_host(system) == host
+        assert_sound(system)
+
+
+@alive
+async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None:
+    """CorruptLog arrives as what it is, changes nothing, and other agents go on; the mended log is opened."""
+    async with opens() as system:
+        agent, other = await system.agent("sam"), await system.agent("kim")
+        await agent.send("My dog is called Rex")
+        assert await agent.release()
+        file = max((folder / "log" / partition_of("sam")).iterdir(), key=lambda path: path.stat().st_size)
+        whole = file.read_bytes()
+        file.write_bytes(whole[:400] + bytes([whole[400] ^ 1]) + whole[401:])
+        with pytest.raises(CorruptLog):
+            await agent.send("What is my dog called?")
+        assert texts(await other.send("Hi"), "message_sent")
+        file.write_bytes(whole)
+        assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
+        assert_sound(system)
