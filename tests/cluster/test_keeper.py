@@ -10,7 +10,7 @@ import pytest
 
 from actors.addresses import kept, kept_file, running
 from actors.api import open_system
-from actors.turns import INTERRUPTED
+from actors.hiding import INTERRUPTED
 from tests.actors.loopback import serving
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.deaths import kill

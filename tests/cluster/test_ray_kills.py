@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from actors.api import open_system
+from actors.hiding import INTERRUPTED
 from actors.tools import tool
-from actors.turns import INTERRUPTED
 from events import CorruptLog, HostLost, StoreError
 from store import partition_of
 from tests.actors.loopback import Reply, serving

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from actors.hiding import INTERRUPTED
 from actors.tools import Tool, tool
-from actors.turns import INTERRUPTED
 from events import BadInput, FunctionResult, Record, event_of
 from tests.contract.agent_world import (
     KNOCKS,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.builtin import BUILTIN
+from actors.hiding import INTERRUPTED
 from actors.replay import rebuild, verify
 from actors.system import View
-from actors.turns import INTERRUPTED
 from events import FunctionResult, FunctionStarted, Record, event_of
 from store import FileStore, check
 from tests.soak.effects import FUNCTIONS, functions
