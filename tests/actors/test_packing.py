@@ -1,5 +1,6 @@
 """Functions on their way into another process, which knows nothing but everlog and what is installed."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -38,7 +39,7 @@ def elsewhere(means: Means | None, arguments: dict[str, Any], tmp_path: Path) ->
 
     child = subprocess.run(
         [sys.executable, "-c", LOADS, repr(arguments)], input=pickle.dumps(means), capture_output=True, cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)}, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr.decode()
     return child.stdout.decode().strip()

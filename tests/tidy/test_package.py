@@ -39,7 +39,8 @@ def test_the_wheel_holds_the_five_rooms(tmp_path: Path) -> None:
 
 def data_files(room: str) -> list[Path]:
     """The files that are not Python but that the room reads at run time: SQL, JSON, prompts."""
-    return [path for pattern in ("*.sql", "*.json", "presets/**/*.*") for path in (ROOT / room).rglob(pattern)]
+    found = [path for pattern in ("*.sql", "*.json", "presets/**/*.*") for path in (ROOT / room).rglob(pattern)]
+    return [path for path in found if path.suffix != ".pyc"]
 
 
 def test_the_readme_mentions_every_folder() -> None:
