@@ -63,7 +63,7 @@ def ray_cluster() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.delenv("RAY_ADDRESS", raising=False)
-        prepare()
+        prepare(Path("tests"), "")
         import ray
 
         from actors import cluster
