@@ -19,11 +19,9 @@ from events import (
     DuplicateId,
     Event,
     EverlogError,
-    Heartbeat,
     ModelError,
     Record,
     ReplyRethought,
-    SystemAlert,
     TurnsHidden,
     UsageError,
     UserMessage,
@@ -36,7 +34,6 @@ from store import Damage
 from . import setup
 from .constants import INBOX_MAX
 from .context import Context
-from .decide import PRESSURE_WARNING
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, ended, last_reply, last_said, newest_turns
 from .importing import Said
@@ -99,13 +96,18 @@ class Agent:
         self._thinker = Thinker(self)
         self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
-    async def activate(self, settings: setup.Settings) -> None:
-        """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns."""
+    async def activate(self, settings: setup.Settings, *, unattended: bool = False) -> None:
+        """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
+
+        `unattended`: nobody is there who could lend it functions. Raises UsageError where it needs some.
+        """
         state = next(iter(await self.rows("standing")), None)
         exists = state is not None and not state["deleted"]
         self._turn = state["turn"] if state is not None and exists else 0
         recorded = await self._configurations()
         if exists:
+            if unattended and recorded is not None:
+                self._refuse_without(recorded)
             await self._set_up(settings, recorded)
             for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
                 self._waiting.append((turn["turn"], ""))
@@ -113,6 +115,15 @@ class Agent:
             configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
             self._follow(configured)
+
+    def _refuse_without(self, recorded: AgentConfigured) -> None:
+        """Raises UsageError where the agent has functions that are not here: it would be set up without them."""
+        missing = [function.name for function in recorded.functions if function.name not in self._tools]
+        if missing:
+            raise UsageError(
+                f"{self.agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. "
+                "What it is to do waits until somebody opens it with them (--tools)."
+            )
 
     async def _set_up(
         self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
@@ -253,21 +264,9 @@ class Agent:
                 recorded = found
         return recorded
 
-    async def beat(self, text: str = "") -> None:
-        """Run the agent once by hand, without a user."""
-        await self.receive(Heartbeat(text=text, reason="manual"))
-        await self.run()
-
     async def delete(self) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self.commit([AgentDeleted()], turn=self._turn, step=0)
-
-    async def warn(self, event_id: str | None = None) -> Record:
-        """Warn the agent of memory pressure by hand, let it act on that, and give the warning's record back."""
-        warning = SystemAlert(text=PRESSURE_WARNING, source="memory_pressure")
-        record = await self.receive(warning, event_id=event_id)
-        await self.run()
-        return record
 
     async def hide(self, turns: int = 1, event_id: str | None = None) -> Sequence[int]:
         """Take the newest turns out of the context, 1 or more (all, where it shows fewer); their numbers, rising.

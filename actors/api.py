@@ -186,6 +186,10 @@ class AgentRef:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self._value(commands.Delete(id=self._new_id(), means=self._means))
 
+    async def release(self) -> bool:
+        """Let go of it now, so that another process can have it; False if it is at work."""
+        return await self._runtime.release(self.agent_id)
+
     async def open(self, settings: Settings, *, create: bool, take_over: bool, command: str) -> None:
         """Bring it into memory; `System.agent` does so."""
         wanted = commands.Open(

@@ -188,13 +188,14 @@ class Host:
         wanted = command if isinstance(command, Open) else Open(id=command.id, create=False, command="everlog host")
         born = False
         if self._agent is None:
-            born = await self._open(wanted)
+            unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
+            born = await self._open(wanted, unattended=unattended)
         elif wanted.settings != Settings():
             await self._agent.configure(wanted.settings)
         return self._told(born=born)
 
-    async def _open(self, wanted: Open) -> bool:
-        """Open the agent; whether it was made by that."""
+    async def _open(self, wanted: Open, *, unattended: bool) -> bool:
+        """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
         kinds: set[str] = set()
 
         def listen(records: Sequence[Record]) -> None:
@@ -203,17 +204,17 @@ class Host:
             self._audience.hear(records)
 
         try:
-            self._agent = await self._enter(wanted, listen, take_over=wanted.take_over)
+            self._agent = await self._enter(wanted, listen, take_over=wanted.take_over, unattended=unattended)
         except PartitionBusy as busy:
             if not self._fence or busy.pid != self._fence:
                 raise
-            self._agent = await self._enter(wanted, listen, take_over=True)
+            self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
         self._fence = 0
         self._worker = Worker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
 
-    async def _enter(self, wanted: Open, listen: Listener, *, take_over: bool) -> Agent:
+    async def _enter(self, wanted: Open, listen: Listener, *, take_over: bool, unattended: bool) -> Agent:
         opening = self._system_of(self.means).agent(
             self.agent_id,
             wanted.settings,
@@ -221,6 +222,7 @@ class Host:
             listen=listen,
             create=wanted.create,
             take_over=take_over,
+            unattended=unattended,
         )
         return await self._stack.enter_async_context(opening)
 

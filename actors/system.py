@@ -183,8 +183,12 @@ class System:
         listen: Listener | None = None,
         create: bool = True,
         take_over: bool = False,
+        unattended: bool = False,
     ) -> AsyncIterator[Agent]:
-        """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them."""
+        """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them.
+
+        `unattended`: nobody asked for it who could lend it functions.
+        """
         if create:
             self.store.register(agent_id)
         else:
@@ -218,7 +222,7 @@ class System:
             )
             agent.cut = getattr(log, "cut", None)
             agent.unsealed = unsealed or getattr(log, "unfinished", "")
-            await agent.activate(settings or Settings())
+            await agent.activate(settings or Settings(), unattended=unattended)
             yield agent
         finally:
             if agent is not None:

@@ -57,12 +57,13 @@ def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
 
 def agents_of(args: Namespace, world: World) -> AbstractAsyncContextManager[AgentSystem]:
     """The agents of the store, where --runtime says that they run; the store is made if there is none."""
+    grants = grants_of(args)  # first: a file that an agent may write to is not run
     return open_system(
         root_of(args),
         runtime=args.runtime,
         tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
         base_url=getattr(args, "base_url", None) or "",
-        grants=grants_of(args),
+        grants=grants,
         models=lambda name, base_url: world.model(name, base_url or None),
         clock=world.clock,
         ids=world.ids,

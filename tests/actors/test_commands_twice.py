@@ -26,13 +26,12 @@ def repeated(world: World, work: Callable[[Agent, str], Awaitable[Any]]) -> None
 
 
 def test_a_command_that_is_sent_twice_counts_once() -> None:
-    """By its id: hide, retry, rethink and warn give back what they left the first time, and write nothing."""
+    """By its id: hide, retry and rethink give back what they left the first time, and write nothing."""
     world = World()
     told(world, "one", "two", "three")
     repeated(world, lambda agent, event_id: agent.hide(1, event_id))
     repeated(world, lambda agent, event_id: agent.retry(event_id))
     repeated(world, lambda agent, event_id: agent.rethink("Hm.", event_id))
-    repeated(world, lambda agent, event_id: agent.warn(event_id))
     repeated(world, lambda agent, event_id: agent.hide(99, event_id))
     assert_replays(world)
 

@@ -3,6 +3,7 @@
 import json
 
 from actors.agent import Agent
+from actors.decide import PRESSURE_WARNING
 from actors.effects import Answer
 from events import SystemAlert, UserMessage
 from tests.actors.test_hiding import assert_replays, during, told
@@ -13,7 +14,12 @@ def test_a_warning_by_hand_is_one_of_its_period() -> None:
     """The agent acts on it, and is not warned again until the warning is taken back."""
     world = World(say("Hello."), say("I save things."), say("Full.", total=7900))
     told(world, "Hi")
-    during(world, lambda agent: agent.warn())
+
+    async def warn(agent: Agent) -> None:
+        await agent.receive(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+        await agent.run()
+
+    during(world, warn)
     assert "oldest part of it will soon be replaced" in json.dumps(world.model.messages()[-1])
     told(world, "go on")
     warnings = [r for r in world.log() if r.type == "system_alert"]
