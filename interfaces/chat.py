@@ -1,5 +1,6 @@
 """`everlog chat`: a prompt, the steps of the agent as they happen, and slash commands. One event loop."""
 
+import asyncio
 import contextlib
 import sys
 from argparse import Namespace
@@ -73,7 +74,7 @@ def chat(args: Namespace, world: World) -> int:
         gate.opened(args, born=agent.opened.born)
         session = Session(system, agent, interface, outcome, world, out)
         loop.run(session.begin())
-        loop.start(session.watch())
+        stack.callback(loop.start(session.watch()).cancel)
         return session.talk(prompt.line, loop)
 
 
@@ -160,7 +161,7 @@ class Session:
                 async for _ in self._agent.watch():
                     pass
             except HostLost:  # there is another soon
-                await self._world.sleep(WATCH_AGAIN_S)
+                await asyncio.sleep(WATCH_AGAIN_S)
             except EverlogError as error:
                 self._interface.error(error)
                 return

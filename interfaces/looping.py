@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -40,9 +41,9 @@ class Looping:
             ended.wait()
             raise
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have the loop do the work, and go on."""
-        asyncio.run_coroutine_threadsafe(work, self._loop)
+    def start(self, work: Coroutine[Any, Any, None]) -> "Future[None]":
+        """Have the loop do the work, and go on; `cancel` of what is given back interrupts it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @contextmanager
     def holding(self, context: AbstractAsyncContextManager[Value]) -> Iterator[Value]:
