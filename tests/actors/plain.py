@@ -7,6 +7,7 @@ words of its input: `[steps=3]` so many commits, `[fail]` the model fails at las
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -28,7 +29,12 @@ def told(text: str, what: str, default: int = 0) -> int:
 
 
 def payload(record: Record) -> dict[str, Any]:
-    return msgspec.json.decode(record.payload)
+    return _decoded(record.payload)
+
+
+@cache
+def _decoded(text: str) -> dict[str, Any]:
+    return msgspec.json.decode(text)
 
 
 def living(records: Sequence[Record]) -> list[Record]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from actors.constants import RESENDS_MAX
 from events import Record
 
 from . import plain
@@ -31,7 +32,11 @@ def check(world: "World") -> None:
         assert [record.seq for record in records] == list(range(1, len(records) + 1))
         check_turns(world, records)
         check_heartbeats(records, world.ended_at)
+        if cluster.idle_s <= 30 and not plain.timers(records):
+            assert agent_id not in world.active, f"nobody has let go of {agent_id}"
     for client in world.clients:
+        losses = client.runtime.losses
+        assert client.told_of_losses * (1 + RESENDS_MAX) <= losses, f"{losses} losses, and not sent again as often"
         for said in client.said:
             check_said(said, world.log(said.agent_id))
 

@@ -30,7 +30,8 @@ class Node:
 
     def __init__(self) -> None:
         self.dead = False
-        self.tasks: set[Task] = set()
+        self.tasks: dict[Task, None] = {}
+        """In the order in which they were made: nothing here depends on where an object lies in memory."""
         self.context = contextvars.copy_context()
         self.context.run(NODE.set, self)
 
@@ -53,8 +54,8 @@ def follow_tasks() -> None:
         task: Task = asyncio.Task(work, loop=loop, context=context)
         node = (context or contextvars.copy_context()).get(NODE)
         if node is not None:
-            node.tasks.add(task)
-            task.add_done_callback(node.tasks.discard)
+            node.tasks[task] = None
+            task.add_done_callback(lambda _: node.tasks.pop(task, None))
             if node.dead:
                 loop.call_soon(task.cancel)
         return task
@@ -71,11 +72,12 @@ class HostNode(Node):
         self.agent_id = agent_id
         cluster.pids += 1
         self.pid = cluster.pids
+        self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
         self.left = False
         self.lost = asyncio.Event()
         """It answers nobody any more; it may live on without knowing it."""
         self.ready = asyncio.Event()
-        self.calls: set[asyncio.Queue[Any]] = set()
+        self.calls: dict[asyncio.Queue[Any], None] = {}
         self.host = Host(
             agent_id, self._system, means=means, idle_s=cluster.idle_s, fence=fence, tell_timers=self._tell,
             on_idle=self._leave, note=cluster.note,
@@ -83,7 +85,7 @@ class HostNode(Node):
 
     def _system(self, lent: Means) -> Any:
         store: Any = NodeStore(self.cluster, self)
-        return lent_system(store, lent, self.cluster.ask, clock=self.cluster.clock, ids=self.cluster.ids)
+        return lent_system(store, lent, self.cluster.ask, clock=self.clock, ids=self.cluster.ids)
 
     def lose(self) -> None:
         """Nobody can reach it."""
@@ -203,8 +205,8 @@ class SimPlaces:
                 raise ClusterError("the name is taken")
             node = cluster.nodes[agent_id] = HostNode(cluster, agent_id, means, fence)
             cluster.started += 1
-            await cluster.jitter(cluster.start_s)
-            node.ready.set()
+            asyncio.get_running_loop().call_later(cluster.chance.random() * cluster.start_s, node.ready.set)
+            await either(node.ready.wait(), node.lost.wait())
         finally:
             self._starting -= 1
         return Placed(str(node.pid), node.pid, node)
@@ -264,6 +266,8 @@ class Cluster:
         """By agent and epoch: which processes acknowledged in it."""
         self.notes: list[str] = []
         self.node = SupervisorNode(self)
+        self.up = asyncio.Event()
+        self.up.set()
         self._delivered: dict[HostNode, float] = {}
 
     def note(self, text: str) -> None:
@@ -289,7 +293,7 @@ class Cluster:
             if node.lost.is_set():
                 return
             if self.node.dead:  # sent again until one is there
-                loop.call_later(0.05, arrive)
+                loop.call_later(1, arrive)
             else:
                 self.node.context.copy().run(deliver, self.node.supervisor)
 
@@ -303,7 +307,7 @@ class Cluster:
         if node.lost.is_set():
             raise HostLost(f"{node.pid} is gone")
         call: asyncio.Queue[Any] = asyncio.Queue()
-        node.calls.add(call)
+        node.calls[call] = None
         work = node.spawn(node.perform(command, seen, call))
         work.add_done_callback(lambda _: work.cancelled() or work.exception() is None or call.put_nowait(work.exception()))
         try:
@@ -315,15 +319,13 @@ class Cluster:
                 if isinstance(heard, Done):
                     return
         finally:
-            node.calls.discard(call)
+            node.calls.pop(call, None)
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed:
         """`Supervisor.place` of the supervisor that lives; asked again when it dies meanwhile."""
         while True:
             await self.jitter()
-            if self.node.dead:
-                await asyncio.sleep(0.05)
-                continue
+            await self.up.wait()
             asked = self.node.spawn(self._asked(self.node.supervisor.place(agent_id, means, lost)))
             await asyncio.wait([asked])
             if not asked.cancelled():
@@ -341,8 +343,10 @@ class Cluster:
     async def restart(self) -> None:
         """The supervisor dies, and another one begins."""
         self.node.kill()
+        self.up.clear()
         await self.jitter(5)
         self.node = SupervisorNode(self)
+        self.up.set()
 
     async def stop(self) -> None:
         """The end of everything."""
@@ -359,6 +363,8 @@ class SimRuntime:
         self._cluster = cluster
         self._placed: dict[str, Placed] = {}
         self._lost: dict[str, str] = {}
+        self.losses = 0
+        """How often a host was lost while it had a command of ours."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         if agent_id not in self._placed:
@@ -371,6 +377,7 @@ class SimRuntime:
         except HostLost:
             self._placed.pop(agent_id, None)
             self._lost[agent_id] = placed.key
+            self.losses += 1
             raise
 
     async def release(self, agent_id: str) -> bool:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.api import AgentRef
+from actors.effects import Answer
 from actors.setup import Settings
+from actors.system import System
 from events import ClusterError, HostLost, ModelError, PartitionBusy, Record
 from tests import virtual
 from tests.world import SECOND, say
@@ -48,6 +50,7 @@ class Client:
         self.cluster = cluster
         self.runtime: Any = SimRuntime(cluster)
         self.said: list[Said] = []
+        self.told_of_losses = 0
 
     def ref(self, agent_id: str) -> AgentRef:
         return AgentRef(agent_id, self.runtime, means=None, clock=self.cluster.clock, ids=self.cluster.ids, listen=None)
@@ -70,8 +73,9 @@ class Client:
         while True:
             try:
                 return await attempt()
-            except (HostLost, ClusterError, PartitionBusy):
-                await asyncio.sleep(1 + self.cluster.chance.random())
+            except (HostLost, ClusterError, PartitionBusy) as error:
+                self.told_of_losses += isinstance(error, HostLost)
+            await asyncio.sleep(1 + self.cluster.chance.random())
 
     async def act(self, agent_id: str) -> None:
         chance, ref = self.cluster.chance, self.ref(agent_id)
@@ -154,8 +158,6 @@ class World:
         await self.cluster.jitter(self.chance.choice([0, 0.1, 2, 20]))
 
     async def ask(self, name: str, base_url: str, request: bytes) -> Any:
-        from actors.effects import Answer
-
         await self.think()
         return Answer(say("Yes."), 1000)
 
@@ -170,6 +172,7 @@ class World:
         await asyncio.wait([befalls])
         await self.calm_down()
         self.ended_at = cluster.clock.now()
+        self.active = [name for name, node in cluster.nodes.items() if not node.dead and node.host.active]
         await cluster.stop()
 
     async def calm_down(self) -> None:
@@ -184,6 +187,10 @@ class World:
                 with suppress(ModelError):
                     await self.clients[0].until(self.clients[0].ref(agent_id).resume)
             await asyncio.sleep(SETTLED_S)
+
+    def system(self) -> System:
+        """Everything that was left, for reading."""
+        return System(self.cluster.store)
 
     def log(self, agent_id: str) -> list[Record]:
         return list(self.cluster.store.reader(agent_id).read(agent_id))

@@ -1,0 +1,116 @@
+"""Guards of hosts, worker, supervisor and schedule, broken on purpose, and the seeds of worlds that find out.
+
+`python -m tests.actors.simbreaks [NAME ...]` looks for the first seed that does, and prints it.
+"""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+from unittest.mock import patch
+
+from actors import api, host, supervisor, timers, working
+from actors.agent import Agent
+from actors.hearing import Audience
+from actors.host import Host
+from actors.supervisor import Supervisor
+from actors.timers import Schedule
+from actors.working import Worker
+from events import Heartbeat
+
+from .simworld import simulate
+
+Patch = AbstractContextManager[Any]
+
+
+async def _always_due(self: Host, agent: Any, command: Any) -> Heartbeat:
+    return Heartbeat(text="", reason="timer", timer=command.timer, late=command.late)
+
+
+async def _whenever(self: Agent, event: Any, *, event_id: str | None = None, **_: Any) -> Any:
+    return (await self.commit([event], turn=None, step=0, ids=[event_id] if event_id else None))[0]
+
+
+async def _twice(self: Any, command: Any) -> Any:
+    """`AgentRef._sent`, which tells everything again."""
+    while True:
+        try:
+            async for heard in self._runtime.perform(self.agent_id, command, 0):
+                yield heard
+            return
+        except api.HostLost:
+            pass
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _stopped(self: Worker, task: Any) -> None:
+    for turn in list(self._waiting):
+        self._end(turn, working._interrupted() if task.cancelled() else task.exception())
+
+
+def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
+    return REAL_JOINED(self, command_id, held=held and False)
+
+
+def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
+    REAL_KNOW(self, agent_id, timers) if agent_id not in self._timers else None
+
+
+async def _give_up(self: Supervisor, agent_id: str) -> None:
+    try:
+        await self._carry_out(agent_id, supervisor.Resume(id=self._ids.new(self._clock.now())))
+    except supervisor.EverlogError:
+        pass
+
+
+async def _once(self: Supervisor, agent_id: str, command: Any) -> None:
+    placed = await self._place(agent_id, "")
+    try:
+        async for _ in self._places.perform(placed, command):
+            pass
+    except supervisor.HostLost:
+        pass
+
+
+REAL_JOINED, REAL_KNOW = Audience.joined, Schedule.know
+BREAKS: dict[str, tuple[int | None, Callable[[], Patch]]] = {
+    "sent again": (0, lambda: patch.object(api, "RESENDS_MAX", 0)),
+    "told once": (0, lambda: patch.object(api.AgentRef, "_sent", _twice)),
+    "let go of when nobody uses it": (0, lambda: patch.object(Host, "_used", lambda _: False)),
+    "due": (0, lambda: patch.object(Host, "_due", _always_due)),
+    "not before it is due": (0, lambda: patch.object(Agent, "receive", _whenever)),
+    "an old task ends no new turn": (0, lambda: patch.object(Worker, "_stopped", _stopped)),
+    "held until settled": (0, lambda: patch.object(Audience, "joined", _joined)),
+    "timers are told": (0, lambda: patch.object(Schedule, "know", _unplanned)),
+    "recovery": (0, lambda: patch.object(Supervisor, "_recover", _nothing)),
+    "recovery is tried again": (0, lambda: patch.object(Supervisor, "_recover", _give_up)),
+    "our own commands are sent again": (0, lambda: patch.object(Supervisor, "_carry_out", _once)),
+    "not tried again at once": (0, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
+    "the caller may go away": (0, lambda: patch.object(host, "_heed", lambda _: None)),
+}
+"""By guard: the seed that finds out that it is missing, and how it is taken away."""
+
+
+def fails(seed: int, guard: str = "") -> str:
+    """How the world of a seed fails without a guard; empty if it does not."""
+    with ExitStack() as broken:
+        if guard:
+            broken.enter_context(BREAKS[guard][1]())
+        try:
+            simulate(seed)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the seed found it
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def main(names: list[str]) -> None:
+    for name in names or BREAKS:
+        seed = next((seed for seed in range(400) if fails(seed, name)), None)
+        print(f"{name}: {seed}  {fails(seed, name)[:100] if seed is not None else '-'}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

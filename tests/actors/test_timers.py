@@ -1,0 +1,371 @@
+"""Timed heartbeats: exactly those that are due, once each, whatever the clock and the process do."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from actors.commands import Fire
+from actors.timers import Due, Schedule
+from events import BadInput
+from tests import virtual
+from tests.virtual import WallClock
+from tests.world import SECOND, completion
+
+from .homes import Home, due, moment, run_plain
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+async def a_day(every_s: int) -> list[tuple[float, bool]]:
+    """A timer from 00:10 on, a pause of 45 minutes from 08:00:30 on, and no process from 15:00:10 to 15:17:10."""
+    pause = completion(calls=[("pause_heartbeats", {"minutes": 45})])
+    home = Home()
+    sam = await home.open()
+    await sam.set_timer("tea", "[steps=1]", due_at=moment(10 * MINUTE), every_s=every_s)
+    await asyncio.sleep(8 * HOUR + 30)
+    home.lines = [pause]
+    await sam.send("Leave me alone [pause=45]")
+    await asyncio.sleep(7 * HOUR - 20)
+    await home.leave()
+    await asyncio.sleep(17 * MINUTE)
+    home = Home(home.store)
+    await home.open()
+    await asyncio.sleep(DAY - 15 * HOUR - 17 * MINUTE - 10)
+    await home.leave()
+    return home.beats()
+
+
+@pytest.mark.parametrize(("run", "every_s"), [(run_plain, MINUTE), (virtual.run, 30 * MINUTE)])
+def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
+    """Every minute (of a plain agent; every half hour of a whole one) over a day, a pause and a restart in it: one each
+    time, one when the pause ends, and one, marked late, for all that were missed.
+    """
+    pause, gone = (8 * HOUR + 30, 8 * HOUR + 45 * MINUTE + 30), (15 * HOUR + 10, 15 * HOUR + 17 * MINUTE + 10)
+    times = [t for t in range(10 * MINUTE, DAY, every_s) if not any(a < t < b for a, b in (pause, gone))]
+    assert run(lambda: a_day(every_s)) == sorted([(t, False) for t in times] + [(pause[1], False), (gone[1], True)])
+
+
+def test_a_pause_goes_on_over_a_restart() -> None:
+    """A process that comes back during a pause sends nothing before the pause is over, and then one, which is not late."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await sam.send("[pause=30]")
+        await home.leave()
+        await asyncio.sleep(600)
+        home = Home(home.store)
+        await home.open()
+        await asyncio.sleep(1300)
+        await home.leave()
+        return home.beats()
+
+    assert run_plain(main) == [(1800, False), (1860, False)]
+
+
+def test_timers_that_fire_once_and_timers_of_the_past() -> None:
+    """One of the past comes at once; within a minute it is not late but for a schedule that began after it was due."""
+
+    async def main() -> Home:
+        home = Home()
+        await asyncio.sleep(1000)
+        for name, at in (("sam", 2000), ("ada", 990), ("ben", 100), ("cy", -3 * DAY)):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(at))
+        await asyncio.sleep(DAY)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    assert {name: home.beats(name) for name in ("sam", "ada", "ben", "cy")} == {
+        "sam": [(2000, False)], "ada": [(1000, False)], "ben": [(1000, True)], "cy": [(1000, True)],
+    }  # fmt: skip
+
+
+def test_two_timers_of_one_agent_and_timers_of_several() -> None:
+    """Each timer keeps its own time, also where two are due in the same moment."""
+
+    async def main() -> Home:
+        home = Home()
+        for name in ("sam", "ada"):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(60), every_s=60)
+            await ref.set_timer("mail", due_at=moment(120), every_s=90)
+        await asyncio.sleep(400)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    for name in ("sam", "ada"):
+        assert home.beats(name, "tea") == [(t, False) for t in range(60, 400, 60)]
+        assert home.beats(name, "mail") == [(t, False) for t in range(120, 400, 90)]
+
+
+def test_a_missed_heartbeat_comes_once_after_days() -> None:
+    """Ids of more than a day ago are refused by the log, and a heartbeat that was due then is not."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=HOUR)
+        await home.leave()
+        await asyncio.sleep(9 * DAY)
+        home = Home(home.store)
+        await home.open()
+        await asyncio.sleep(100)
+        await home.leave()
+        return home.beats()
+
+    assert run_plain(main) == [(9 * DAY, True), (9 * DAY + 60, False)]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
+    """Of a timer that is cancelled while its agent is at work nothing comes; one that is set again is another, even at
+    the same due time as one that went off.
+    """
+
+    async def main() -> Home:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", "first", due_at=moment(10))
+        await asyncio.sleep(20)
+        await sam.set_timer("tea", "second", due_at=moment(10))
+        await sam.set_timer("mail", due_at=moment(40))
+        await asyncio.sleep(10)
+        assert await sam.cancel_timer("mail")
+        assert not await sam.cancel_timer("mail")
+        await asyncio.sleep(DAY)
+        await home.leave()
+        return home
+
+    home = (virtual.run if whole else run_plain)(main)
+    assert home.beats() == [(10, False), (20, False)]
+    assert [r.text for r in home.log() if r.type == "heartbeat"] == ["first", "second"]
+    assert not home.notes
+
+
+def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
+    """Whoever else tells that a timer is due, in whatever words, is told that it is not any more."""
+
+    async def main() -> tuple[Home, list[bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await asyncio.sleep(59)
+        clock = WallClock()
+
+        async def told(command: Fire) -> bool:
+            return [heard async for heard in home.runtime.perform("sam", command)][-1].value
+
+        others = [Fire(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)]
+        await asyncio.sleep(1)
+        answers = await asyncio.gather(*[told(command) for command in others])
+        await asyncio.sleep(10)
+        await home.leave()
+        return home, list(answers)
+
+    home, answers = run_plain(main)
+    assert home.beats() == [(60, False)]
+    assert sum(answers) <= 1
+
+
+@pytest.mark.parametrize("skew_s", [-5, 5])
+@pytest.mark.parametrize("run", [run_plain, virtual.run])
+def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
+    """A host's clock may be behind the schedule's: a heartbeat is not due again for having been written down too early."""
+
+    async def main() -> Home:
+        home = Home()
+        host_clock = home.clock
+        sam = await home.open()
+        home.runtime._schedule._clock = WallClock()
+        host_clock.skew = skew_s * SECOND
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await asyncio.sleep(330)
+        await home.leave()
+        return home
+
+    assert len(run(main).beats()) == 5
+
+
+def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
+    """While another process has the agent, one look a minute, and one heartbeat when it is free."""
+
+    async def main() -> tuple[Home, int]:
+        home = Home(idle_s=1)
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(100), every_s=600)
+        await asyncio.sleep(50)
+        held = home.store.open("sam", "everlog chat")
+        looks = Counter[str]()
+        opened = home.store.open
+        home.store.open = lambda *args, **more: (looks.update("x"), opened(*args, **more))[1]
+        await asyncio.sleep(365)
+        held.close()
+        await asyncio.sleep(60)
+        await home.leave()
+        return home, looks["x"]
+
+    home, looks = run_plain(main)
+    assert home.beats() == [(460, True)]
+    assert looks == 7
+    assert len(home.notes) == 6
+
+
+def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
+    """Deleted here or by another process, its timers are gone; created again, it has none; and nobody looks any more."""
+
+    async def main() -> Home:
+        home = Home(idle_s=1)
+        for name in ("sam", "ada"):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(100), every_s=100)
+        await home.ref("sam").delete()
+        await asyncio.sleep(50)
+        other = Home(home.store)
+        await other.ref("ada").delete()
+        await other.leave()
+        await asyncio.sleep(200)
+        assert home.runtime._schedule.next_at is None
+        again = await home.open("sam")
+        await asyncio.sleep(200)
+        await again.set_timer("tea", due_at=moment(100), every_s=0)
+        await asyncio.sleep(10)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    assert home.beats("sam") == [(450, True)]
+    assert home.beats("ada") == []
+    assert not home.notes
+
+
+def test_a_clock_that_jumps() -> None:
+    """Set far ahead, one heartbeat comes within a minute, for all that the jump left out; set back, the next one waits."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(600), every_s=600)
+        await asyncio.sleep(700)
+        home.clock.skew = 5000 * SECOND
+        await asyncio.sleep(60)
+        home.clock.skew = 0
+        await asyncio.sleep(5900)
+        await home.leave()
+        return home.beats()
+
+    beats = run_plain(main)
+    assert beats[0] == (600, False)
+    assert 5700 <= beats[1][0] <= 5760 and beats[1][1]
+    assert beats[2:] == [(6000, False), (6600, False)]
+
+
+@pytest.mark.parametrize("wrong", [{"due_at": 2**63}, {"due_at": -1}, {"every_s": 2**60, "due_at": 1}])
+def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> None:
+    """A time or a period beyond all bounds is refused, and the agent goes on."""
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        with pytest.raises(BadInput, match="It was not set"):
+            await sam.set_timer("tea", **wrong)
+        await sam.send("Hello")
+        await home.leave()
+
+    virtual.run(main)
+
+
+class Sent:
+    """Where a schedule sends to: it notes what was sent, and each agent's next one is due `every_s` later."""
+
+    def __init__(self, every_s: int = 60) -> None:
+        self.every_s = every_s
+        self.sent: list[tuple[str, Fire]] = []
+        self.clock = Looked()
+        self.schedule = Schedule(self.send, clock=self.clock)
+
+    async def send(self, agent_id: str, command: Fire) -> None:
+        self.sent.append((agent_id, command))
+        await asyncio.sleep(0.001)
+        if self.every_s:
+            self.schedule.know(agent_id, [Due(command.due_at + self.every_s * SECOND, command.timer, self.every_s, 1)])
+
+
+class Looked(WallClock):
+    """Counts how often somebody looks at it."""
+
+    looks = 0
+
+    def now(self) -> int:
+        self.looks += 1
+        return super().now()
+
+
+def scheduled(sent: Sent, known: dict[str, list[Due]], for_s: float) -> None:
+    """Keep the schedule for so long."""
+
+    async def main() -> None:
+        for agent_id, timers in known.items():
+            sent.schedule.know(agent_id, timers)
+        running = asyncio.create_task(sent.schedule.run())
+        await asyncio.sleep(for_s)
+        running.cancel()
+        await asyncio.wait([running])
+
+    virtual.run(main)
+
+
+def test_a_thousand_agents_cost_what_is_due() -> None:
+    """With a heartbeat each ten minutes, a thousand agents are not all looked at whenever one of them is due."""
+    sent = Sent(every_s=600)
+    compared = Counter[str]()
+
+    class Name(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            compared["hash"] += 1
+            return str.__hash__(self)
+
+        __eq__ = str.__eq__
+
+    scheduled(sent, {Name(f"agent-{n}"): [due(n * 0.6)] for n in range(1000)}, 1199.8)
+    counts = Counter(agent for agent, _ in sent.sent)
+    assert len(counts) == 1000 and set(counts.values()) == {2}
+    assert compared["hash"] < 60 * len(sent.sent)
+    assert sent.clock.looks < 8 * len(sent.sent)
+    assert len(sent.schedule._heap) < 3000
+
+
+def test_what_cannot_be_sent_does_not_spin() -> None:
+    """An agent whose timers stay as they are after a heartbeat was sent is tried again a minute later, and told late."""
+    sent = Sent(every_s=0)
+    scheduled(sent, {"sam": [due(10)]}, 310)
+    assert [command.late for _, command in sent.sent] == [False, True, True, True, True]
+    assert len({command.id for _, command in sent.sent}) == 5, "an old id would be refused as stale one day"
+
+
+def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
+    """An agent may lose its last timer in the very moment in which it is due: the schedule goes on with the others."""
+    sent = Sent()
+
+    async def main() -> None:
+        schedule = sent.schedule
+        schedule.know("sam", [due(10)])
+        schedule.know("ada", [due(20)])
+        running = asyncio.create_task(schedule.run())
+        await asyncio.sleep(9)
+        asyncio.get_running_loop().call_at(10, lambda: asyncio.get_running_loop().call_soon(schedule.know, "sam", ()))
+        await asyncio.sleep(15)
+        schedule.know("sam", [due(30)])
+        await asyncio.sleep(10)
+        running.cancel()
+        await asyncio.wait([running])
+
+    virtual.run(main)
+    assert [agent for agent, _ in sent.sent][-2:] == ["ada", "sam"]
