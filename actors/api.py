@@ -205,10 +205,13 @@ class AgentRef:
         return Answer(self._sent(command), self._listen)
 
     async def _watched(self) -> AsyncIterator[Heard]:
+        since = self.opened.head  # a timer may have gone off before anybody could watch
         while True:
-            async for heard in self._sent(commands.Watch(id=self._new_id(), means=self._means)):
+            command = commands.Watch(id=self._new_id(), means=self._means)
+            async for heard in self._runtime.perform(self.agent_id, command, since):
                 if not isinstance(heard, Done):
                     yield heard
+            since = 0
 
     async def _value(self, command: Command) -> Any:
         answer = self._do(command)

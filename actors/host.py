@@ -5,7 +5,7 @@ same class is a Ray actor's content and a part of one process.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -37,8 +37,8 @@ from .working import Worker
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may be others."""
 
-OPENS_TURN = (commands.Say, commands.Retry, Fire)
-"""Commands that lead to a turn, which may have been opened before, when they were sent for the first time."""
+LOOKS_BACK = (commands.Say, commands.Retry, Fire, commands.Watch)
+"""Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
 
 
 class Host:
@@ -95,7 +95,7 @@ class Host:
 
         `seen`: the last seq that the caller has heard of this command, when it is sent again.
         """
-        held = isinstance(command, OPENS_TURN)
+        held = isinstance(command, LOOKS_BACK)
         with self._audience.joined(command.id, _role(command), held=held) as listener:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
@@ -272,6 +272,7 @@ class Host:
             case commands.Fire():
                 return await self._beat(agent, worker, command, listener, seen)
             case commands.Watch():
+                listener.settle(past=self._since(seen) if seen else ())
                 return await self._sleep(WATCH_S)
             case commands.Resume():
                 return await worker.all_end()
@@ -304,13 +305,16 @@ class Host:
         record = await worker.guarded(receive)
         past: list[Record] = []
         if record.seq <= head:  # it was here before: what followed from it is in the log
-            reader = self._system_of(self.means).store.reader(self.agent_id)
-            past = [other for other in reader.read(self.agent_id, record.seq) if other.turn == record.turn]
+            past = [other for other in self._since(record.seq - 1) if other.turn == record.turn]
         listener.settle(record.turn, (other for other in past if other.seq > seen))
         failed = next((other for other in past if other.type == "model_failed"), None)
         if failed is None:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", ""))
+
+    def _since(self, seq: int) -> Iterator[Record]:
+        """What the log has after `seq`."""
+        return self._system_of(self.means).store.reader(self.agent_id).read(self.agent_id, seq + 1)
 
     async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""

@@ -73,8 +73,8 @@ def chat(args: Namespace, world: World) -> int:
         agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
         gate.opened(args, born=agent.opened.born)
         session = Session(system, agent, interface, outcome, world, out)
-        loop.run(session.begin())
         stack.callback(loop.start(session.watch()).cancel)
+        loop.run(session.begin())
         return session.talk(prompt.line, loop)
 
 
