@@ -14,6 +14,7 @@ from unittest.mock import patch
 import msgspec
 
 from actors.agent import Agent
+from actors.system import System
 from events import HeartbeatsPaused, MessageSent, ModelError, ModelFailed, Record
 from tests.world import SECOND
 
@@ -151,6 +152,13 @@ class PlainTurns:
             await self._agent.commit(said, turn=turn, step=step, cause=done[0].event_id)
 
 
+class PlainSystem(System):
+    """A system of plain agents. It names none: their logs are no whole agents', and would not verify."""
+
+    def agents(self) -> list[str]:
+        return []
+
+
 @contextmanager
 def plain(wait: Wait) -> Iterator[None]:
     """Agents that are opened while the block runs are plain ones; `wait()` is awaited before each of their steps."""
@@ -162,6 +170,7 @@ def plain(wait: Wait) -> Iterator[None]:
         return PlainTurns(agent, wait)
 
     with (
+        patch("actors.lending.System", PlainSystem),
         patch("actors.system.Projections", PlainProjections),
         patch("actors.system.activate", activate),
         patch("actors.standing.Projections", PlainProjections),

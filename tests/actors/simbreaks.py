@@ -70,7 +70,7 @@ REAL_JOINED, REAL_KNOW, REAL_SEMAPHORE = Audience.joined, Schedule.know, asyncio
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(api, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(api.AgentRef, "_sent", _twice)),
-    "let go of when nobody uses it": (0, lambda: patch.object(Host, "passivate", _ruthless)),
+    "let go of when nobody uses it": (35, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
     "held until settled": (4, lambda: patch.object(Audience, "joined", _joined)),
