@@ -1,7 +1,7 @@
 """Time that passes only when nothing else can: an event loop whose sleepers wake at once, in the order of their times.
 
-While any task can run, it runs, and no time goes by. When all of them wait, time moves to the earliest that sleeps. When
-nobody sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
+While any task can run, it runs, and no time goes by. When all of them wait, time moves to the earliest that sleeps.
+When nobody sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._moments = _Selector()
         super().__init__(self._moments)
         self.complaints: list[str] = []
-        """What went wrong where nobody was told: exceptions that were never retrieved, tasks destroyed while pending."""
+        """What went wrong and nobody was told: exceptions never retrieved, tasks destroyed while pending."""
         self.set_exception_handler(lambda _, context: self.complaints.append(str(context)))
 
     def time(self) -> float:

@@ -1,4 +1,4 @@
-"""Stand-ins for what makes an agent slow: its projections and its turns, in plain Python, as a second opinion on the SQL.
+"""Stand-ins for what makes an agent slow, its projections and its turns, in plain Python: a second opinion on the SQL.
 
 An agent with them opens in a millisecond, so that thousands of worlds can be simulated. What a turn does stands in the
 words of its input: `[steps=3]` so many commits, `[fail]` the model fails at last, `[pause=2]` minutes of no heartbeats.
@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import msgspec
 
 from actors.agent import Agent
+from actors.system import System
 from events import HeartbeatsPaused, MessageSent, ModelError, ModelFailed, Record
 from tests.world import SECOND
 
@@ -92,7 +93,7 @@ class PlainProjections:
     def __init__(self) -> None:
         self._records: dict[str, list[Record]] = {}
 
-    def __enter__(self) -> "PlainProjections":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -139,7 +140,9 @@ class PlainTurns:
         for step in range(len([r for r in done if r.type == "message_sent"]) + 1, told(words, "steps", 1) + 1):
             await self._wait()
             if step == told(words, "fail"):
-                await self._agent.commit([ModelFailed(text="No.", failure="server")], turn=turn, step=step, cause=done[0].event_id)
+                await self._agent.commit(
+                    [ModelFailed(text="No.", failure="server")], turn=turn, step=step, cause=done[0].event_id
+                )
                 raise ModelError("No.", kind="server")
             said: list[Any] = [MessageSent(text=f"{step} of {words}", call_id="")]
             if step == 1 and told(words, "pause"):
@@ -147,6 +150,13 @@ class PlainTurns:
                 now = self._agent._clock.now()
                 said.append(HeartbeatsPaused(minutes=minutes, until=now + minutes * 60 * SECOND))
             await self._agent.commit(said, turn=turn, step=step, cause=done[0].event_id)
+
+
+class PlainSystem(System):
+    """A system of plain agents. It names none: their logs are no whole agents', and would not verify."""
+
+    def agents(self) -> list[str]:
+        return []
 
 
 @contextmanager
@@ -160,6 +170,7 @@ def plain(wait: Wait) -> Iterator[None]:
         return PlainTurns(agent, wait)
 
     with (
+        patch("actors.lending.System", PlainSystem),
         patch("actors.system.Projections", PlainProjections),
         patch("actors.system.activate", activate),
         patch("actors.standing.Projections", PlainProjections),

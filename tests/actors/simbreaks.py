@@ -3,20 +3,21 @@
 `python -m tests.actors.simbreaks [NAME ...]` looks for the first seed that does, and prints it.
 """
 
+import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from actors import api, host, supervisor, timers, working
+from actors import api, supervisor, timers
 from actors.agent import Agent
 from actors.hearing import Audience
 from actors.host import Host
 from actors.supervisor import Supervisor
 from actors.timers import Schedule
-from actors.working import Worker
 from events import Heartbeat
+from store.memory import MemoryLog
 
 from .simworld import simulate
 
@@ -46,50 +47,39 @@ async def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
-def _stopped(self: Worker, task: Any) -> None:
-    for turn in list(self._waiting):
-        self._end(turn, working._interrupted() if task.cancelled() else task.exception())
+async def _ruthless(self: Host) -> bool:
+    async with self._gate:
+        await self._let_go()
+    return True
+
+
+def _boundless(_: int) -> Any:
+    return REAL_SEMAPHORE(1000)
 
 
 def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
-    return REAL_JOINED(self, command_id, held=held and False)
+    return REAL_JOINED(self, command_id, held=False)
 
 
 def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
-    REAL_KNOW(self, agent_id, timers) if agent_id not in self._timers else None
+    if agent_id not in self._timers:
+        REAL_KNOW(self, agent_id, timers)
 
 
-async def _give_up(self: Supervisor, agent_id: str) -> None:
-    try:
-        await self._carry_out(agent_id, supervisor.Resume(id=self._ids.new(self._clock.now())))
-    except supervisor.EverlogError:
-        pass
-
-
-async def _once(self: Supervisor, agent_id: str, command: Any) -> None:
-    placed = await self._place(agent_id, "")
-    try:
-        async for _ in self._places.perform(placed, command):
-            pass
-    except supervisor.HostLost:
-        pass
-
-
-REAL_JOINED, REAL_KNOW = Audience.joined, Schedule.know
-BREAKS: dict[str, tuple[int | None, Callable[[], Patch]]] = {
+REAL_JOINED, REAL_KNOW, REAL_SEMAPHORE = Audience.joined, Schedule.know, asyncio.Semaphore
+BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(api, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(api.AgentRef, "_sent", _twice)),
-    "let go of when nobody uses it": (0, lambda: patch.object(Host, "_used", lambda _: False)),
+    "let go of when nobody uses it": (35, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
-    "not before it is due": (0, lambda: patch.object(Agent, "receive", _whenever)),
-    "an old task ends no new turn": (0, lambda: patch.object(Worker, "_stopped", _stopped)),
-    "held until settled": (0, lambda: patch.object(Audience, "joined", _joined)),
+    "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
+    "held until settled": (4, lambda: patch.object(Audience, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(Schedule, "know", _unplanned)),
-    "recovery": (0, lambda: patch.object(Supervisor, "_recover", _nothing)),
-    "recovery is tried again": (0, lambda: patch.object(Supervisor, "_recover", _give_up)),
-    "our own commands are sent again": (0, lambda: patch.object(Supervisor, "_carry_out", _once)),
-    "not tried again at once": (0, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
-    "the caller may go away": (0, lambda: patch.object(host, "_heed", lambda _: None)),
+    "recovery": (120, lambda: patch.object(Supervisor, "_recover", _nothing)),
+    "our own commands are sent again": (127, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
+    "what failed is tried again": (47, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
+    "the newest epoch": (0, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
+    "starts at once": (0, lambda: patch.object(asyncio, "Semaphore", _boundless)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 

@@ -1,5 +1,5 @@
-"""A cluster of one event loop: hosts and supervisors that live in nodes, nodes that die at any moment, messages that take
-time. What Ray does for us is played here, from a seed; what runs in the nodes is the real code.
+"""A cluster of one event loop: hosts and supervisors that live in nodes, nodes that die at any moment, messages that
+take time. What Ray does for us is played here, from a seed; what runs in the nodes is the real code.
 """
 
 import asyncio
@@ -309,7 +309,9 @@ class Cluster:
         call: asyncio.Queue[Any] = asyncio.Queue()
         node.calls[call] = None
         work = node.spawn(node.perform(command, seen, call))
-        work.add_done_callback(lambda _: work.cancelled() or work.exception() is None or call.put_nowait(work.exception()))
+        work.add_done_callback(
+            lambda _: work.cancelled() or work.exception() is None or call.put_nowait(work.exception())
+        )
         try:
             while True:
                 heard = await call.get()
@@ -385,5 +387,3 @@ class SimRuntime:
 
     async def close(self) -> None:
         pass
-
-

@@ -386,5 +386,3 @@ def test_records_are_those_of_the_log() -> None:
         await home.leave()
 
     run_plain(main)
-
-

@@ -48,7 +48,7 @@ def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
 
 
 def test_a_pause_goes_on_over_a_restart() -> None:
-    """A process that comes back during a pause sends nothing before the pause is over, and then one, which is not late."""
+    """A process that comes back during a pause sends nothing before it is over, and then one, which is not late."""
 
     async def main() -> list[tuple[float, bool]]:
         home = Home()
@@ -161,7 +161,9 @@ def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
         async def told(command: Fire) -> bool:
             return [heard async for heard in home.runtime.perform("sam", command)][-1].value
 
-        others = [Fire(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)]
+        others = [
+            Fire(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)
+        ]
         await asyncio.sleep(1)
         answers = await asyncio.gather(*[told(command) for command in others])
         await asyncio.sleep(10)
@@ -176,7 +178,7 @@ def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
 @pytest.mark.parametrize("skew_s", [-5, 5])
 @pytest.mark.parametrize("run", [run_plain, virtual.run])
 def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
-    """A host's clock may be behind the schedule's: a heartbeat is not due again for having been written down too early."""
+    """A host's clock may be behind the schedule's: a heartbeat is not due again because it was recorded too early."""
 
     async def main() -> Home:
         home = Home()
@@ -189,7 +191,7 @@ def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
         await home.leave()
         return home
 
-    assert len(run(main).beats()) == 5
+    assert run(main).beats() == [(t + max(skew_s, 0), False) for t in range(60, 330, 60)]
 
 
 def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
@@ -217,7 +219,7 @@ def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
 
 
 def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
-    """Deleted here or by another process, its timers are gone; created again, it has none; and nobody looks any more."""
+    """Deleted here or by another process, its timers are gone, nobody looks any more, and created again it has none."""
 
     async def main() -> Home:
         home = Home(idle_s=1)
@@ -245,7 +247,7 @@ def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_ne
 
 
 def test_a_clock_that_jumps() -> None:
-    """Set far ahead, one heartbeat comes within a minute, for all that the jump left out; set back, the next one waits."""
+    """Set far ahead, one heartbeat comes within a minute for all that was left out; set back, the next one waits."""
 
     async def main() -> list[tuple[float, bool]]:
         home = Home()
@@ -343,7 +345,7 @@ def test_a_thousand_agents_cost_what_is_due() -> None:
 
 
 def test_what_cannot_be_sent_does_not_spin() -> None:
-    """An agent whose timers stay as they are after a heartbeat was sent is tried again a minute later, and told late."""
+    """An agent whose timers stay as they were after a heartbeat is tried again a minute later, and told late."""
     sent = Sent(every_s=0)
     scheduled(sent, {"sam": [due(10)]}, 310)
     assert [command.late for _, command in sent.sent] == [False, True, True, True, True]
