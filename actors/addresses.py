@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from .processes import keeps
+
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # none of Ray's words between ours
@@ -40,7 +42,7 @@ def prepare(root: Path, address: str) -> None:
         os.environ.setdefault(key, value)
     if not address:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-    elif own is not None and own.address == address and own.auth:
+    elif own is not None and own.auth and own.address.rpartition(":")[2] == address.rpartition(":")[2]:
         os.environ.setdefault("RAY_AUTH_MODE", own.auth)
 
 
@@ -58,9 +60,13 @@ def kept(root: Path) -> Kept | None:
 
 
 def running(root: Path) -> str:
-    """The address of the cluster to join, if one runs: RAY_ADDRESS, the store's own, the machine's. Empty for none."""
+    """The address of the cluster to join, if one runs: RAY_ADDRESS, the store's own, the machine's. Empty for none.
+
+    Somebody else may listen where a cluster that has ended listened: the store's own runs as long as its keeper.
+    """
     own = kept(root)
-    for address in (os.environ.get("RAY_ADDRESS", ""), own.address if own else "", _current()):
+    owned = own.address if own is not None and keeps(own.pid, root) else ""
+    for address in (os.environ.get("RAY_ADDRESS", ""), owned, _current()):
         if address not in ("", "auto", "local") and answers(address):
             return address
     return ""
@@ -82,15 +88,15 @@ def answers(address: str) -> bool:
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S):
             return True
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that cannot be one, a port above 65535
         return False
 
 
 def _current() -> str:
-    """Where Ray's own command left the address of the cluster that it started on this machine."""
-    folder = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray"  # noqa: S108 - Ray's place
+    """Where Ray's own command left the address of the cluster that it started on this machine, if we started it."""
+    file = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
     try:
-        return (folder / "ray_current_cluster").read_text().strip()
+        return file.read_text().strip() if file.stat().st_uid == os.getuid() else ""
     except (OSError, UnicodeDecodeError):
         return ""
 

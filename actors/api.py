@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, SystemAlert, UserMessage
 from store import FileStore, name_of
 
@@ -310,6 +312,8 @@ async def open_system(
     note = note or (lambda _: None)
     if place_of(runtime, files.root) == "ray":
         address = to_join(files.root)
+        served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
+        means = msgspec.structs.replace(lent, base_url=served) if means or served else None
         if not address:
             note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)

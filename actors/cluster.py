@@ -22,11 +22,11 @@ from store import FileStore
 
 from .addresses import answers, host_name, namespace
 from .commands import Command, Done, Heard, Means, Watch
-from .constants import ACTIVATIONS_MAX, CALLS_MAX, IDLE_S, OBJECT_STORE_BYTES
+from .constants import ACTIVATIONS_MAX, ANSWER_S, CALLS_MAX, CLOSE_S, IDLE_S, OBJECT_STORE_BYTES, START_S
 from .effects import Answer
-from .failing import dead_cluster, first_line, lost, not_connected, not_started, note
+from .failing import dead_cluster, first_line, lost, no_room, not_answering, not_connected, not_started, note
 from .footprint import thin
-from .gateway import Gateway
+from .gateway import GatewayActor
 from .host import Host
 from .lending import lent_system
 from .packing import pack, unpack
@@ -130,20 +130,6 @@ class HostActor:
         return answer
 
 
-class GatewayActor:
-    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client."""
-
-    def __init__(self, root: str) -> None:
-        self._gateway = Gateway(model_for)
-
-    async def ask(self, name: str, base_url: str, request: bytes) -> Answer | ModelError:
-        """`Gateway.ask`, with a ModelError as a value."""
-        try:
-            return await self._gateway.ask(name, base_url, request)
-        except ModelError as error:
-            return error
-
-
 class RayPlaces:
     """Where the supervisor finds and makes hosts."""
 
@@ -158,7 +144,10 @@ class RayPlaces:
         except ValueError:
             return None
         with suppress(RayError):
-            pid = await handle.ready.remote()
+            try:
+                pid = await asyncio.wait_for(handle.ready.remote(), ANSWER_S)
+            except TimeoutError:
+                raise not_answering(agent_id) from None
             if pid:
                 return Placed(_key_of(handle), pid, handle)
         with suppress(RayError):
@@ -173,15 +162,21 @@ class RayPlaces:
             handle = _actor(
                 self._root, host_name(agent_id), HostActor, agent_id, means, self._idle_s, fence, max_restarts=0, **slot
             )
-            pid = await handle.ready.remote()
+            pid = await asyncio.wait_for(handle.ready.remote(), START_S)
+        except TimeoutError as error:
+            ray.kill(handle)
+            raise no_room(agent_id) from error
         except (RayError, ValueError) as error:
             raise not_started(agent_id, error) from error
         return Placed(_key_of(handle), pid, handle)
 
     async def lives(self, placed: Placed) -> bool:
-        """Whether it answers and still has its agent."""
+        """Whether it answers and still has its agent. One that hangs is ended."""
         try:
-            return bool(await placed.handle.ready.remote())
+            return bool(await asyncio.wait_for(placed.handle.ready.remote(), ANSWER_S))
+        except TimeoutError:
+            ray.kill(placed.handle)
+            return False
         except RayError:
             return False
 
@@ -244,9 +239,11 @@ class SupervisorActor:
 
     async def left(self, agent_id: str, key: str) -> None:
         """A host has let go of its agent: its process is of no more use."""
-        placed = self._supervisor.left(agent_id, key)
-        if placed is not None:
-            ray.kill(placed.handle)
+        self._supervisor.left(agent_id, key)
+        with suppress(ValueError):  # it has ended already
+            handle = ray.get_actor(host_name(agent_id), namespace=namespace(self._root))
+            if _key_of(handle) == key:
+                ray.kill(handle)
 
     async def release(self, agent_id: str) -> bool:
         """Have the host of an agent let go of it; False if it is at work."""
@@ -259,9 +256,13 @@ class SupervisorActor:
         return True
 
     async def close(self) -> None:
-        """Have every host let go of its agent."""
-        hosts = await self._supervisor.end()
-        await asyncio.gather(*[placed.handle.close.remote() for placed in hosts], return_exceptions=True)
+        """Have every host let go of its agent; those that do not in time are ended all the same."""
+        hosts = [placed.handle for placed in await self._supervisor.end()]
+        closing = [asyncio.wrap_future(handle.close.remote().future()) for handle in hosts]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_S)
+        for handle in hosts:
+            ray.kill(handle)
 
 
 class RayRuntime:
@@ -325,9 +326,10 @@ class RayRuntime:
         self._placed.clear()
 
     async def stop(self) -> None:
-        """Have every host of the store let go of its agent."""
-        with suppress(RayError):
-            await self._supervisor.close.remote()
+        """Have every host of the store let go of its agent, and end the supervisor."""
+        with suppress(RayError, TimeoutError):
+            await asyncio.wait_for(self._supervisor.close.remote(), 2 * CLOSE_S)
+        ray.kill(self._supervisor)
 
 
 @asynccontextmanager

@@ -113,3 +113,12 @@ ACTIVATIONS_MAX = 4
 
 OBJECT_STORE_BYTES = 100 * 2**20
 """Shared memory of a local Ray: nothing of ours goes through it."""
+
+ANSWER_S = 15
+"""A host that says nothing for so long is held up, or hangs."""
+
+START_S = 60
+"""A host that has not started by then has no room."""
+
+CLOSE_S = 10
+"""Hosts have so long to let go of their agents when the cluster stops."""

@@ -46,5 +46,22 @@ def not_connected(address: str, version: str, error: BaseException) -> ClusterEr
     doing = f"joined at {address}" if address else "started on this machine"
     return ClusterError(
         f"Ray could not be {doing}: {first_line(error)} This is Ray {version}; a cluster must run the same version of "
-        "Ray and Python. `--runtime local` needs no Ray."
+        "Ray and Python, and ask for the same token (RAY_AUTH_MODE, ~/.ray/auth_token). `--runtime local` needs no Ray."
+    )
+
+
+def not_answering(agent_id: str, pid: int = 0) -> ClusterError:
+    """For a host that lives and says nothing."""
+    who = f" (process {pid})" if pid else ""
+    return ClusterError(
+        f"The host of {agent_id!r}{who} does not answer: a function of the agent may hold it up. Its log is as it was; "
+        "wait, or end that process, and the agent is started again."
+    )
+
+
+def no_room(agent_id: str) -> ClusterError:
+    """For a host that does not start in time."""
+    return ClusterError(
+        f"Ray has no room for a host of {agent_id!r}, or no time: it did not start. `ray status` shows what is taken; "
+        "its log is as it was."
     )

@@ -10,6 +10,7 @@ from events import ModelError
 
 from .constants import ASKS_MAX, ASKS_WAITING_MAX
 from .effects import Answer, Model
+from .system import model_for
 
 Models = Callable[[str, str], Model]
 """From a name and the place where it is served (or empty) to a model."""
@@ -51,3 +52,17 @@ class Gateway:
         for model in self._models.values():
             await model.close()
         self._models.clear()
+
+
+class GatewayActor:
+    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client."""
+
+    def __init__(self, root: str) -> None:
+        self._gateway = Gateway(model_for)
+
+    async def ask(self, name: str, base_url: str, request: bytes) -> Answer | ModelError:
+        """`Gateway.ask`, with a ModelError as a value."""
+        try:
+            return await self._gateway.ask(name, base_url, request)
+        except ModelError as error:
+            return error

@@ -144,10 +144,10 @@ class Supervisor:
 
     async def _found(self, agent_id: str) -> Placed:
         """The host that lives, or a new one. Raises ClusterError."""
+        placed = await self._places.find(agent_id)
         async with self._activations:
             if self._ended:
                 raise ClusterError(f"The supervisor has stopped, and starts no host for {agent_id!r}. Try again.")
-            placed = await self._places.find(agent_id)
             if placed is None:
                 lent, fence = self._means.get(agent_id) or Means(), self._fence.get(agent_id, 0)
                 placed = await self._places.start(agent_id, lent, fence)

@@ -9,7 +9,8 @@ import tempfile
 from argparse import Namespace
 from pathlib import Path
 
-from actors.addresses import kept, kept_file, running
+from actors.addresses import kept, running
+from actors.processes import keeps
 from events import ClusterError, UsageError
 
 from .complaints import complain, plain
@@ -49,31 +50,22 @@ def down(args: Namespace, world: World) -> int:
     """The command `down`."""
     root = root_of(args)
     known = kept(root)
-    if known is None or not _keeps(known.pid):
-        kept_file(root).unlink(missing_ok=True)
+    if known is None or not keeps(known.pid, root):
         raise UsageError(f"No Ray is kept running for the store {plain(str(root))}; `everlog up` starts one.")
     os.kill(known.pid, signal.SIGTERM)
-    if not asyncio.run(_gone(known.pid, world)):
+    if not asyncio.run(_gone(known.pid, root, world)):
         raise ClusterError(f"Ray (process {known.pid}) does not stop; end it by hand: kill -9 {known.pid}.")
     print("Ray is stopped. The agents are in their logs.")
     return 0
 
 
-async def _gone(pid: int, world: World) -> bool:
+async def _gone(pid: int, root: Path, world: World) -> bool:
     """Wait until the process has ended; False if it does not."""
     for _ in range(int(STOP_S / LOOK_S)):
-        if not _keeps(pid):
+        if not keeps(pid, root):
             return True
         await world.sleep(LOOK_S)
     return False
-
-
-def _keeps(pid: int) -> bool:
-    """Whether the process is one of ours that keeps a cluster, and no other that was given its number."""
-    try:
-        return b"actors.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 def _last_line(said: str) -> str:

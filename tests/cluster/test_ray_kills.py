@@ -17,7 +17,7 @@ from events import CorruptLog, HostLost, StoreError
 from store import partition_of
 from tests.actors.loopback import Reply, serving
 from tests.cluster.conftest import ends
-from tests.cluster.deaths import actor, checksums, host_of, kill, pid_of_host, statuses, titled, until
+from tests.cluster.deaths import checksums, host_of, kill, pid_of_host, statuses, titled, until
 from tests.contract.agent_functions import results
 from tests.contract.agent_world import (
     KNOCKS,
@@ -197,7 +197,7 @@ async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any,
             await agent.send("go")
         assert texts(log(system), "user_message") == ["go"]
         assert 3 < len(deaths.read_text()) < 15
-        await actor(system, "supervisor").close.remote()
+        await system.runtime.stop()
     async with scripted(opens, says("Done.")) as (system, agent):
         assert texts(await agent.send("on"), "message_sent")[-1:] == ["Done."]
 
