@@ -36,21 +36,13 @@ from .constants import INBOX_MAX
 from .context import Context
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, ended, last_reply, last_said, newest_turns
-from .importing import Said
+from .importing import Imported, Said
 from .journal import Journal
 from .think import Thinker
 from .tools import Tool
 from .turns import Turns
 
 Listener = Callable[[Sequence[Record]], None]
-
-
-class Imported(msgspec.Struct, frozen=True):
-    """A past conversation that was taken in."""
-
-    records: Sequence[Record]
-    delayed: ModelError | None
-    """Why its summaries are still to be made; None if they are made, or none was needed."""
 
 
 class Agent:
@@ -96,10 +88,11 @@ class Agent:
         self._thinker = Thinker(self)
         self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
-    async def activate(self, settings: setup.Settings, *, unattended: bool = False) -> None:
+    async def activate(self, settings: setup.Settings, *, unattended: bool = False, as_it_is: bool = False) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
 
-        `unattended`: nobody is there who could lend it functions. Raises UsageError where it needs some.
+        `unattended`: nobody is there who could lend it functions; raises UsageError where it needs some. `as_it_is`:
+        it runs no turn, and is not set up anew.
         """
         state = next(iter(await self.rows("standing")), None)
         exists = state is not None and not state["deleted"]
@@ -108,7 +101,10 @@ class Agent:
         if exists:
             if unattended and recorded is not None:
                 self._refuse_without(recorded)
-            await self._set_up(settings, recorded)
+            if as_it_is and recorded is not None:
+                self._follow(recorded)
+            else:
+                await self._set_up(settings, recorded)
             for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
                 self._waiting.append((turn["turn"], ""))
         else:
@@ -181,23 +177,28 @@ class Agent:
         return commit[0]
 
     async def run(self) -> None:
-        """Work off every unfinished turn, in order, until the agent is idle. One caller works, the others wait."""
-        while self._waiting:
-            await self.run_next()
+        """Work off every unfinished turn, in order, until the agent is idle. Raises the ModelError that ends one."""
+        while (ran := await self.run_next()) is not None:
+            if ran[1] is not None:
+                raise ran[1]
 
-    async def run_next(self) -> None:
-        """Work off the oldest unfinished turn, if there is one. Raises ModelError if the model failed it."""
+    async def run_next(self) -> tuple[int, ModelError | None] | None:
+        """Work off the oldest unfinished turn: which it was, and how the model failed it, if so. None if there is none.
+
+        One caller works, the others wait.
+        """
         async with self._running:
             if not self._waiting:
-                return
+                return None
             turn, cause = self._waiting[0]
             self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
+            failed: ModelError | None = None
             try:
                 await self._turns.run(turn, cause)
-            except ModelError:  # it is in the log and ends the turn; the turns after it may have better luck
-                self._waiting.popleft()
-                raise
+            except ModelError as error:  # it is in the log and ends the turn; the turns after it may have better luck
+                failed = error
             self._waiting.popleft()
+            return turn, failed
 
     async def commit(
         self,
@@ -318,7 +319,7 @@ class Agent:
             try:
                 await self._set_up(settings, await self._configurations(), event_id)
             except DuplicateId:  # it came again after the agent was set up otherwise, or is the id of something else
-                if not await self._known(event_id, AgentConfigured):
+                if not await self.known(event_id, AgentConfigured):
                     raise
             if self.model is not None and self.model_name != before:
                 await self.model.close()
@@ -341,12 +342,12 @@ class Agent:
             try:
                 return await write()
             except (BadInput, DuplicateId):
-                known = await self._known(event_id, *kinds)
+                known = await self.known(event_id, *kinds)
                 if not known:
                     raise
                 return known[0]
 
-    async def _known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
+    async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
         """The commit that begins with the event of that id, if it begins with these kinds; else none."""
         found = await self._journal.find(self.agent_id, event_id) if event_id else []
         same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]

@@ -19,19 +19,19 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, SystemAlert, UserMessage
+from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
 from store import FileStore, name_of
 
 from . import commands
 from .addresses import prepare, running, to_join
-from .agent import Imported, Listener
+from .agent import Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import IDLE_S, MICROSECONDS, RESENDS_MAX
 from .decide import PRESSURE_WARNING
 from .effects import Clock, Ids, Model
 from .extras import NO_GRANTS, Grants
 from .gateway import Gateway
-from .importing import Said
+from .importing import Imported, Said
 from .lending import lent_system
 from .local import LocalRuntime
 from .real import RealClock, RealIds
@@ -73,9 +73,13 @@ class Answer:
     def __init__(self, heard: AsyncIterator[Heard], listen: Listener | None) -> None:
         self._heard = heard
         self._listen = listen
+        self._used = False
         self.value: Any = None
 
     async def __aiter__(self) -> AsyncIterator[Record]:
+        if self._used:
+            raise UsageError("An answer is heard once; send again for another.")
+        self._used = True
         async for heard in self._heard:
             if isinstance(heard, Done):
                 self.value = heard.value
@@ -166,19 +170,18 @@ class AgentRef:
         imported: Imported = await self._value(commands.TakeIn(id=self._new_id(), means=self._means, said=said))
         return imported
 
-    async def set_timer(self, name: str, text: str = "", *, due_at: int | None = None, every_s: int = 0) -> int:
+    async def set_timer(self, name: str, text: str = "", *, due_at: int | None = None, every_s: int = 0) -> str:
         """Have heartbeats sent at `due_at` (microseconds UTC; None: after `every_s`), then every `every_s` seconds.
 
-        Gives back when the first one is due. `every_s` 0 is once. A timer of the same name is replaced.
+        Gives back the timer's name; an empty one is chosen. `every_s` 0 is once. One of the same name is replaced.
         """
-        if not name or every_s < 0 or (due_at is None and every_s == 0):
-            raise BadInput("A timer has a name, and a time or a number of seconds above 0 between its heartbeats.")
+        if due_at is None and not every_s:
+            raise BadInput("A timer has a time (`due_at`), or a number of seconds between its heartbeats (`every_s`).")
         at = self._clock.now() + every_s * MICROSECONDS if due_at is None else due_at
         command = commands.SetTimer(
             id=self._new_id(), means=self._means, timer=name, text=text, due_at=at, every_s=every_s
         )
-        await self._value(command)
-        return at
+        return str(await self._value(command))
 
     async def cancel_timer(self, name: str) -> bool:
         """Send no more heartbeats for this timer; False if there is none of that name."""
@@ -192,11 +195,11 @@ class AgentRef:
         """Let go of it now, so that another process can have it; False if it is at work."""
         return await self._runtime.release(self.agent_id)
 
-    async def open(self, settings: Settings, *, create: bool, take_over: bool, command: str) -> None:
+    async def open(self, settings: Settings, *, create: bool, take_over: bool, as_it_is: bool, command: str) -> None:
         """Bring it into memory; `System.agent` does so."""
         wanted = commands.Open(
             id=self._new_id(), means=self._means or Means(), settings=settings, create=create, take_over=take_over,
-            command=command,
+            as_it_is=as_it_is, command=command,
         )  # fmt: skip
         self.opened = await self._value(wanted)
 
@@ -255,10 +258,13 @@ class AgentSystem:
         *,
         create: bool = True,
         take_over: bool = False,
+        as_it_is: bool = False,
         listen: Listener | None = None,
         command: str = "everlog",
     ) -> AgentRef:
         """The agent of that name, in memory and set up; made if it does not exist, unless `create` is False.
+
+        `as_it_is`: for what runs no turn; the agent is not set up anew, with other functions perhaps.
 
         `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
         while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
@@ -266,7 +272,7 @@ class AgentSystem:
         agent = AgentRef(
             name_of(name), self.runtime, means=self._means, clock=self._clock, ids=self._ids, listen=listen
         )
-        await agent.open(settings or Settings(), create=create, take_over=take_over, command=command)
+        await agent.open(settings or Settings(), create=create, take_over=take_over, as_it_is=as_it_is, command=command)
         return agent
 
     async def release(self, name: str) -> bool:
@@ -296,13 +302,15 @@ async def open_system(
     ids: Ids | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     note: Callable[[str], None] | None = None,
+    timers: bool = True,
 ) -> AsyncIterator[AgentSystem]:
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
     `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
     runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
     `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s`
-    seconds is let go of. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for
+    seconds is let go of. `timers`: whether, in `local`, timers of agents that are
+    opened here go off meanwhile. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for
     `local`: what a test brings. Raises StoreError, ClusterError, BadInput.
     """
     clock, ids = clock or RealClock(), ids or RealIds()
@@ -324,6 +332,7 @@ async def open_system(
     local = LocalRuntime(
         lambda lent: lent_system(files, lent, gateway.ask, clock=clock, ids=ids),
         clock=clock, sleep=sleep, idle_s=idle_s, note=note,
+        timers=timers,
     )  # fmt: skip
     try:
         yield AgentSystem(local, files, means=means, clock=clock, ids=ids)

@@ -220,8 +220,12 @@ class SupervisorActor:
         self._supervisor = Supervisor(
             RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=note
         )
-        store = FileStore(Path(root), clock.now)
-        self._begun = asyncio.get_running_loop().create_task(self._supervisor.begin(standings(store, note)))
+        self._store = FileStore(Path(root), clock.now)
+        self._begun = asyncio.get_running_loop().create_task(self._begin())
+
+    async def _begin(self) -> None:
+        """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
+        await self._supervisor.begin(await asyncio.to_thread(lambda: list(standings(self._store, note))))
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
         """`Supervisor.place`, with errors as values."""
@@ -229,9 +233,6 @@ class SupervisorActor:
             return await self._supervisor.place(agent_id, means, lost)
         except EverlogError as error:
             return error
-
-    async def ready(self) -> None:
-        """It runs."""
 
     async def know(self, agent_id: str, timers: Sequence[Due]) -> None:
         """A host tells what the timers of its agent are."""
@@ -314,7 +315,7 @@ class RayRuntime:
 
     async def ready(self) -> None:
         """Wait until the supervisor runs. Raises ClusterError."""
-        await self._asked(self._supervisor.ready.remote())
+        await self._asked(self._supervisor.__ray_ready__.remote())
 
     async def release(self, agent_id: str) -> bool:
         """See `api.Runtime`."""

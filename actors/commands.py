@@ -52,6 +52,8 @@ class Open(Command, frozen=True, kw_only=True):
     """Whether an agent that does not exist is made."""
     take_over: bool = False
     """Fence the process that has the agent open."""
+    as_it_is: bool = False
+    """For what runs no turn, as a timer that is set: the agent is not set up anew, with other functions perhaps."""
     command: str = "everlog"
     """What a person reads when the agent is busy."""
 
@@ -107,9 +109,10 @@ class Configure(Command, frozen=True, kw_only=True):
 
 
 class SetTimer(Command, frozen=True, kw_only=True):
-    """Have heartbeats sent, at a time and then every so often."""
+    """Have heartbeats sent, at a time and then every so often. The value is the timer's name."""
 
     timer: str
+    """Empty: timer-1, or the first such name that is free."""
     text: str
     due_at: int
     """Microseconds UTC."""

@@ -1,6 +1,7 @@
 """Who is told what, of a host's callers: each hears the records of its own turn, and those that are nobody's own."""
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -65,6 +66,8 @@ class Audience:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
+        self._left: deque[int] = deque(maxlen=LISTENERS_MAX)
+        """Turns of callers who have gone away: what follows is still nobody else's answer."""
 
     @contextmanager
     def joined(self, command_id: str, role: Role, *, held: bool) -> Iterator[Listener]:
@@ -80,11 +83,12 @@ class Audience:
             yield listener
         finally:
             self._listeners.remove(listener)
+            self._left.append(listener.turn)
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
         callers = [listener for listener in self._listeners if listener.role != "watcher"]
-        claimed = {listener.turn for listener in callers}
+        claimed = {listener.turn for listener in callers} | set(self._left)
         for listener in callers:
             listener.hear([record for record in records if listener.wants(record, claimed)])
         askers = [listener for listener in callers if listener.role == "asker"]

@@ -12,22 +12,20 @@ from typing import Any
 import msgspec
 
 from events import (
-    BadInput,
     EverlogError,
     Heartbeat,
     HostLost,
     ModelError,
     PartitionBusy,
     Record,
-    TimerCancelled,
-    TimerSet,
     UsageError,
 )
 
 from . import commands, damage, hearing
 from .agent import Agent, Listener
 from .commands import Command, Done, Fire, Heard, Means, Open, Opened
-from .constants import IDLE_S, TIMER_AT_MAX, TIMER_EVERY_S_MAX, WATCH_S
+from .constants import IDLE_S, WATCH_S
+from .editing import edit, is_plain
 from .hearing import Audience
 from .setup import Settings
 from .system import System
@@ -78,11 +76,15 @@ class Host:
         self._idle: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """Commands that are being carried out."""
+        self._watches: set[asyncio.Task[Any]] = set()
+        """Those of them that only watch."""
         self._beating = asyncio.Lock()
         """From the look whether a heartbeat is due until it is in the log."""
         self._retimed = False
         self._stale = False
         """What is in memory must not be used again."""
+        self._bare = False
+        """The agent was opened as it is: its functions may be missing."""
 
     @property
     def active(self) -> bool:
@@ -100,6 +102,9 @@ class Host:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
             work.add_done_callback(self._tasks.discard)
+            if listener.role == "watcher":
+                self._watches.add(work)
+                work.add_done_callback(self._watches.discard)
             work.add_done_callback(_heed)
             work.add_done_callback(lambda _: listener.end())
             try:
@@ -139,11 +144,11 @@ class Host:
             self._idle = None
         try:
             async with self._gate:
-                opened = await self._opened(command)
+                opened, fresh = await self._opened(command)
                 agent, worker = self._agent, self._worker
             assert agent is not None
             assert worker is not None
-            if isinstance(command, Open):
+            if isinstance(command, Open) and (fresh or command.settings == Settings()):
                 return opened
             return await self._do(agent, worker, command, listener, seen)
         finally:
@@ -152,6 +157,10 @@ class Host:
     def _used(self) -> bool:
         """Whether commands are under way, other than the one that asks."""
         return any(not task.done() for task in self._tasks - {asyncio.current_task()})
+
+    def _busy(self) -> bool:
+        """Whether commands are under way that more than watch."""
+        return any(not task.done() for task in self._tasks - self._watches - {asyncio.current_task()})
 
     async def _rest(self) -> None:
         """After a command: tell of the timers, and if it was the last one under way, begin to wait for idleness."""
@@ -173,10 +182,14 @@ class Host:
         self._idle = None
         await self._on_idle()
 
-    async def _opened(self, command: Command) -> Opened:
-        """Have the agent in memory, with the means that the command brings. Raises EverlogError."""
+    async def _opened(self, command: Command) -> tuple[Opened, bool]:
+        """Have the agent in memory, with the means that the command brings; whether it was not before.
+
+        Raises EverlogError.
+        """
         other = command.means is not None and command.means.same != self.means.same
-        if other and self._used():
+        other |= self._bare and not is_plain(command)
+        if other and self._busy():
             raise UsageError(
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
                 "when it is idle."
@@ -185,14 +198,13 @@ class Host:
             await self._let_go()
         if command.means is not None:
             self.means = command.means
-        wanted = command if isinstance(command, Open) else Open(id=command.id, create=False, command="everlog host")
-        born = False
-        if self._agent is None:
-            unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
-            born = await self._open(wanted, unattended=unattended)
-        elif wanted.settings != Settings():
-            await self._agent.configure(wanted.settings)
-        return self._told(born=born)
+        if self._agent is not None:
+            return self._told(born=False), False
+        wanted = command
+        if not isinstance(wanted, Open):
+            wanted = Open(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
+        unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
+        return self._told(born=await self._open(wanted, unattended=unattended)), True
 
     async def _open(self, wanted: Open, *, unattended: bool) -> bool:
         """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
@@ -209,7 +221,7 @@ class Host:
             if not self._fence or busy.pid != self._fence:
                 raise
             self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
-        self._fence = 0
+        self._fence, self._bare = 0, wanted.as_it_is
         self._worker = Worker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
@@ -223,6 +235,7 @@ class Host:
             create=wanted.create,
             take_over=take_over,
             unattended=unattended,
+            as_it_is=wanted.as_it_is,
         )
         return await self._stack.enter_async_context(opening)
 
@@ -276,8 +289,8 @@ class Host:
                 return await self._sleep(WATCH_S)
             case commands.Resume():
                 return await worker.all_end()
-            case commands.Configure(settings=settings):
-                await worker.guarded(agent.configure(settings))
+            case Open(settings=settings) | commands.Configure(settings=settings):
+                await worker.guarded(agent.configure(settings, command.id))
                 return self._told(born=False)
             case commands.Delete():
                 await worker.guarded(agent.delete())
@@ -285,7 +298,7 @@ class Host:
                 await worker.stop()
                 return None
             case _:
-                return await worker.guarded(_edit(agent, command))
+                return await worker.guarded(edit(agent, command))
 
     async def _say(
         self, agent: Agent, worker: Worker, receive: Awaitable[Record], listener: hearing.Listener, seen: int
@@ -360,35 +373,3 @@ def _role(command: Command) -> hearing.Role:
     if isinstance(command, commands.Watch):
         return "watcher"
     return "schedule" if isinstance(command, Fire) else "asker"
-
-
-async def _edit(agent: Agent, command: Command) -> Any:
-    """The commands that start no turn."""
-    match command:
-        case commands.Summarize():
-            return await agent.summarize()
-        case commands.Expand():
-            return await agent.expand()
-        case commands.Hide(turns=turns):
-            return await agent.hide(turns, event_id=command.id)
-        case commands.Rethink(text=text):
-            return await agent.rethink(text, event_id=command.id)
-        case commands.TakeIn(said=said):
-            return await agent.take_in(said)
-        case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
-            if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
-                raise BadInput(
-                    "A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds), and comes again after "
-                    f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
-                    "It was not set."
-                )
-            timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s)
-            await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
-            return None
-        case commands.CancelTimer(timer=name):
-            known = any(row["timer"] == name for row in await agent.rows("timers"))
-            if known:
-                await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
-            return known
-        case _:
-            raise TypeError(f"no host knows the command {type(command).__name__}")

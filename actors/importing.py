@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from events import BadInput, Event, MessageSent, UserMessage
+from events import BadInput, Event, MessageSent, ModelError, Record, UserMessage
 
 YEAR_MIN, YEAR_MAX = 1000, 8999
 """Years that every time zone can show, with room for whatever is reckoned with them."""
@@ -30,6 +30,14 @@ class Said(msgspec.Struct, frozen=True):
 
     event: Event
     said_at: int
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A past conversation that was taken in."""
+
+    records: Sequence[Record]
+    delayed: ModelError | None
+    """Why its summaries are still to be made; None if they are made, or none was needed."""
 
 
 _decoder = msgspec.json.Decoder(Line)

@@ -24,7 +24,10 @@ class LocalRuntime:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         idle_s: float = IDLE_S,
         note: Callable[[str], None],
+        timers: bool = True,
     ) -> None:
+        """`timers`: whether those of agents that were opened here go off."""
+        self._timers = timers
         self._system_of = system_of
         self._sleep = sleep
         self._idle_s = idle_s
@@ -38,7 +41,7 @@ class LocalRuntime:
         """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
         if self._closed:
             raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
-        if self._timing is None:
+        if self._timing is None and self._timers:
             self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
         async for heard in self.host(agent_id).perform(command, seen):
             yield heard

@@ -184,10 +184,11 @@ class System:
         create: bool = True,
         take_over: bool = False,
         unattended: bool = False,
+        as_it_is: bool = False,
     ) -> AsyncIterator[Agent]:
         """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them.
 
-        `unattended`: nobody asked for it who could lend it functions.
+        `unattended`: nobody asked for it who could lend it functions; `as_it_is`: it is not set up anew.
         """
         if create:
             self.store.register(agent_id)
@@ -222,7 +223,7 @@ class System:
             )
             agent.cut = getattr(log, "cut", None)
             agent.unsealed = unsealed or getattr(log, "unfinished", "")
-            await agent.activate(settings or Settings(), unattended=unattended)
+            await agent.activate(settings or Settings(), unattended=unattended, as_it_is=as_it_is)
             yield agent
         finally:
             if agent is not None:

@@ -69,13 +69,11 @@ class Worker:
 
     async def _work_off(self) -> None:
         while self._agent.open_turns:
-            turn = self._agent.open_turns[0]
-            error: ModelError | None = None
-            try:
-                await self.guarded(self._agent.run_next())
-            except ModelError as failed:
-                error = failed
-            self._end(turn, error)
+            ran = await self.guarded(self._agent.run_next())
+            if ran is not None:
+                self._end(*ran)
+            for turn in self._waiting.keys() - set(self._agent.open_turns):  # it was taken back
+                self._end(turn, None)
             await self._after_turn()
 
     def _stopped(self, task: asyncio.Task[None]) -> None:

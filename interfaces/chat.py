@@ -69,7 +69,7 @@ def chat(args: Namespace, world: World) -> int:
     outcome = Outcome(prompt.around(Narrator(interface)), hide=False)
     gate = Gate(outcome)
     with Looping() as loop, contextlib.ExitStack() as stack:
-        system = stack.enter_context(loop.holding(agents_of(args, world)))
+        system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
         agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
         gate.opened(args, born=agent.opened.born)
         session = Session(system, agent, interface, outcome, world, out)

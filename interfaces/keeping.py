@@ -172,5 +172,5 @@ def delete(args: Namespace, world: World) -> int:
 
 async def _delete(args: Namespace, world: World, name: str) -> None:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, command="everlog delete")
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog delete")
         await agent.delete()

@@ -55,8 +55,11 @@ def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
     )
 
 
-def agents_of(args: Namespace, world: World) -> AbstractAsyncContextManager[AgentSystem]:
-    """The agents of the store, where --runtime says that they run; the store is made if there is none."""
+def agents_of(args: Namespace, world: World, *, timers: bool = False) -> AbstractAsyncContextManager[AgentSystem]:
+    """The agents of the store, where --runtime says that they run; the store is made if there is none.
+
+    `timers`: whether they go off in this process. A command that ends at once would only begin what they lead to.
+    """
     grants = grants_of(args)  # first: a file that an agent may write to is not run
     return open_system(
         root_of(args),
@@ -68,6 +71,7 @@ def agents_of(args: Namespace, world: World) -> AbstractAsyncContextManager[Agen
         clock=world.clock,
         ids=world.ids,
         note=warn,
+        timers=timers,
     )
 
 

@@ -28,9 +28,8 @@ async def _set(args: Namespace, world: World) -> int:
     due_at = _due(args, world.clock.now())
     name, text = name_of(args.name), checked(args.text or "")
     async with agents_of(args, world) as system:
-        called = args.timer or _free_name(system, name)
-        agent = await system.agent(name, create=False, command="everlog timer")
-        await agent.set_timer(called, text, due_at=due_at, every_s=args.every or 0)
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
+        called = await agent.set_timer(args.timer or "", text, due_at=due_at, every_s=args.every or 0)
     shape = {"agent": name, "timer": called, "due": times.iso(due_at), "every_s": args.every or 0}
     if args.json:
         print(shapes.line(shape))
@@ -47,7 +46,7 @@ async def _cancel(args: Namespace, world: World) -> int:
     if args.text or args.every or args.at or args.after or args.timer:
         args.fail("--cancel stands alone")
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, command="everlog timer")
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
         if not await agent.cancel_timer(args.cancel):
             known = ", ".join(row["timer"] for row in _rows(system, name)) or "none"
             raise BadInput(f"{name!r} has no timer {args.cancel!r}; its timers: {known}.")
@@ -66,12 +65,6 @@ def _due(args: Namespace, now: int) -> int:
     if not seconds and args.after is None:
         args.fail("say when: --every 30m, --in 10m, or --at 2024-01-31T12:00")
     return now + int(seconds) * MICROSECONDS
-
-
-def _free_name(system: AgentSystem, name: str) -> str:
-    """timer-1, or the first such name that is free."""
-    taken = {row["timer"] for row in _rows(system, name)}
-    return next(called for number in range(1, len(taken) + 2) if (called := f"timer-{number}") not in taken)
 
 
 def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:

@@ -95,6 +95,7 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First the one that RAY_ADDRESS names, then the store's own, then the machine's; none that does not answer."""
+    monkeypatch.setattr(addresses, "keeps", lambda *_: True)
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         first, second = (f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two))
         assert running(bare) == to_join(bare) == ""

@@ -1,0 +1,60 @@
+"""The commands that start no turn: what they change in an open agent."""
+
+from typing import Any
+
+from events import BadInput, TimerCancelled, TimerSet, event_of
+
+from . import commands
+from .agent import Agent
+from .commands import Command
+from .constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
+
+
+def is_plain(command: Command) -> bool:
+    """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
+    if isinstance(command, commands.Open):
+        return command.as_it_is
+    return isinstance(command, (commands.SetTimer, commands.CancelTimer, commands.Delete))
+
+
+async def edit(agent: Agent, command: Command) -> Any:
+    """The commands that start no turn."""
+    match command:
+        case commands.Summarize():
+            return await agent.summarize()
+        case commands.Expand():
+            return await agent.expand()
+        case commands.Hide(turns=turns):
+            return await agent.hide(turns, event_id=command.id)
+        case commands.Rethink(text=text):
+            return await agent.rethink(text, event_id=command.id)
+        case commands.TakeIn(said=said):
+            return await agent.take_in(said)
+        case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
+            name = name or await _free_name(agent, command.id)
+            if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
+                raise BadInput(
+                    "A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds), and comes again after "
+                    f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
+                    "It was not set."
+                )
+            timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s)
+            await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
+            return name
+        case commands.CancelTimer(timer=name):
+            if not any(row["timer"] == name for row in await agent.rows("timers")):
+                return bool(await agent.known(command.id, TimerCancelled))  # it may be gone by this very command
+            await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
+            return True
+        case _:
+            raise TypeError(f"no host knows the command {type(command).__name__}")
+
+
+async def _free_name(agent: Agent, command_id: str) -> str:
+    """timer-1, or the first such name that is free; the one that the command was given when it came before."""
+    for record in await agent.known(command_id, TimerSet):
+        event = event_of(record)
+        if isinstance(event, TimerSet):
+            return event.timer
+    taken = {row["timer"] for row in await agent.rows("timers")}
+    return next(name for number in range(1, len(taken) + 2) if (name := f"timer-{number}") not in taken)
