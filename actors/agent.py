@@ -88,6 +88,13 @@ class Agent:
         self._thinker = Thinker(self)
         self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
+    async def set_up(self, *, unattended: bool) -> None:
+        """What `activate` leaves for later where the agent is opened `as_it_is`."""
+        recorded = await self._configurations()
+        if unattended and recorded is not None:
+            self._refuse_without(recorded)
+        await self._set_up(setup.Settings(), recorded)
+
     async def activate(self, settings: setup.Settings, *, unattended: bool = False, as_it_is: bool = False) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
 

@@ -195,7 +195,9 @@ class AgentRef:
         """Let go of it now, so that another process can have it; False if it is at work."""
         return await self._runtime.release(self.agent_id)
 
-    async def open(self, settings: Settings, *, create: bool, take_over: bool, as_it_is: bool, command: str) -> None:
+    async def open(
+        self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
+    ) -> None:
         """Bring it into memory; `System.agent` does so."""
         wanted = commands.Open(
             id=self._new_id(), means=self._means or Means(), settings=settings, create=create, take_over=take_over,

@@ -84,7 +84,7 @@ class Host:
         self._stale = False
         """What is in memory must not be used again."""
         self._bare = False
-        """The agent was opened as it is: its functions may be missing."""
+        """The agent was opened as it is, and is set up when it is to run a turn."""
 
     @property
     def active(self) -> bool:
@@ -188,7 +188,6 @@ class Host:
         Raises EverlogError.
         """
         other = command.means is not None and command.means.same != self.means.same
-        other |= self._bare and not is_plain(command)
         if other and self._busy():
             raise UsageError(
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
@@ -198,12 +197,15 @@ class Host:
             await self._let_go()
         if command.means is not None:
             self.means = command.means
+        unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
         if self._agent is not None:
+            if self._bare and not is_plain(command):
+                await self._agent.set_up(unattended=unattended)
+                self._bare = False
             return self._told(born=False), False
         wanted = command
         if not isinstance(wanted, Open):
             wanted = Open(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
-        unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
         return self._told(born=await self._open(wanted, unattended=unattended)), True
 
     async def _open(self, wanted: Open, *, unattended: bool) -> bool:

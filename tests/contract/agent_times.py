@@ -24,18 +24,19 @@ class TimeContract:
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
-                due = await agent.set_timer("tea", "Look at the tea", every_s=1)
+                assert await agent.set_timer("", "Look at the tea", every_s=1) == "timer-1"
+                due = system.look("sam").rows("timers")[0]["due_us"]
                 assert await agent.release()
                 await asked(endpoint, 2)
-                assert await agent.cancel_timer("tea")
-                assert not await agent.cancel_timer("tea")
+                assert await agent.cancel_timer("timer-1")
+                assert not await agent.cancel_timer("timer-1")
                 await agent.resume()
                 beats = [record for record in log(system) if record.type == "heartbeat"]
                 assert len(beats) >= 2
                 assert beats[0].recorded_at >= due
                 assert {beat.text for beat in beats} == {"Look at the tea"}
                 events = [event for event in map(event_of, beats) if isinstance(event, Heartbeat)]
-                assert {(event.reason, event.timer) for event in events} == {("timer", "tea")}
+                assert {(event.reason, event.timer) for event in events} == {("timer", "timer-1")}
                 assert len(texts(log(system), "message_sent")) == len(beats)
 
     @alive
@@ -55,7 +56,7 @@ class TimeContract:
         async with opens() as system:
             agent = await system.agent("sam")
             head = agent.opened.head
-            with pytest.raises(BadInput, match="A timer has a name"):
+            with pytest.raises(BadInput, match="A timer has a time"):
                 await agent.set_timer("tea")
             assert len(log(system)) == head
 
