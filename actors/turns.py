@@ -79,9 +79,10 @@ class Turns:
         step: int,
         now: int,
         results: Mapping[str, FunctionResult] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> Step:
         desk = Desk(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results)
+        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results, keys)
 
     async def _work_off(
         self,
@@ -153,7 +154,8 @@ class Turns:
         asked = await self._thinker.context(row["turn"], row["seq"] - 1)
         blocks = (await self._thinker.context(row["turn"])).blocks
         context = msgspec.structs.replace(asked, blocks=blocks)
-        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
+        keys = {intent.call_id: intent.key for intent in begun}
+        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results, keys)
         for intent in begun:
             if intent.call_id not in results and not work.repeats(intent):
                 work.given(interrupted(intent))
