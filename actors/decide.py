@@ -3,6 +3,7 @@
 What may follow what in a turn is the table in `transitions.py`.
 """
 
+from asyncio import CancelledError
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -48,7 +49,7 @@ class Outside(msgspec.Struct, frozen=True):
     tool: Tool
     arguments: Mapping[str, Any]
     key: str
-    """Idempotency key: the same whenever this call is run, and that of no other call, of other lives of the agent too."""
+    """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
 
 
 class Step:
@@ -199,10 +200,11 @@ class Step:
 
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> None:
         before = self._desk.blocks()
+        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
         self._desk.call_id = call.id
         try:
             result = tool.function(self._desk, **bound)
-        except tool.faults as error:
+        except faults as error:
             self._desk.restore(before)
             self._refused(call, failure(call.name, error))
             return

@@ -3,6 +3,7 @@ commit all of it at once. A call with an effect outside the log is the one thing
 the effect leaves. What a crash left unfinished is taken up from the log alone.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -112,7 +113,9 @@ class Turns:
         return records[-1].event_id, goes_on
 
     async def _run_outside(self, work: Step, outside: Outside) -> None:
-        """Run a function that reaches outside the log. What a user's function raises is told to the model."""
+        """Run a function that reaches outside the log. What a user's function raises is told to the model, a
+        CancelledError of its own as well; it is none where this task is being cancelled.
+        """
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
@@ -120,6 +123,13 @@ class Turns:
             result = outside.tool.function(**arguments)
             if inspect.isawaitable(result):
                 result = await result
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            work.ended(outside, error=failure(outside.call.name, error))
+        except GeneratorExit:
+            raise
         except outside.tool.faults as error:
             work.ended(outside, error=failure(outside.call.name, error))
         else:
