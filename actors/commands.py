@@ -26,11 +26,14 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """Where its model is served, if not at the place that the environment names."""
     grants: Grants = NO_GRANTS
     """What its functions may reach."""
+    mark: str = ""
+    """A digest of the functions' code, where they came from another process; empty where they are of this one."""
 
     @property
     def same(self) -> tuple[object, ...]:
-        """Equal for two means that allow the same."""
-        return (tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools), self.base_url, self.grants)
+        """Equal for two means that allow the same, with the same code."""
+        tools = tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools)
+        return (tools, self.mark, self.base_url, self.grants)
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,9 @@
 What may follow what in a turn is the table in `transitions.py`.
 """
 
+from asyncio import CancelledError
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -36,6 +38,10 @@ NO_MARKS = frozenset('(){}[]"')
 NO_WORDS = ("functions", "send_message", "inner thought")
 
 
+KEY_CHARS = 16
+"""Of the SHA-256 in an idempotency key, in hexadecimal."""
+
+
 class Outside(msgspec.Struct, frozen=True):
     """A call that must be run by the caller, because it reaches outside the log."""
 
@@ -43,7 +49,7 @@ class Outside(msgspec.Struct, frozen=True):
     tool: Tool
     arguments: Mapping[str, Any]
     key: str
-    """Idempotency key: the same whenever the same call of the same turn is run."""
+    """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
 
 
 class Step:
@@ -51,6 +57,7 @@ class Step:
 
     Only functions that the context's configuration names can be called, however many `tools` there are.
     `finish()` comes last and says what follows. The same reply, context and results always give the same events.
+    `keys`: by call id, those that calls were begun with, where they were begun before.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class Step:
         desk: Desk,
         place: str,
         results: Mapping[str, FunctionResult] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
         self._reply = reply
@@ -68,6 +76,7 @@ class Step:
         self._tools = {name: tool for name, tool in tools.items() if name in had}
         self._desk = desk
         self._place = place
+        self._keys = keys or {}
         self._waiting = list(reply.calls)
         self._failed: list[str] = []
         self._requested: list[str] = []
@@ -178,17 +187,24 @@ class Step:
             self._refused(call, f"Error calling function {call.name}: {error}")
             return None
         if tool.effect != "pure":
-            key = f"{self._context.agent_id}/{self._place}/{call.id}"
-            return Outside(call, tool, bound, key)
+            return Outside(call, tool, bound, self._key(call))
         self._run_pure(call, tool, bound)
         return None
 
+    def _key(self, call: Call) -> str:
+        """Place and call come again when the agent is deleted and created again; what was asked, and when, do not."""
+        if call.id in self._keys:
+            return self._keys[call.id]
+        asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
+        return f"{bare_key(self._context.agent_id, self._place, call.id)}/{asked}"
+
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> None:
         before = self._desk.blocks()
+        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
         self._desk.call_id = call.id
         try:
             result = tool.function(self._desk, **bound)
-        except tool.faults as error:
+        except faults as error:
             self._desk.restore(before)
             self._refused(call, failure(call.name, error))
             return
@@ -214,6 +230,11 @@ class Step:
         """Whether a call that went well had asked for a heartbeat."""
         tool = self._tools.get(ALIASES.get(call.name, call.name))
         return (tool is None or tool.heartbeat) and parse.arguments(call.arguments).get(HEARTBEAT) is True
+
+
+def bare_key(agent_id: str, place: str, call_id: str) -> str:
+    """Where a call stands in a life of its agent. Older logs have this for the whole key."""
+    return f"{agent_id}/{place}/{call_id}"
 
 
 def returned(result: Any, *, whole: bool) -> str:

@@ -2,14 +2,19 @@
 
 How code becomes bytes is Ray's own `cloudpickle`, an argument here. It knows nothing of msgspec, so Structs that stand
 in no module (the arguments of a function) or in a user's file are taken apart into their fields.
+
+What is packed carries a mark, so that a host that has the functions already can tell whether their code was edited. Two
+processes give the same code the same mark, but for sets of other things than text; a new mark costs a new opening.
 """
 
+import re
 import sys
 import sysconfig
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from pickle import PicklingError, UnpicklingError, loads
-from types import ModuleType
+from pickle import loads
+from types import CodeType, ModuleType
 from typing import Any
 
 import msgspec
@@ -17,13 +22,21 @@ import msgspec
 from events import BadInput
 
 from .commands import Means
+from .tools import said
 
 _OURS = Path(__file__).parents[1]
 _ROOMS = tuple(_OURS / room for room in ("events", "store", "projections", "actors", "interfaces"))
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
-_LOADING = (UnpicklingError, ImportError, AttributeError, NameError, TypeError, ValueError, LookupError, OSError)
-"""What loading may raise where another process has other code, or a user's classes object."""
+_PACKING = (Exception, SystemExit)
+"""What a user's objects may raise when they are taken apart: all of it is their own fault."""
+_ELSEWHERE = (BaseException,)
+"""What a user's code may raise in a process that has no keyboard: a KeyboardInterrupt is its own fault there, too."""
+
+_TRACKER = re.compile("[0-9a-f]{32}")
+"""A number that cloudpickle gives a class in each process anew."""
+_DEPTH_MAX = 5
+"""How deep in what cloudpickle makes of a function or class the values of names and attributes are."""
 
 
 class Packed(Means, frozen=True, kw_only=True):
@@ -42,12 +55,12 @@ def pack(means: Means | None, cloud: ModuleType) -> Packed | None:
     for module in new:
         cloud.register_pickle_by_value(module)
     try:
-        return Packed(data=_bytes_of(means, cloud))
-    except (PicklingError, TypeError, RecursionError, ValueError) as error:
+        return Packed(data=_bytes_of(means, _packer(cloud)), mark=_mark(means, cloud))
+    except _PACKING as error:
         raise BadInput(
             f"The functions {', '.join(tool.name for tool in means.tools)} cannot be sent to the process that runs the "
-            f"agent ({error}): what they use must be made inside them, not around them. `--runtime local` runs them "
-            "here."
+            f"agent ({said(error)}): what they use must be made inside them, not around them. `--runtime local` runs "
+            "them here."
         ) from error
     finally:
         for module in new:
@@ -55,28 +68,67 @@ def pack(means: Means | None, cloud: ModuleType) -> Packed | None:
 
 
 def unpack(means: Means) -> Means:
-    """What was packed. Raises BadInput where this process cannot load it."""
+    """What was packed, in a host: whatever its functions raise is told to the model. Raises BadInput where this process
+    cannot load it.
+    """
     if not isinstance(means, Packed):
         return means
     try:
         found: Means = loads(means.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
-    except _LOADING as error:
+    except _ELSEWHERE as error:
         raise BadInput(
-            f"The functions cannot be loaded where the agent runs ({type(error).__name__}: {error}). Put what they "
+            f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "
             "need into their own file, install it on every machine, or use --runtime local."
         ) from error
-    return found
+    tools = tuple(msgspec.structs.replace(tool, faults=_ELSEWHERE) for tool in found.tools)
+    return msgspec.structs.replace(found, tools=tools, mark=means.mark)
 
 
-def _bytes_of(means: Means, cloud: ModuleType) -> bytes:
+def _packer(cloud: ModuleType) -> Any:
     class Packer(cloud.Pickler):  # type: ignore[name-defined, misc]
         def reducer_override(self, found: Any) -> Any:
             if isinstance(found, type(msgspec.Struct)) and not _importable(found):
                 return _struct, _parts(found)
             return super().reducer_override(found)
 
+    return Packer
+
+
+def _mark(means: Means, cloud: ModuleType) -> str:
+    """A digest of the functions' code; empty where there are none."""
+
+    class Marker(_packer(cloud)):  # type: ignore[misc]
+        """Packs what nobody will load: the same bytes in every process."""
+
+        def reducer_override(self, found: Any) -> Any:
+            if isinstance(found, CodeType):
+                return _calm(self.dispatch_table[CodeType](found))
+            made = super().reducer_override(found)
+            if isinstance(found, type) and isinstance(made, tuple):
+                made = (made[0], tuple(map(_untracked, made[1])), *made[2:])
+            return _calm(made)
+
+    return sha256(_bytes_of(means, Marker)).hexdigest() if means.tools else ""
+
+
+def _untracked(found: Any) -> Any:
+    return "" if isinstance(found, str) and _TRACKER.fullmatch(found) else found
+
+
+def _calm(found: Any, depth: int = _DEPTH_MAX) -> Any:
+    """With sets of text in an order that is the same in every process."""
+    if isinstance(found, set | frozenset) and all(isinstance(one, str | bytes) for one in found):
+        return [type(found).__name__, *sorted(found, key=repr)]
+    if depth and type(found) is tuple:
+        return tuple(_calm(one, depth - 1) for one in found)
+    if depth and type(found) is dict:
+        return {name: _calm(value, depth - 1) for name, value in found.items()}
+    return found
+
+
+def _bytes_of(means: Means, packer: Any) -> bytes:
     file = BytesIO()
-    Packer(file).dump(means)
+    packer(file).dump(means)
     return file.getvalue()
 
 

@@ -12,6 +12,7 @@ from events import (
     GENESIS,
     Event,
     FunctionResult,
+    FunctionStarted,
     ModelError,
     ModelFailed,
     ModelReply,
@@ -28,7 +29,7 @@ from projections import PROJECTIONS, Projections, Row
 from . import parse, render, transitions
 from .constants import RENDERER
 from .context import Context, context_of, of_turn
-from .decide import Step, first_message_fault
+from .decide import Step, bare_key, first_message_fault
 from .fit import summary_fault, summary_room, transcript_bytes_max
 from .memory import Desk
 from .system import LocalSearcher, View
@@ -259,7 +260,8 @@ class Verifier:
         results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
         searcher = LocalSearcher.during(self._view.projections, context, record.turn)
         desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone, searcher=searcher)
-        step = Step(context, reply, self._tools, desk, f"{record.turn}/{record.step}")
+        place = f"{record.turn}/{record.step}"
+        step = Step(context, reply, self._tools, desk, place, keys=_bare_keys(record.agent_id, place, recorded))
         while (outside := step.outside()) is not None:
             if outside.tool.outside:
                 step.started(outside)
@@ -279,6 +281,13 @@ class Verifier:
 
 
 _NOT_OF_A_STEP = frozenset({"turn_abandoned", "turn_cancelled", "summary", "context_trimmed", "reply_rejected"})
+
+
+def _bare_keys(agent_id: str, place: str, recorded: Sequence[Record]) -> dict[str, str]:
+    """By call id, the keys of calls that were begun when a key was the place of its call and no more."""
+    begun = [event for event in map(event_of, recorded) if isinstance(event, FunctionStarted)]
+    bare = {event.call_id: bare_key(agent_id, place, event.call_id) for event in begun}
+    return {event.call_id: event.key for event in begun if event.key == bare[event.call_id]}
 
 
 def _shape(event: Event) -> str:

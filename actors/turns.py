@@ -3,6 +3,7 @@ commit all of it at once. A call with an effect outside the log is the one thing
 the effect leaves. What a crash left unfinished is taken up from the log alone.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -79,9 +80,10 @@ class Turns:
         step: int,
         now: int,
         results: Mapping[str, FunctionResult] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> Step:
         desk = Desk(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results)
+        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results, keys)
 
     async def _work_off(
         self,
@@ -111,7 +113,9 @@ class Turns:
         return records[-1].event_id, goes_on
 
     async def _run_outside(self, work: Step, outside: Outside) -> None:
-        """Run a function that reaches outside the log. What a user's function raises is told to the model."""
+        """Run a function that reaches outside the log. What a user's function raises is told to the model, a
+        CancelledError of its own as well; it is none where this task is being cancelled.
+        """
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
@@ -119,6 +123,13 @@ class Turns:
             result = outside.tool.function(**arguments)
             if inspect.isawaitable(result):
                 result = await result
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            work.ended(outside, error=failure(outside.call.name, error))
+        except GeneratorExit:
+            raise
         except outside.tool.faults as error:
             work.ended(outside, error=failure(outside.call.name, error))
         else:
@@ -153,7 +164,8 @@ class Turns:
         asked = await self._thinker.context(row["turn"], row["seq"] - 1)
         blocks = (await self._thinker.context(row["turn"])).blocks
         context = msgspec.structs.replace(asked, blocks=blocks)
-        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
+        keys = {intent.call_id: intent.key for intent in begun}
+        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results, keys)
         for intent in begun:
             if intent.call_id not in results and not work.repeats(intent):
                 work.given(interrupted(intent))

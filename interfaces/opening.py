@@ -240,10 +240,7 @@ def tools_in(path: Path) -> list[Tool]:
     return found
 
 
-_LOADING = (
-    SyntaxError, ImportError, SystemExit, BadInput, NameError, AttributeError, TypeError, ValueError, LookupError,
-    ArithmeticError, AssertionError, OSError, RuntimeError,
-)  # fmt: skip
+_LOADING = (Exception, SystemExit)
 """What a user's file may raise while it is loaded: all of it is its own fault."""
 
 

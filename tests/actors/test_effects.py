@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
+from actors.decide import Step
 from actors.hiding import INTERRUPTED
 from actors.replay import verify
 from actors.tools import Tool, tool
@@ -162,7 +164,9 @@ def test_an_interrupted_idempotent_effect_is_run_again_with_the_same_key() -> No
     """The receiver can tell that it is the same booking."""
     world, bank = killed_in("idempotent")
     world, left = recovered(world)
-    assert [asked["key"] for asked in bank.asked] == ["sam/1/1/call_1"] * 2
+    first, again = [asked["key"] for asked in bank.asked]
+    assert first == again
+    assert re.fullmatch(r"sam/1/1/call_1/[0-9a-f]{16}", first)
     assert kinds(left) == ["function_result"]
     assert results(left)[0].ok
     assert_verified(world)
@@ -198,6 +202,46 @@ def test_each_call_has_a_key_of_its_own() -> None:
     world.model.lines = [completion(calls=[CALLS["idempotent"]])]
     told(world)
     assert len({asked["key"] for asked in bank.asked}) == 3
+
+
+def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
+    """Deleted, created again and asked the same in the same second: a receiver can tell the bookings apart."""
+    world, bank = banking()
+    for _ in range(2):
+        world.model.lines = [completion(calls=[CALLS["idempotent"]])]
+        told(world)
+        assert_verified(world)
+        asyncio.run(world.system.delete("sam"))
+    first, second = [asked["key"] for asked in bank.asked]
+    assert first.startswith("sam/1/1/call_0/")
+    assert second.startswith("sam/1/1/call_0/")
+    assert first != second
+
+
+def bare_keys(monkeypatch: pytest.MonkeyPatch, extra: str = "") -> None:
+    """Keys as they were in older logs: place and call, and no more."""
+    monkeypatch.setattr(Step, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}{extra}")
+
+
+def test_a_call_of_an_older_log_keeps_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was begun under a key without a digest is run again under that one, and verifies."""
+    with monkeypatch.context() as older:
+        bare_keys(older)
+        world, bank = killed_in("idempotent")
+    world, _ = recovered(world)
+    assert [asked["key"] for asked in bank.asked] == ["sam/1/1/call_1"] * 2
+    assert_verified(world)
+
+
+def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify takes the two forms of a key, and no third."""
+    world, _ = banking(completion(calls=[CALLS["idempotent"]]))
+    with monkeypatch.context() as other:
+        bare_keys(other, "/another")
+        told(world)
+    view = world.system.look("sam")
+    assert "event 1 of the step was function_started" in str(verify(view, world.system.tools).faults)
+    view.close()
 
 
 def test_an_effect_whose_function_is_gone_after_a_crash_may_have_happened() -> None:

@@ -53,11 +53,12 @@ def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_was_packed_allows_the_same(cloud: Any) -> None:
-    """Means are the same before and after, so that no agent is set up anew for them."""
+    """Means that are packed twice are the same, so that no agent is set up anew for them."""
     means = Means(tools=(double,), base_url="http://here")
     packed = pack(means, cloud)
     assert isinstance(packed, Packed)
-    assert unpack(packed).same == means.same
+    assert unpack(packed).same == unpack(pack(means, cloud)).same
+    assert unpack(pack(Means(), cloud)).same == Means().same
     assert pack(packed, cloud) is packed
     assert pack(None, cloud) is None
     assert unpack(means) is means

@@ -271,6 +271,7 @@ def _another_key() -> None:
     def step(self: turns.Turns, *arguments: Any) -> Step:
         work = made(self, *arguments)
         work._place += f"/{os.getpid()}"
+        work._keys = {}
         return work
 
     turns.Turns._step = step
