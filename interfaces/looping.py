@@ -18,7 +18,7 @@ class Looping:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._go_round, name="agents", daemon=True)
         self._over: Future[None] = Future()
-        """Done when the thread has ended, or is about to; with what ended it, if it was not stopped."""
+        """Done when the thread has ended, or is about to."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -37,7 +37,7 @@ class Looping:
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:
         """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
 
-        Whatever the work raises is raised here. Where the loop itself has failed that is raised: nobody waits for a
+        Whatever the work raises is raised here. RuntimeError: the loop itself has failed, and nobody waits for a
         thread that has ended.
         """
         begun: list[asyncio.Task[Value]] = []
@@ -76,27 +76,30 @@ class Looping:
             self.run(stack.aclose())
 
     def _wait(self, future: "Future[Value]") -> Value:
-        """What it comes to, once it is done. Raises what ended the loop, if that comes first."""
+        """What it comes to, once it is done. Raises RuntimeError if the loop ends before it."""
         either: list[Future[Any]] = [future, self._over]
         wait(either, return_when=FIRST_COMPLETED)
         if not future.done():
-            self._over.result()
+            raise RuntimeError("the event loop of the agents has failed; what it raised is on stderr")
         return future.result()
 
     def _go_round(self) -> None:
         """The thread. A task that raises SystemExit throws the loop out; the task's caller is told, and the loop goes
         on for the others.
         """
-        while True:
-            try:
-                self._loop.run_forever()
-            except (SystemExit, KeyboardInterrupt):
-                continue
-            except BaseException as error:
-                self._over.set_exception(error)
-                raise
+        try:
+            while not self._gone_round():
+                pass
+        finally:
             self._over.set_result(None)
-            return
+
+    def _gone_round(self) -> bool:
+        """Whether the loop was stopped; False where it was thrown out."""
+        try:
+            self._loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            return False
+        return True
 
     async def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -44,7 +44,7 @@ def test_nobody_waits_for_a_loop_that_has_failed(monkeypatch: pytest.MonkeyPatch
         raise OSError("no more")
 
     monkeypatch.setattr(looping._loop, "run_forever", broken)
-    with pytest.raises(OSError, match="no more"), looping as loop:
+    with pytest.raises(RuntimeError, match="loop of the agents has failed"), looping as loop:
         loop.run(asyncio.sleep(0))
 
 
