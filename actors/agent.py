@@ -40,6 +40,7 @@ from .importing import Imported, Said
 from .journal import Journal
 from .think import Thinker
 from .tools import Tool
+from .transitions import refuse_no_input
 from .turns import Turns
 
 Listener = Callable[[Sequence[Record]], None]
@@ -173,8 +174,9 @@ class Agent:
 
         `not_before`: the earliest time, microseconds UTC, at which it can have been recorded, whatever the clock says.
 
-        Raises UsageError when INBOX_MAX inputs wait already: the input is not kept.
+        Raises BadInput for what is no input, UsageError when INBOX_MAX inputs wait already: the input is not kept.
         """
+        refuse_no_input(event)
         if len(self._waiting) >= INBOX_MAX:
             raise UsageError(
                 f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."

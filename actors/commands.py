@@ -5,11 +5,12 @@ sent twice, because nobody knows what became of the process that had it, counts 
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import msgspec
 
-from events import Event, Record
+from events import BadInput, Event, Record
 
 from .extras import NO_GRANTS, Grants
 from .importing import Said
@@ -45,6 +46,19 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     means: Means | None = None
     """None: what the agent was lent before."""
+
+    def __post_init__(self) -> None:
+        """Raises BadInput where a field that is text or a whole number was given something else."""
+        for name, kind in _plain(type(self)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise BadInput(f"`{name}` is {'text' if kind is str else 'a whole number'}, not {value!r}.")
+
+
+@cache
+def _plain(kind: type[Command]) -> Sequence[tuple[str, type]]:
+    """The fields of a command that are text or whole numbers."""
+    return [(field.name, field.type) for field in msgspec.structs.fields(kind) if field.type in (str, int)]
 
 
 class Open(Command, frozen=True, kw_only=True):

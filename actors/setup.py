@@ -67,8 +67,12 @@ def configuration(
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
 
-    Raises BadInput for a zone or preset that does not exist or a window that is too small.
+    Raises BadInput for a zone or preset that does not exist, a window that is too small, or a value of a wrong type.
     """
+    try:
+        msgspec.convert(msgspec.to_builtins(settings), Settings)
+    except (msgspec.MsgspecError, TypeError, OverflowError) as error:
+        raise BadInput(f"The settings are not what they should be: {error}. Nothing was changed.") from error
     model = _either(settings.model, recorded.model if recorded else OFFLINE)
     zone = _either(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model

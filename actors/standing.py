@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+import duckdb
+import msgspec
+
 from events import EverlogError
 from projections import Projections, activate
 from store import Store
@@ -11,7 +14,7 @@ from .timers import due_of
 
 
 def standings(store: Store, note: Callable[[str], None]) -> Iterator[Standing]:
-    """Every agent that has something to do. A log that cannot be read is noted, and the others go on."""
+    """Every agent that has something to do. A log that cannot be read or makes no sense is noted; the others go on."""
     with Projections() as projections:
         for name in store.agents():
             try:
@@ -22,7 +25,7 @@ def standings(store: Store, note: Callable[[str], None]) -> Iterator[Standing]:
                     timers = [due_of(row) for row in projections.rows("timers", name)]
                     if unfinished or timers:
                         yield Standing(name, unfinished, timers)
-            except EverlogError as error:
+            except (EverlogError, duckdb.Error, msgspec.MsgspecError, TypeError, ValueError, LookupError) as error:
                 note(f"{name!r} cannot be read: {error}")
             finally:
                 projections.forget(name)

@@ -8,6 +8,8 @@ that were hidden and replies that were rethought. A call that started outside ha
 
 from collections.abc import Mapping, Sequence
 
+from events import BadInput, Event, UserMessage
+
 IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
 
 INPUT = "input"
@@ -73,6 +75,15 @@ def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
 
 
 _KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
+
+
+def refuse_no_input(event: Event) -> None:
+    """Raises BadInput for an event that does not reach an agent from outside, or was said elsewhere (imported)."""
+    if not isinstance(event, Event) or event.kind not in INPUTS:
+        told = event.kind if isinstance(event, Event) else type(event).__name__
+        raise BadInput(f"An agent is given text, or an event of the kinds {', '.join(INPUTS)}; this is {told}.")
+    if isinstance(event, UserMessage) and event.imported:
+        raise BadInput("A message that is sent was not imported; `take_in` is for a conversation of the past.")
 
 
 def diagram() -> str:

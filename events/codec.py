@@ -10,6 +10,7 @@ import msgspec
 
 from . import functions, inputs, lifecycle, memory, model, upcast
 from .base import Draft, Event, Record, Unknown
+from .errors import BadInput
 
 AnyEvent = Event | Unknown
 
@@ -70,12 +71,14 @@ def draft(
     cause: str | None = None,
     said_at: int | None = None,
 ) -> Draft:
-    """Put `event` into an envelope, ready for the log to give it a place."""
+    """Put `event` into an envelope, ready for the log to give it a place.
+
+    Raises BadInput for an event that could not be read again: the log keeps for ever what it is given.
+    """
     if isinstance(event, Unknown):
         text, payload = event.text, event.payload
     else:
-        bare = msgspec.structs.replace(event, text="") if event.text else event
-        text, payload = event.text or None, _encoder.encode(bare).decode()
+        text, payload = event.text or None, _payload(event)
     return Draft(
         event_id=event_id,
         recorded_at=recorded_at,
@@ -88,6 +91,19 @@ def draft(
         text=text,
         payload=payload,
     )
+
+
+def _payload(event: Event) -> str:
+    """The fields of an event but its text. Raises BadInput where one of them is not what its type promises."""
+    try:
+        bare = msgspec.structs.replace(event, text="") if event.text else event
+        payload = _encoder.encode(bare)
+        _decoders[event.kind].decode(payload)
+        event.text.encode()
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError, KeyError) as error:
+        what = "holds half of a character" if isinstance(error, UnicodeEncodeError) else "is not what its type promises"
+        raise BadInput(f"A {type(event).__name__} {what}: {error}. Nothing of it was kept.") from error
+    return payload.decode()
 
 
 def decode(kind: str, version: int, text: str | None, payload: str, recorded_at: int = 0) -> AnyEvent:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,7 +16,9 @@ class Looping:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
+        self._thread = threading.Thread(target=self._go_round, name="agents", daemon=True)
+        self._over: Future[None] = Future()
+        """Done when the thread has ended, or is about to."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -25,21 +27,39 @@ class Looping:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.run(self._cancel_all())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self.run(self._cancel_all())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended."""
-        ended = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(_telling(work, ended), self._loop)
+        """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
+
+        Whatever the work raises is raised here. RuntimeError: the loop itself has failed, and nobody waits for a
+        thread that has ended.
+        """
+        begun: list[asyncio.Task[Value]] = []
+        ended: Future[asyncio.Task[Value]] = Future()
+
+        def begin() -> None:
+            begun.append(self._loop.create_task(work))
+            begun[0].add_done_callback(ended.set_result)
+
+        def interrupt() -> None:  # it has begun by then: first come, first served
+            begun[0].cancel()
+
+        self._loop.call_soon_threadsafe(begin)
         try:
-            return future.result()
+            return self._wait(ended).result()
         except KeyboardInterrupt:
-            future.cancel()
-            ended.wait()
+            self._loop.call_soon_threadsafe(interrupt)
+            self._wait(ended)
             raise
+        finally:
+            if not begun:
+                work.close()
 
     def start(self, work: Coroutine[Any, Any, None]) -> "Future[None]":
         """Have the loop do the work, and go on; `cancel` of what is given back interrupts it."""
@@ -55,16 +75,35 @@ class Looping:
         finally:
             self.run(stack.aclose())
 
+    def _wait(self, future: "Future[Value]") -> Value:
+        """What it comes to, once it is done. Raises RuntimeError if the loop ends before it."""
+        either: list[Future[Any]] = [future, self._over]
+        wait(either, return_when=FIRST_COMPLETED)
+        if not future.done():
+            raise RuntimeError("the event loop of the agents has failed; what it raised is on stderr")
+        return future.result()
+
+    def _go_round(self) -> None:
+        """The thread. A task that raises SystemExit throws the loop out; the task's caller is told, and the loop goes
+        on for the others.
+        """
+        try:
+            while not self._gone_round():
+                pass
+        finally:
+            self._over.set_result(None)
+
+    def _gone_round(self) -> bool:
+        """Whether the loop was stopped; False where it was thrown out."""
+        try:
+            self._loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            return False
+        return True
+
     async def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
-
-
-async def _telling(work: Coroutine[Any, Any, Value], ended: threading.Event) -> Value:
-    try:
-        return await work
-    finally:
-        ended.set()

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from rich.console import Console
@@ -61,10 +61,17 @@ NOTICES: Mapping[Notice, str] = {
 """The notices that are shown and their colours; the others come with an error, or are of the person's own making."""
 
 
+class _Out(Console):
+    """A console whose reader may go away: the command ends by its own rules then, not by rich's."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    """Where people read: stdout, in the width of the terminal."""
+    """Where people read: stdout, in the width of the terminal. Raises BrokenPipeError where nobody reads any more."""
     wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
+    return _Out(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
 
 
 def one_line(text: str, chars: int | None = None) -> str:

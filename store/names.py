@@ -18,6 +18,8 @@ NEAR_NAMES_MAX = 3
 
 def name_of(agent_id: str) -> str:
     """`agent_id` in its NFC form; raises BadInput unless that has 1 to `NAME_BYTES_MAX` bytes in UTF-8."""
+    if not isinstance(agent_id, str):
+        raise BadInput(f"an agent name is text, not {agent_id!r}")
     name = unicodedata.normalize("NFC", agent_id)
     try:
         size = len(name.encode())
