@@ -93,7 +93,7 @@ class Agent:
         """What `activate` leaves for later where the agent is opened `as_it_is`."""
         recorded = await self._configurations()
         if unattended and recorded is not None:
-            self._refuse_without(recorded)
+            setup.refuse_without(self.agent_id, recorded, self._tools)
         await self._set_up(setup.Settings(), recorded)
 
     async def activate(self, settings: setup.Settings, *, unattended: bool = False, as_it_is: bool = False) -> None:
@@ -108,7 +108,7 @@ class Agent:
         recorded = await self._configurations()
         if exists:
             if unattended and recorded is not None:
-                self._refuse_without(recorded)
+                setup.refuse_without(self.agent_id, recorded, self._tools)
             if as_it_is and recorded is not None:
                 self._follow(recorded)
             else:
@@ -119,15 +119,6 @@ class Agent:
             configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
             self._follow(configured)
-
-    def _refuse_without(self, recorded: AgentConfigured) -> None:
-        """Raises UsageError where the agent has functions that are not here: it would be set up without them."""
-        missing = [function.name for function in recorded.functions if function.name not in self._tools]
-        if missing:
-            raise UsageError(
-                f"{self.agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. "
-                "What it is to do waits until somebody opens it with them (--tools)."
-            )
 
     async def _set_up(
         self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None

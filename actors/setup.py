@@ -16,6 +16,7 @@ from events import (
     FunctionResult,
     MemoryEdited,
     ModelReply,
+    UsageError,
     UserLogin,
 )
 
@@ -99,6 +100,16 @@ def configuration(
         summary_fraction=_either(settings.summary_fraction, before.summary_fraction),
         keep_last=_either(settings.keep_last, before.keep_last),
     )
+
+
+def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
+    """Raises UsageError where the agent has functions that are not among `tools`: it would be set up without them."""
+    missing = [function.name for function in recorded.functions if function.name not in tools]
+    if missing:
+        raise UsageError(
+            f"{agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. What it is "
+            "to do waits until somebody opens it with them (--tools)."
+        )
 
 
 def same(left: AgentConfigured, right: AgentConfigured) -> bool:
