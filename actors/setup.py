@@ -107,8 +107,8 @@ def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str,
     missing = [function.name for function in recorded.functions if function.name not in tools]
     if missing:
         raise UsageError(
-            f"{agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. What it is "
-            "to do waits until somebody opens it with them (--tools)."
+            f"{agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. What it "
+            "is to do waits until somebody opens it with them (--tools)."
         )
 
 
