@@ -216,9 +216,10 @@ class AgentRef:
         while True:
             command = commands.Watch(id=self._new_id(), means=self._means)
             async for heard in self._runtime.perform(self.agent_id, command, since):
-                if not isinstance(heard, Done):
+                if isinstance(heard, Done):
+                    since = heard.value  # what happens until it is watched again is told then
+                else:
                     yield heard
-            since = 0
 
     async def _value(self, command: Command) -> Any:
         answer = self._do(command)

@@ -97,7 +97,8 @@ class Resume(Command, frozen=True, kw_only=True):
 class Watch(Command, frozen=True, kw_only=True):
     """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
 
-    It ends after a while, and is said again by who still listens: nobody hears for one who is gone.
+    It ends after a while, and is said again by who still listens: nobody hears for one who is gone. The value is the
+    head of the log then.
     """
 
     repeats: ClassVar[bool] = False

@@ -83,7 +83,13 @@ class Audience:
             yield listener
         finally:
             self._listeners.remove(listener)
-            self._left.append(listener.turn)
+            if role == "asker":
+                self._left.append(listener.turn)
+
+    def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Those of records that are past which no caller asked for."""
+        claimed = {listener.turn for listener in self._listeners if listener.role == "asker"} | set(self._left)
+        return (record for record in records if record.turn not in claimed)
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""

@@ -287,8 +287,9 @@ class Host:
             case commands.Fire():
                 return await self._beat(agent, worker, command, listener, seen)
             case commands.Watch():
-                listener.settle(past=self._since(seen) if seen else ())
-                return await self._sleep(WATCH_S)
+                listener.settle(past=self._audience.of_nobody(self._since(seen)) if seen else ())
+                await self._sleep(WATCH_S)
+                return agent.head
             case commands.Resume():
                 return await worker.all_end()
             case Open(settings=settings) | commands.Configure(settings=settings):
