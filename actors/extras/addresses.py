@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from events import FunctionError
 
@@ -19,6 +19,13 @@ _UNICAST = IPv6Network("2000::/3")
 """The only part of IPv6 that is routed in public."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 """NAT64: an IPv4 address in the last 32 bits."""
+_NOT_PUBLIC = (
+    IPv4Network("192.0.0.0/24"),  # for protocols
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4, which are no more
+    IPv4Network("168.63.129.16/32"),  # a cloud's own services, within its machines
+    IPv6Network("3fff::/20"),  # for documents
+)
+"""What Python takes for public, in some of its versions, and is not."""
 
 
 def is_public(address: Address) -> bool:
@@ -34,7 +41,8 @@ def is_public(address: Address) -> bool:
         if address not in _UNICAST:
             return False
     return address.is_global and not (
-        address.is_private
+        any(address in network for network in _NOT_PUBLIC)
+        or address.is_private
         or address.is_loopback
         or address.is_link_local
         or address.is_multicast

@@ -6,6 +6,7 @@ and the connection goes to a checked address. No proxy, cookie, name or password
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 
@@ -22,6 +23,9 @@ REQUEST_TIMEOUT_S = 20.0
 
 REDIRECTS_MAX = 5
 """Redirects that are followed."""
+
+MAYBE_DONE = "The request was sent, and may have been carried out: find out before you send it again."
+"""What is said of every failure after the first byte of a request has left."""
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
@@ -56,27 +60,32 @@ class Web:
         if method not in METHODS:
             raise FunctionError(f"The method is one of {', '.join(METHODS)}, not {method[:40]!r}. Nothing was sent.")
         goal, payload = target(url, self._allowed), _payload(method, payload_json)
+        sent: list[str] = []
         try:
             async with asyncio.timeout(self._timeout_s):
-                return _told(await self._followed(goal, url, method, payload))
+                return _told(await self._followed(goal, url, method, payload, sent))
         except TimeoutError:
-            return {"error": f"there was no whole answer within {self._timeout_s:g} seconds"}
+            fault = f"there was no whole answer within {self._timeout_s:g} seconds"
         except asyncio.IncompleteReadError:
-            return {"error": "the server ended the connection before its answer was whole"}
+            fault = "the server ended the connection before its answer was whole"
         except (OSError, ValueError) as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            fault = f"{type(error).__name__}: {error}"
+        return {"error": f"{fault}. {MAYBE_DONE}" if sent else fault}
 
-    async def _followed(self, goal: Target, url: str, method: str, payload: bytes | None) -> Response:
-        """The answer behind the redirects. A FunctionError says that nothing was sent; later refusals are OSErrors."""
+    async def _followed(self, goal: Target, url: str, method: str, payload: bytes | None, sent: list[str]) -> Response:
+        """The answer behind the redirects; `sent` gets what was asked for, when it was.
+
+        A FunctionError says that nothing was sent; later refusals are OSErrors.
+        """
         for hop in range(REDIRECTS_MAX + 1):
             try:
-                goal = target(url, self._allowed) if hop else goal
+                goal = _next(goal, target(url, self._allowed)) if hop else goal
                 addresses = await checked(goal.host, goal.port, self._resolve, self._admits)
             except FunctionError as error:
                 if not hop:
                     raise
                 raise OSError(f"the server's redirect to {url[:200]!r} was not followed: {error}") from error
-            response = await exchange(goal, addresses, method, payload)
+            response = await exchange(goal, addresses, method, payload, partial(sent.append, url))
             location = response.headers.get("location")
             if response.status not in (301, 302, 303, 307, 308) or location is None:
                 return response
@@ -84,6 +93,13 @@ class Web:
             if method != "HEAD" and (response.status == 303 or (response.status in (301, 302) and method == "POST")):
                 method, payload = "GET", None
         raise OSError(f"there were more than {REDIRECTS_MAX} redirects")
+
+
+def _next(before: Target, after: Target) -> Target:
+    """Where a redirect leads. Raises FunctionError where what was sent in secret would be sent in the open."""
+    if (before.scheme, after.scheme) == ("https", "http"):
+        raise FunctionError("it leads from https to http, where everybody on the way can read it")
+    return after
 
 
 def _payload(method: str, text: str | None) -> bytes | None:

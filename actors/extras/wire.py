@@ -6,7 +6,7 @@ to the address, so that no second look-up can change it. The caller limits the t
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -45,13 +45,17 @@ class Response(msgspec.Struct, frozen=True):
     """Its first BODY_BYTES_MAX bytes at most."""
 
 
-async def exchange(target: Target, addresses: Sequence[Address], method: str, payload: bytes | None) -> Response:
+async def exchange(
+    target: Target, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
+) -> Response:
     """Send a request to the first of the addresses that takes the connection, and read the answer.
 
-    Raises OSError, EOFError where the answer ends too early, ValueError (BrokenAnswer) where it is none.
+    `sending` is called before the first byte of the request leaves. Raises OSError, EOFError where the answer ends too
+    early, ValueError (BrokenAnswer) where it is none.
     """
     reader, writer = await _connected(target, addresses)
     try:
+        sending()
         writer.write(_request(target, method, payload))
         await writer.drain()
         status, headers = await _head(reader)

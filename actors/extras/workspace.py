@@ -6,10 +6,11 @@ workspace are refused too, and so is whatever is no plain file. No file is ever 
 """
 
 import codecs
+import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from events import FunctionError
 
@@ -60,14 +61,10 @@ class Workspace:
             content: What to add.
         """
         with self._opened(filename, os.O_RDWR | os.O_APPEND) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # one agent at a time; closing lets go of it
             size = os.fstat(file).st_size
             _check_end(file, size, filename)
-            try:
-                _write(file, f"{content}\n".encode())
-            except OSError:
-                with suppress(OSError):
-                    os.ftruncate(file, size)  # all of it, or nothing
-                raise
+            _append(file, size, f"{content}\n".encode(), filename)
 
     @contextmanager
     def _opened(self, filename: str, how: int) -> Iterator[int]:
@@ -183,7 +180,31 @@ def _check_end(file: int, size: int, filename: str) -> None:
     _decoded(end[first:], filename, whole=True)
 
 
-def _write(file: int, data: bytes) -> None:
-    """Write all of it. Raises OSError, and some of it may be there then."""
-    while data:
-        data = data[os.write(file, data) :]
+def _append(file: int, size: int, data: bytes, filename: str) -> None:
+    """Add all of it to a file of `size` bytes, and have it on the disk. Raises OSError where none of it was added, and
+    FunctionError where some of it was and cannot be taken back.
+    """
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(file, data[written:])
+        os.fsync(file)
+    except OSError as error:
+        if not _cut_back(file, size, written):
+            raise FunctionError(
+                f"Adding to {filename!r} failed ({error.strerror or error}), and some of the text may stand there. "
+                "Read its end before you add it again."
+            ) from error
+        raise
+
+
+def _cut_back(file: int, size: int, written: int) -> bool:
+    """Take back the `written` bytes after `size`; whether that was done. What others added is left where it is."""
+    try:
+        if os.fstat(file).st_size != size + written:
+            return not written
+        if written:
+            os.ftruncate(file, size)
+    except OSError:
+        return not written
+    return True

@@ -1,5 +1,7 @@
 """Files of the workspace: a few lines are read, a few are added, and nothing else in the world is touched."""
 
+import errno
+import fcntl
 import os
 import resource
 import signal
@@ -257,6 +259,74 @@ def test_a_disk_that_is_full_loses_nothing(place: Place) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
+    assert plan.read_text() == "one\ntwo\nthree\n"
+
+
+@contextmanager
+def half_written(then: Callable[[], None]) -> Iterator[None]:
+    """A disk that takes a text in halves; after the first half `then` happens, and the second cannot be written."""
+    write, done = os.write, []
+
+    def half(file: int, data: bytes) -> int:
+        if done:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        done.append(write(file, data[: len(data) // 2]))
+        then()
+        return done[0]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(workspace.os, "write", half)
+        yield
+
+
+def test_an_agent_that_fails_takes_back_nothing_of_another(place: Place) -> None:
+    """Two agents add to one file at once: the other one has to wait, so that what it added is not cut off."""
+    plan = place.folder / "notes" / "plan.txt"
+    added: list[bool] = []
+
+    def other() -> None:
+        with plan.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                added.append(False)
+            else:
+                added.append(True)
+                file.write(b"of another\n")
+
+    with half_written(other), pytest.raises(FunctionError, match="Nothing was changed"):
+        place.append("notes/plan.txt", "mine, too long")
+    other()
+    assert plan.read_text() == "one\ntwo\nthree\n" + "of another\n" * sum(added)
+    assert added[-1], "nobody is kept waiting after it"
+
+
+def test_what_somebody_else_added_is_not_cut_off(place: Place) -> None:
+    """Who takes no lock may add while we do: then nothing is taken back, and the model is told."""
+    plan = place.folder / "notes" / "plan.txt"
+
+    def editor() -> None:
+        with plan.open("ab") as file:
+            file.write(b"of a person\n")
+
+    with half_written(editor), pytest.raises(FunctionError, match="some of the text may stand there"):
+        place.append("notes/plan.txt", "mine")
+    assert plan.read_text().endswith("of a person\n")
+
+
+def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that could not be synced was not added."""
+    plan = place.folder / "notes" / "plan.txt"
+    found: list[str] = []
+
+    def fail(_: int) -> None:
+        found.append(plan.read_text())
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(workspace.os, "fsync", fail)
+    with pytest.raises(FunctionError, match=r"Input/output error. Nothing was changed"):
+        place.append("notes/plan.txt", "four")
+    assert found == ["one\ntwo\nthree\nfour\n"]
     assert plan.read_text() == "one\ntwo\nthree\n"
 
 

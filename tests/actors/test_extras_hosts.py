@@ -97,6 +97,8 @@ def test_public_addresses(address: str) -> None:
         "2001::1", "2001:db8::1", "100::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0",
         "2606:4700::1111%eth0",
         "fec0::1", "ff02::1", "ff0e::1", "4000::1",
+        "192.0.0.8", "192.0.0.9", "192.0.0.10", "192.0.0.170", "192.88.99.1", "168.63.129.16", "::ffff:168.63.129.16",
+        "2002:a83f:8110::1", "3fff::1", "3fff:fff:ffff::1",
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import socket
+import struct
 from typing import Any
 
 import pytest
 
 from actors.decide import returned
-from actors.extras import Grants, extras, unasked
-from actors.extras.web import Web
+from actors.extras import Grants, extras, unasked, wire
+from actors.extras.web import MAYBE_DONE, Web
 from actors.extras.wire import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from events import BadInput, FunctionError
 from tests.actors.webserver import Answer, Names, Server, moved, ok, serving, web
@@ -109,7 +111,8 @@ def test_a_broken_answer_is_an_error_value(answer: bytes) -> None:
     """Whatever a server sends in place of an answer, the model gets an `error` and the turn goes on."""
     result, _ = asked({"/": answer})
     assert list(result) == ["error"]
-    assert result["error"]
+    assert len(result["error"]) > len(MAYBE_DONE)
+    assert MAYBE_DONE in result["error"], "the request was sent"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,29 @@ def test_a_body_is_read_up_to_its_limit(head: bytes) -> None:
 def test_a_silent_server_is_given_up() -> None:
     """A server that takes the request and says nothing ends as an `error` when the time is over."""
     result, _ = asked({}, timeout_s=0.05)
-    assert result == {"error": "there was no whole answer within 0.05 seconds"}
+    assert result == {"error": f"there was no whole answer within 0.05 seconds. {MAYBE_DONE}"}
+
+
+def test_a_connection_that_ends_after_the_request_may_have_been_enough() -> None:
+    """A server that hangs up, politely or not, may have done what it was asked: the model is told so."""
+
+    async def run(abort: bool) -> dict[str, Any]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"{}")
+            if abort:
+                linger = struct.pack("ii", 1, 0)  # a reset in place of an end
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            server = Server({})
+            server.port = listening.sockets[0].getsockname()[1]
+            return await web(server).http_request("POST", f"http://shop.test:{server.port}/", "{}")
+
+    assert "ended the connection" in asyncio.run(run(False))["error"]
+    assert "Reset" in asyncio.run(run(True))["error"]
+    for abort in (False, True):
+        assert asyncio.run(run(abort))["error"].endswith(MAYBE_DONE)
 
 
 def test_a_server_that_is_not_there_is_an_error_value() -> None:
@@ -140,6 +165,7 @@ def test_a_server_that_is_not_there_is_an_error_value() -> None:
     unreachable, unknown = asyncio.run(run())
     assert list(unreachable) == list(unknown) == ["error"]
     assert "none.test has no address" in unknown["error"]
+    assert MAYBE_DONE not in unreachable["error"] + unknown["error"], "nothing was sent"
 
 
 def test_redirects_are_followed_and_get_has_no_payload() -> None:
@@ -176,6 +202,27 @@ def test_a_redirect_is_held_to_the_same_rules(to: str) -> None:
     result, server = asked({"/": moved(to)})
     assert "redirect" in result["error"] or "Invalid" in result["error"]
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Kept", "308 Kept"])
+def test_a_redirect_does_not_leave_https(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+    """What went out in secret is not sent in the open, though the host is the same; the other way is followed."""
+    monkeypatch.setattr(wire, "_secured", lambda _: None)  # https without a certificate, for this test
+
+    async def run(scheme: str, to: str) -> tuple[dict[str, Any], int]:
+        answers: dict[str, Answer] = {
+            "/": lambda port: moved(f"{to}://shop.test:{port}/there", status), "/there": ok(b"there"),
+        }  # fmt: skip
+        async with serving(answers) as server:
+            url = f"{scheme}://shop.test:{server.port}/"
+            return await web(server).http_request("POST", url, "{}"), len(server.requests)
+
+    result, requests = asyncio.run(run("https", "http"))
+    assert "from https to http" in result["error"]
+    assert MAYBE_DONE in result["error"]
+    assert requests == 1
+    for way in (("https", "https"), ("http", "https"), ("http", "http")):
+        assert asyncio.run(run(*way))[0]["body"] == "there"
 
 
 def test_an_allowed_host_that_a_redirect_names_is_looked_up_and_checked() -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from actors import turns
+from actors import hiding, turns
 from actors.decide import Outside, Step
 from actors.effects import Answer
 from actors.memory import Memory
@@ -278,7 +278,7 @@ def _another_key() -> None:
 
 
 def _not_told() -> None:
-    turns.INTERRUPTED = "It failed."
+    hiding.INTERRUPTED = "It failed."
 
 
 def _not_taken_up() -> None:
