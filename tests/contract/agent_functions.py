@@ -9,8 +9,10 @@ import pytest
 from actors.hiding import INTERRUPTED
 from actors.tools import Tool, tool
 from events import BadInput, FunctionResult, Record, event_of
+from tests.actors.loopback import serving
 from tests.contract.agent_world import (
     KNOCKS,
+    SCRIPTED,
     alive,
     assert_sound,
     calls,
@@ -157,6 +159,39 @@ class FunctionContract:
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             assert "double" not in str(context(system).config.functions)
             assert "knock" in str(context(system).config.functions)
+
+    @alive
+    async def test_edited_code_runs_in_an_agent_that_is_open(self, opens: Any) -> None:
+        """Who brings a function that was edited, with the name and schema that it had, gets what it does now."""
+
+        def growing(factor: int) -> Tool:
+            @tool(effect="read_only")
+            def grow() -> int:
+                """Grow."""
+                return 7 * factor
+
+            return grow
+
+        turn = (calls("grow"), says("Done."))
+        with serving(*turn, *turn) as endpoint:
+            for factor in (2, 3):
+                async with opens(base_url=endpoint.url, tools=[growing(factor)]) as system:
+                    agent = await system.agent("sam", SCRIPTED)
+                    assert [result.text for result in results(await agent.send("go"))] == [str(7 * factor)]
+
+    @alive
+    async def test_what_a_function_raises_is_told(self, opens: Any) -> None:
+        """A cancellation that nobody asked for leaves a failed result, and an agent that goes on."""
+
+        @tool
+        async def cancel() -> None:
+            """Cancel."""
+            raise asyncio.CancelledError
+
+        async with scripted(opens, calls("cancel"), says("Done."), says("Yes."), tools=[cancel]) as (system, agent):
+            assert [result.ok for result in results(await agent.send("go"))] == [False]
+            assert results(await agent.send("still there?")) == []
+            assert_sound(system)
 
     @alive
     async def test_an_effect_that_may_have_happened_is_not_repeated(self, opens: Any) -> None:
