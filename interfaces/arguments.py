@@ -4,18 +4,12 @@ A command names its handler as "module:function"; the module is imported when th
 """
 
 import argparse
-import re
 import shutil
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
+from . import values
 from .complaints import plain
-
-SEQ_MAX = 10**15
-"""Largest seq that can be asked for."""
-PAGE_MAX = 10**6
-"""Last page that can be asked for."""
-WINDOW_TOKENS_MAX = 10**8
 
 Add = Callable[[argparse.ArgumentParser], None]
 
@@ -84,12 +78,14 @@ def _runtime(parser: argparse.ArgumentParser) -> None:
 
 def _timing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="what the agent is told when the timer goes off")
-    parser.add_argument("--every", metavar="TIME", type=_duration, help="how often, as 30m or 1h30m (once)")
+    parser.add_argument("--every", metavar="TIME", type=values.often, help="how often, as 30m or 1h30m (once)")
     first = parser.add_mutually_exclusive_group()
-    first.add_argument("--at", metavar="WHEN", help="when first, as an ISO time (now and --every)")
-    first.add_argument("--in", dest="after", metavar="TIME", type=_duration, help="after how long first, as 10m")
-    parser.add_argument("--timer", metavar="TIMER", type=_words, help="its name: a timer of that name is replaced")
-    parser.add_argument("--cancel", metavar="TIMER", type=_words, help="cancel the timer of that name instead")
+    first.add_argument("--at", metavar="WHEN", type=values.moment, help="when first, as an ISO time (now and --every)")
+    first.add_argument("--in", dest="after", metavar="TIME", type=values.duration, help="after how long first, as 10m")
+    parser.add_argument(
+        "--timer", metavar="TIMER", type=values.words, help="its name: a timer of that name is replaced"
+    )
+    parser.add_argument("--cancel", metavar="TIMER", type=values.words, help="cancel the timer of that name instead")
 
 
 def _granting(parser: argparse.ArgumentParser) -> None:
@@ -98,18 +94,18 @@ def _granting(parser: argparse.ArgumentParser) -> None:
         "what it may reach", "For the functions of the preset `extras`. Never kept: give them each time."
     )
     group.add_argument(
-        "--workspace", metavar="DIR", type=_allowed, help="folder whose text files it may read and add to"
+        "--workspace", metavar="DIR", type=values.allowed, help="folder whose text files it may read and add to"
     )
     group.add_argument(
         "--allow-host",
         metavar="HOST[:PORT]",
         action="append",
         default=[],
-        type=_allowed,
+        type=values.allowed,
         help="web server that it may send requests to (repeatable)",
     )
     group.add_argument(
-        "--helper", metavar="MODEL", type=_allowed, help="model that answers its questions (the agent's own)"
+        "--helper", metavar="MODEL", type=values.allowed, help="model that answers its questions (the agent's own)"
     )
 
 
@@ -120,7 +116,10 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         "Kept in its log (all but --base-url, --tools, --take-over): give them once.\nThose marked (*): for a new one.",
     )
     group.add_argument(
-        "--model", metavar="MODEL", type=_words, help="`offline` (rule-based, embedded), or a model of an endpoint"
+        "--model",
+        metavar="MODEL",
+        type=values.words,
+        help="`offline` (rule-based, embedded), or a model of an endpoint",
     )
     group.add_argument(
         "--base-url",
@@ -128,16 +127,16 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         help="an OpenAI-compatible endpoint, for this command only: "
         "not kept in the log, so give it each time, or set OPENAI_BASE_URL once",
     )
-    group.add_argument("--window", metavar="TOKENS", type=_window, help="context window of the model")
+    group.add_argument("--window", metavar="TOKENS", type=values.window, help="context window of the model")
     group.add_argument(
-        "--zone", metavar="ZONE", type=_words, help="time zone that the agent is told the time in, as Europe/Oslo"
+        "--zone", metavar="ZONE", type=values.words, help="time zone that the agent is told the time in, as Europe/Oslo"
     )
     group.add_argument("--persona", metavar="NAME|FILE", help="who the agent is: a preset or a file (*)")
     group.add_argument("--human", metavar="NAME|FILE", help="what it knows of the user: a preset or a file (*)")
     group.add_argument(
         "--preset",
         metavar="NAME",
-        type=_words,
+        type=values.words,
         help="system prompt, and functions: `chat`, `docs` (reads documents), or `extras` (files, web, another model)",
     )
     group.add_argument("--system", metavar="FILE", help="a system prompt of your own")
@@ -146,7 +145,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         metavar="LABEL=FILE[:LIMIT]",
         action="append",
         default=[],
-        type=_block,
+        type=values.block,
         help="a memory block, with its limit in characters (*, repeatable)",
     )
     group.add_argument(
@@ -161,61 +160,6 @@ def _opening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--take-over", action="store_true", help="fence the process that has the agent open")
 
 
-def _block(text: str) -> str:
-    label, sign, path = text.partition("=")
-    if not (label and sign and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is not LABEL=FILE or LABEL=FILE:LIMIT")
-    return text
-
-
-def _id(text: str) -> str:
-    from events import time_of
-
-    if time_of(text.lower()) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a UUID of version 7 (36 characters)")
-    return text.lower()
-
-
-def _number(text: str, least: int, most: int) -> int:
-    """A number in digits. Its length is looked at first: Python converts no endless ones."""
-    if not (text.isdecimal() and len(text) <= 20 and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {least} to {most:,}")
-    return int(text)
-
-
-def _duration(text: str) -> int:
-    """Seconds from 90s, 30m, 1h30m, 2d."""
-    found = re.fullmatch(r"(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", text)
-    if found is None or not text:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time as 90s, 30m, 1h30m or 2d")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _seq(text: str) -> int:
-    return _number(text, 1, SEQ_MAX)
-
-
-def _page(text: str) -> int:
-    return _number(text, 0, PAGE_MAX)
-
-
-def _window(text: str) -> int:
-    return _number(text, 1, WINDOW_TOKENS_MAX)
-
-
-def _words(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty; leave the option out to keep what was set before")
-    return text
-
-
-def _allowed(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty; leave the option out to allow nothing")
-    return text
-
-
 def _sending(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="what is said; - reads it from stdin")
     parser.add_argument(
@@ -225,14 +169,16 @@ def _sending(parser: argparse.ArgumentParser) -> None:
         choices=("user", "system", "event", "login", "heartbeat"),
         help="who says it: the user, the system, something that happened, a login, a heartbeat (user)",
     )
-    parser.add_argument("--id", metavar="UUID", type=_id, help="id of the input: sent twice, it counts once")
+    parser.add_argument(
+        "--id", metavar="UUID", type=values.event_id, help="id of the input: sent twice, it counts once"
+    )
     parser.add_argument("--name", dest="who", metavar="WHO", default="", help="who of several users says it")
     parser.add_argument("-v", "--verbose", action="store_true", help="show thoughts and functions too")
 
 
 def _range(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="first", metavar="SEQ", type=_seq, default=1, help="first seq")
-    parser.add_argument("--to", dest="last", metavar="SEQ", type=_seq, help="last seq, inclusive")
+    parser.add_argument("--from", dest="first", metavar="SEQ", type=values.seq, default=1, help="first seq")
+    parser.add_argument("--to", dest="last", metavar="SEQ", type=values.seq, help="last seq, inclusive")
     parser.add_argument(
         "--type", dest="kinds", metavar="TYPE", action="append", default=[], help="only this type (repeatable)"
     )
@@ -241,7 +187,7 @@ def _range(parser: argparse.ArgumentParser) -> None:
 
 def _searching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="?", help="words to look for")
-    parser.add_argument("--page", metavar="P", type=_page, default=0, help="page, from 0, 5 results each (0)")
+    parser.add_argument("--page", metavar="P", type=values.page, default=0, help="page, from 0, 5 results each (0)")
     parser.add_argument(
         "--in",
         dest="place",
@@ -271,8 +217,8 @@ def _deep(parser: argparse.ArgumentParser) -> None:
 
 
 def _erasing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="first", metavar="SEQ", type=_seq, default=1, help="first seq (1)")
-    parser.add_argument("--to", dest="last", metavar="SEQ", type=_seq, help="last seq, inclusive (the head)")
+    parser.add_argument("--from", dest="first", metavar="SEQ", type=values.seq, default=1, help="first seq (1)")
+    parser.add_argument("--to", dest="last", metavar="SEQ", type=values.seq, help="last seq, inclusive (the head)")
 
 
 def _yes(parser: argparse.ArgumentParser) -> None:

@@ -55,6 +55,7 @@ HELP = """\
 /rethink TEXT    put TEXT in the place of the agent's last thought
 /dump [N]        the last N messages (all) as the model sees them, raw
 /model [NAME]    which model it is; with a NAME, ask that one from now on
+//TEXT           say /TEXT to the agent
 /help            this list
 /exit            leave; so do Ctrl-C and Ctrl-D"""
 
@@ -163,7 +164,7 @@ class Session:
             except HostLost:  # there is another soon
                 await asyncio.sleep(WATCH_AGAIN_S)
             except EverlogError as error:
-                self._interface.error(error)
+                self._outcome.on_error(error)
                 return
 
     def talk(self, line: Callable[[], str], loop: Looping) -> int:
@@ -172,24 +173,30 @@ class Session:
             try:
                 self._out.print()
                 text = line().strip()
-            except (EOFError, KeyboardInterrupt):
-                self._note("" if not sys.stdin.isatty() else "\nGoodbye. Nothing is lost: it is all in the log.")
+            except (EOFError, KeyboardInterrupt) as error:
+                if sys.stdin.isatty():
+                    self._note("\nGoodbye. Nothing is lost: it is all in the log.")
+                elif isinstance(error, KeyboardInterrupt):
+                    raise
                 break
-            if text in ("/exit", "/quit"):
+            if text.split()[:1] in (["/exit"], ["/quit"]):
                 break
             if text:
-                loop.run(self.answer(text))
+                loop.run(self._guarded(self.answer(text)))
         return int(self.failed and not sys.stdin.isatty())
 
     async def answer(self, text: str) -> None:
-        """One line: a slash command, or something said to the agent."""
-        word, _, rest = text.partition(" ")
-        if not word.startswith("/"):
-            await self._guarded(self._say(text))
+        """One line: a slash command, or something said to the agent; two slashes begin with one what is said.
+
+        Raises EverlogError.
+        """
+        word, *rest = checked(text).split(maxsplit=1)
+        if word.startswith("//") or not word.startswith("/"):
+            await self._run(self._agent.send(text.removeprefix("/") if word.startswith("//") else text))
         elif word in self._commands:
-            await self._guarded(self._commands[word](rest.strip()))
+            await self._commands[word](rest[0] if rest else "")
         else:
-            self._note(f"There is no {word}. Try /help.")
+            self._refuse(f"There is no {word}. Try /help.")
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
@@ -201,9 +208,6 @@ class Session:
         except EverlogError as error:
             self.failed = True
             self._interface.error(error)
-
-    async def _say(self, text: str) -> None:
-        await self._run(self._agent.send(checked(text)))
 
     async def _run(self, answer: Answer, *, again: bool = False) -> None:
         """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
@@ -228,7 +232,7 @@ class Session:
 
     async def _pop(self, rest: str) -> None:
         if rest and not rest.isdecimal():
-            self._note("/pop [N]: say how many turns.")
+            self._refuse("/pop [N]: say how many turns.")
             return
         hidden = await self._agent.hide(int(rest[:9] or 1))
         turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
@@ -238,14 +242,15 @@ class Session:
         await self._run(self._agent.retry(), again=True)
 
     async def _rethink(self, text: str) -> None:
-        await self._agent.rethink(checked(text))
+        await self._agent.rethink(text)
         self._note("the last thought now reads so; the log keeps the first one too")
 
     async def _model(self, name: str) -> None:
         if name:
-            await self._agent.configure(Settings(model=checked(name)))
+            await self._agent.configure(Settings(model=name))
         with self._view() as view:
-            self._note(f"{_told(self._agent.opened.model)}, {view.context().config.window:,} tokens")
+            config = view.context().config
+        self._note(f"{_told(config.model)}, {config.window:,} tokens")
 
     async def _summarize(self, _: str) -> None:
         if not await self._agent.summarize():
@@ -280,7 +285,7 @@ class Session:
 
     async def _search(self, query: str) -> None:
         if not query:
-            self._note("/search WORDS: say what to look for.")
+            self._refuse("/search WORDS: say what to look for.")
             return
         with self._view() as view:
             found = shapes.page(finder(view, "recall", view.head.seq)(query, 0, PAGE_RESULTS))
@@ -305,9 +310,13 @@ class Session:
     def _show(self, page: RenderableType) -> None:
         pages.show(page)
 
+    def _refuse(self, text: str) -> None:
+        """What was typed cannot be done as it stands."""
+        self.failed = True
+        self._note(text)
+
     def _note(self, text: str) -> None:
-        if text:
-            self._out.print(Text(plain(text), "dim"))
+        self._out.print(Text(plain(text), "dim"))
 
 
 def _told(model: str) -> str:

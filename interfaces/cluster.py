@@ -10,6 +10,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from actors.addresses import kept, running
+from actors.api import place_of
 from actors.processes import keeps
 from events import ClusterError, UsageError
 
@@ -25,6 +26,7 @@ LOOK_S = 0.1
 
 def up(args: Namespace, world: World) -> int:
     """The command `up`."""
+    place_of(None, root_of(args))  # a word in EVERLOG_RUNTIME that is no runtime is refused before a store is made
     store = store_of(args, world, create=True)
     address = running(store.root)
     if address:

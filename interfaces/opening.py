@@ -41,12 +41,12 @@ def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStor
     return FileStore(root_of(args), world.clock.now)
 
 
-def system_of(args: Namespace, world: World, *, create: bool = False) -> System:
+def system_of(args: Namespace, world: World) -> System:
     """The agents of the store, with the user's own functions and the chosen endpoint."""
     grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return System(
-        store_of(args, world, create=create),
+        store_of(args, world),
         models=lambda name: world.model(name, getattr(args, "base_url", None)),
         tools=tools,
         grants=grants,

@@ -21,6 +21,9 @@ FAILED, MISUSED, UNREAD = 1, 2, 141
 DUCKDB_INTERRUPTED = "Query interrupted"
 """What DuckDB says when Ctrl-C comes during a query, instead of a KeyboardInterrupt."""
 
+_SHOWN, _KEPT = "backslashreplace", "surrogateescape"
+"""What becomes of characters that cannot be written, and of bytes that are no text: `send.checked` refuses those."""
+
 Handler = Callable[[Namespace, "World"], int]
 
 
@@ -66,10 +69,10 @@ def _parsed(argv: Sequence[str] | None) -> Namespace:
 def _run(args: Namespace, world: "World | None") -> int:
     from .contract import World
 
-    for stream in (sys.stdout, sys.stderr):
+    for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEPT)):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+            reconfigure(errors=errors)
     module, name = args.handler.split(":")
     handler = cast("Handler", getattr(importlib.import_module(f"interfaces.{module}"), name))
     code = handler(args, world or World())

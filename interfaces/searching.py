@@ -15,6 +15,7 @@ from . import shapes
 from .contract import World
 from .opening import lines_of, looking, system_of
 from .reading import as_of, context_at
+from .send import checked
 
 QUERY_RESULTS = 10
 """Results for each query of a file."""
@@ -26,6 +27,7 @@ def search(args: Namespace, world: World) -> int:
     """The command."""
     if (args.query is None) == (args.queries is None):
         args.fail("give either a QUERY or --queries FILE")
+    checked(args.query or "")
     queries = queries_in(args.queries) if args.queries else []
     with looking(system_of(args, world), args.name) as view:
         find = finder(view, args.place, as_of(args, view))

@@ -113,11 +113,15 @@ def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
 
 
 def checked(text: str) -> str:
-    """`text`, if it can be written. Raises BadInput."""
+    """`text`, if it can be written. Raises BadInput, which names the first byte that was no text."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise BadInput("The text holds half of a character (a lone surrogate): it is not text in UTF-8.") from error
+        code, place = ord(text[error.start]), error.start + 1
+        what = f"the byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else "half of a character"
+        raise BadInput(
+            f"The text is not UTF-8: it holds {what} in the place of character {place}. It was not taken."
+        ) from error
     return text
 
 

@@ -14,19 +14,24 @@ from store import name_of
 from . import shapes, times
 from .complaints import plain
 from .contract import World
-from .opening import agents_of, looking, root_of, system_of
+from .opening import agents_of, leaving_alone, looking, root_of, system_of, warn
 from .reading import as_of
 from .send import checked
 
 
 def timer(args: Namespace, world: World) -> int:
     """The command `timer`: set one, or cancel one."""
-    return asyncio.run(_cancel(args, world) if args.cancel else _set(args, world))
+    if args.cancel and [
+        given for given in (args.text, args.every, args.at, args.after, args.timer) if given is not None
+    ]:
+        args.fail("--cancel stands alone")
+    name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
+    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+        return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
-async def _set(args: Namespace, world: World) -> int:
-    due_at = _due(args, world.clock.now())
-    name, text = name_of(args.name), checked(args.text or "")
+async def _set(args: Namespace, world: World, name: str, due_at: int) -> int:
+    text = checked(args.text or "")
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
         called = await agent.set_timer(args.timer or "", text, due_at=due_at, every_s=args.every or 0)
@@ -41,10 +46,7 @@ async def _set(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _cancel(args: Namespace, world: World) -> int:
-    name = name_of(args.name)
-    if args.text or args.every or args.at or args.after or args.timer:
-        args.fail("--cancel stands alone")
+async def _cancel(args: Namespace, world: World, name: str) -> int:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
         if not await agent.cancel_timer(args.cancel):
@@ -55,14 +57,13 @@ async def _cancel(args: Namespace, world: World) -> int:
 
 
 def _due(args: Namespace, now: int) -> int:
-    """When the first heartbeat is due, microseconds UTC. Raises BadInput."""
-    if args.at:
-        try:
-            return times.microseconds(args.at)
-        except (ValueError, OverflowError) as error:
-            raise BadInput(f"--at {args.at}: this is no ISO time such as 2024-01-31T12:00 (UTC).") from error
+    """When the first heartbeat is due, microseconds UTC."""
+    if args.at is not None:
+        if args.at < now:
+            warn(f"{times.clock(args.at)} UTC is in the past: it goes off at once.")
+        return int(args.at)
     seconds = args.every if args.after is None else args.after
-    if not seconds and args.after is None:
+    if seconds is None:
         args.fail("say when: --every 30m, --in 10m, or --at 2024-01-31T12:00")
     return now + int(seconds) * MICROSECONDS
 

@@ -1,5 +1,6 @@
 """`everlog chat`: what is typed, what is shown, how it ends."""
 
+import asyncio
 import io
 import re
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from events import ModelError
-from interfaces.send import Gate
+from actors.api import AgentRef
+from events import ModelError, PartitionBusy
+from interfaces.chat import Session
+from interfaces.send import Gate, Outcome
+from interfaces.terminal import Terminal, console
 from tests.interfaces.line import Line, Recorder, completion, says
 
 
@@ -164,6 +168,90 @@ def test_the_model_is_shown_and_changed(cli: Line, chat):
     assert msgspec.json.decode(cli.script.asked[-1])["model"] == "gpt-4o"
     _, out, _ = chat()
     assert "sam · gpt-4o" in out
+
+
+def test_bytes_that_are_no_text(cli: Line, monkeypatch):
+    """A line with bytes that are no UTF-8 is told, whatever it asks, and the next line is answered."""
+    lines = io.BytesIO(b"ab\xff\n/search \xff\n/heartbeat \xff\n/rethink \xff\nhello\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
+    code, out, err = cli("chat", "sam")
+    assert code == 0
+    assert [line.partition(": it holds")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
+    assert "Indeed." in out
+    assert len(cli.script.asked) == 1
+
+
+@pytest.mark.parametrize("line", ["/nonsense", "/pop x", "/search", "/nonsense\n/exit", "/nonsense\n/exit now"])
+def test_what_cannot_be_done_is_a_failure(chat, line: str):
+    """Exit 1 if the last line of a script could not be done; /exit is none, with or without words after it."""
+    assert chat(*line.split("\n"))[0] == 1
+    assert chat(*line.split("\n")[:1], "/help", *line.split("\n")[1:])[0] == 0
+
+
+def test_what_stands_after_a_command(cli: Line, chat):
+    """A tab parts a command from its words too, and /exit leaves whatever comes after it."""
+    code, out, _ = chat("/search\tboat", "/exit now", "never said")
+    assert code == 0
+    assert "nothing found" in out.lower() or "0 found" in out
+    assert cli.script.asked == []
+
+
+def test_two_slashes_are_said_as_one(cli: Line, chat):
+    """Whoever wants to say something that begins with a slash can."""
+    assert chat("//etc/hosts is a file", "//")[0] == 0
+    said = [record["text"] for record in cli.lines("events", "sam") if record["type"] == "user_message"]
+    assert said == ["/etc/hosts is a file", "/"]
+
+
+class Interrupted:
+    """Lines that end with Ctrl-C."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def readline(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
+    """Where nobody types, Ctrl-C between two lines is an interruption as everywhere: 130."""
+    monkeypatch.setattr("sys.stdin", Interrupted())
+    code, out, err = cli("chat", "sam")
+    assert (code, err) == (130, "everlog: interrupted; nothing is lost.\n")
+    assert "Goodbye" not in out
+
+
+def test_the_model_that_another_set_is_told(cli: Line, chat, monkeypatch):
+    """/model tells what the log says now, not what it was when the chat began."""
+    opened = []
+    real = AgentRef.open
+
+    async def open_(self, *args, **options):
+        await real(self, *args, **options)
+        self.opened = msgspec.structs.replace(self.opened, model="of long ago")
+        opened.append(self)
+
+    monkeypatch.setattr(AgentRef, "open", open_)
+    _, out, _ = chat("/model")
+    assert opened
+    assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
+
+
+class Unwatchable:
+    """An agent of which nothing can be heard."""
+
+    async def watch(self):
+        raise PartitionBusy("Somebody has it.")
+        yield
+
+
+def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line):
+    """An error that nobody asked for takes the way of everything else that comes while somebody types."""
+    recorder = Recorder()
+    out = console()
+    session = Session(None, Unwatchable(), Terminal(out), Outcome(recorder, hide=False), cli.world, out)
+    asyncio.run(session.watch())
+    assert [str(error) for error in recorder.errors] == ["Somebody has it."]
 
 
 def test_every_command_is_in_the_help_and_in_the_documents(chat):

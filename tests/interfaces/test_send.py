@@ -1,5 +1,6 @@
 """`everlog send` and `create`: inputs, ids, answers, errors."""
 
+import io
 import os
 import subprocess
 import sys
@@ -258,15 +259,23 @@ def test_nothing_from_outside_reaches_the_terminal_raw(cli: Line, tmp_path, monk
 
 def test_text_from_stdin(cli: Line, monkeypatch):
     """`-` reads the text from stdin."""
-    import io
-
     monkeypatch.setattr("sys.stdin", io.StringIO("long\ntext\n"))
     assert cli.lines("send", "sam", "-")[0]["text"] == "long\ntext"
 
 
+def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
+    """They are an error that names the first of them, and nothing is kept."""
+    cli.ok("create", "sam")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xffc"), encoding="utf-8"))
+    assert "holds the byte 0xff" in cli.fails("send", "sam", "-")
+    assert "user_message" not in [record["type"] for record in cli.lines("events", "sam")]
+
+
 def test_half_a_character_is_refused(cli: Line):
-    """Text that is not Unicode is an error, not a traceback."""
-    assert "not text in UTF-8" in cli.fails("send", "sam", "\udcff")
+    """Text that is not Unicode is an error, not a traceback; the byte is named, where it is one."""
+    assert "not UTF-8: it holds the byte 0xff in the place of character 3" in cli.fails("send", "sam", "ab\udcff")
+    assert "half of a character" in cli.fails("send", "sam", "\ud800")
+    assert "not UTF-8" in cli.fails("search", "sam", "\udcff")
     assert "lone surrogate" in cli.fails("create", "\udcff")
 
 
@@ -380,3 +389,11 @@ def test_two_processes(cli: Line):
     assert everlog("send", "sam", "Hi, my name is Chad and I sail").strip()
     assert "Chad" in everlog("memory", "sam")
     assert "Chad" in everlog("send", "sam", "What is my name?")
+
+
+def test_a_place_to_run_that_there_is_not(cli: Line, monkeypatch):
+    """A word in EVERLOG_RUNTIME that is no runtime is refused by `up` as by `send`, and `up` makes no store first."""
+    monkeypatch.setenv("EVERLOG_RUNTIME", "foo")
+    assert "There is no runtime 'foo'" in cli.fails("up")
+    assert not cli.root.exists()
+    assert "There is no runtime 'foo'" in cli.fails("send", "sam", "hi")

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from store import FileStore
 from tests.interfaces.line import Line, completion
 
 NOON = "2023-11-15T12:00"
@@ -43,8 +44,14 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
         (("--every", "0x"), "is not a time as"),
         (("--every", ""), "is not a time as"),
         ((), "say when"),
-        (("--every", "0s"), "say when"),
+        (("--every", "0s"), "is not a time from 1s to 36600d"),
+        (("--every", "0s", "--at", NOON), "is not a time from 1s to 36600d"),
+        (("--every", "99999d"), "is not a time from 1s to 36600d"),
+        (("--at", "noon"), "is not an ISO time from 1970 to 9999"),
+        (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
+        (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
         (("--cancel", "a", "--every", "1h"), "--cancel stands alone"),
+        (("--cancel", "a", "--in", "0s"), "--cancel stands alone"),
         (("--at", NOON, "--in", "1h"), "not allowed with"),
     ],
 )
@@ -58,11 +65,31 @@ def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], 
 
 
 def test_what_a_timer_cannot_be_set_for_is_told(cli: Line) -> None:
-    """No agent is made for a timer; a time that is none, and a timer that is not there, are named."""
-    assert "There is no agent 'sam'" in cli.fails("timer", "sam", "--every", "1h")
+    """No store and no agent are made for a timer; a timer that is not there is named."""
+    assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
+    assert not cli.root.exists()
     cli.ok("create", "sam")
-    assert "no ISO time" in cli.fails("timer", "sam", "--at", "noon")
+    assert "There is no agent 'ann'" in cli.fails("timer", "ann", "--every", "1h")
     assert "has no timer 'x'; its timers: none" in cli.fails("timer", "sam", "--cancel", "x")
+
+
+def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
+    """The timer is set, and goes off at once; a warning says so, for a slip of the hand is likely."""
+    cli.ok("create", "sam")
+    code, _, err = cli("timer", "sam", "--at", "2020-01-01")
+    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: it goes off at once.\n")
+    assert cli("timer", "sam", "--at", NOON)[2] == ""
+
+
+def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
+    """It is left alone, and nothing is offered that `timer` cannot do."""
+    cli.ok("create", "sam")
+    log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
+    for words in (("--every", "1h"), ("--cancel", "x")):
+        said = cli.fails("timer", "sam", *words)
+        assert "close it there first. Nothing was changed." in said
+        assert "--take-over" not in said
+    log.close()
 
 
 class Waiting:

@@ -120,7 +120,7 @@ def counted_life() -> list[Record]:
         Summary(text="s", covers_from=1, covers_to=head - 1, kept_from=head, hidden=1, total=2, summarized=1),
         MessageSent(text="said after it", call_id="c"),
         ArchivalInserted(text="kept after it"),
-        MemoryEdited(label="human", operation="append", text="Bob", limit=2000),
+        MemoryEdited(label="human", operation="appended", text="Bob", limit=2000),
         MessageSent(text="and again", call_id="c"),
         Summary(text="t", covers_from=1, covers_to=head, kept_from=head, hidden=1, total=2, summarized=1),
     ]
