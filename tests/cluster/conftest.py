@@ -57,6 +57,30 @@ def stop_actors(root: Path) -> None:
             pass
 
 
+ALIKE = (
+    "test_what_is_heard_is_the_log",
+    "test_settings_are_taken_at_every_opening",
+    "test_settings_that_cannot_be",
+    "test_a_deleted_agent_can_begin_anew",
+    "test_a_summary_is_made_and_taken_back",
+    "test_a_past_conversation_is_taken_in",
+    "test_an_endpoint_that_refuses",
+    "test_a_second_life_of_an_event_id",
+    "test_a_function_of_a_module",
+    "test_a_function_made_in_a_function",
+    "test_a_name_that_is_taken_is_refused_at_the_door",
+    "test_a_timer_without_a_time_is_refused",
+)
+"""Tests of the contract of which nothing depends on where an agent runs: under Ray they are asked in the long suite."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("ray") and getattr(item, "originalname", "") in ALIKE:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[str]:
     """A running cluster that this process has joined; its address. At the end every process of it must be gone."""
