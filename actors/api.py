@@ -175,7 +175,7 @@ class AgentRef:
 
         Gives back the timer's name; an empty one is chosen. `every_s` 0 is once. One of the same name is replaced.
         """
-        if due_at is None and not every_s:
+        if not isinstance(every_s, int) or (due_at is None and not every_s):
             raise BadInput("A timer has a time (`due_at`), or a number of seconds between its heartbeats (`every_s`).")
         at = self._clock.now() + every_s * MICROSECONDS if due_at is None else due_at
         command = commands.SetTimer(
@@ -317,11 +317,12 @@ async def open_system(
     `local`: what a test brings. Raises StoreError, ClusterError, BadInput.
     """
     clock, ids = clock or RealClock(), ids or RealIds()
+    place = place_of(runtime, _folder(store))
     files = FileStore.create(_folder(store), clock.now, ids.new(clock.now()))
     lent = Means(tools=tuple(tools), base_url=base_url, grants=grants)
     means = lent if lent.same != Means().same else None
     note = note or (lambda _: None)
-    if place_of(runtime, files.root) == "ray":
+    if place == "ray":
         address = to_join(files.root)
         served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
         means = msgspec.structs.replace(lent, base_url=served) if means or served else None

@@ -29,6 +29,8 @@ async def edit(agent: Agent, command: Command) -> Any:
         case commands.Rethink(text=text):
             return await agent.rethink(text, event_id=command.id)
         case commands.TakeIn(said=said):
+            if not all(getattr(message.event, "imported", False) for message in said):
+                raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
             return await agent.take_in(said)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
             name = name or await _free_name(agent, command.id)

@@ -30,7 +30,7 @@ needed AS (
     UNION SELECT agent_id, seq FROM timed
     UNION SELECT agent_id, seq FROM mine WHERE living AND type = 'agent_deleted'
     UNION SELECT agent_id, seq FROM newest
-    UNION SELECT agent_id, arg_max(seq, turn) FROM mine WHERE living GROUP BY agent_id
+    UNION SELECT agent_id, arg_max(seq, [turn, seq]) FROM mine WHERE living GROUP BY agent_id
 ),
 kept_turns AS (
     SELECT m.agent_id, m.turn FROM mine m JOIN needed n ON n.agent_id = m.agent_id AND n.seq = m.seq
