@@ -178,6 +178,10 @@ def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden
     assert_replays(world)
 
 
+class Killed(BaseException):
+    """The process ends here: nobody catches it."""
+
+
 def posting(sent: list[str]) -> Tool:
     """A function whose caller is interrupted in the middle of it."""
 
@@ -189,7 +193,7 @@ def posting(sent: list[str]) -> Tool:
             words: What to write on it.
         """
         sent.append(words)
-        raise asyncio.CancelledError
+        raise Killed
 
     return post_card
 
@@ -208,7 +212,7 @@ def interrupted(sent: list[str]) -> World:
         await agent.receive(UserMessage(text="Hi"))
         await agent.run()
         await agent.receive(UserMessage(text="Post a card", name="Chad"))
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(Killed):
             await agent.run()
 
     during(world, both)

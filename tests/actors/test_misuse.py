@@ -1,6 +1,7 @@
 """A value of a wrong type is refused before anything is kept: the log could not be read again, and it is for ever."""
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -144,3 +145,4 @@ def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, p
     found = {standing.agent_id: standing for standing in standings(files, notes.append)}
     assert [timer.timer for timer in found["zed"].timers] == ["good"]
     assert [note for note in notes if not note.startswith("'abe' cannot be read: ")] == []
+    shutil.rmtree(tmp_path)  # it makes no sense to the test that looks at every agent, either

@@ -70,6 +70,9 @@ ALIKE = (
     "test_a_function_made_in_a_function",
     "test_a_name_that_is_taken_is_refused_at_the_door",
     "test_a_timer_without_a_time_is_refused",
+    "test_a_function_that_edits_memory",
+    "test_an_endpoint_that_fails_hurts_its_own_agent_only",
+    "test_a_function_that_only_reads_is_run_again",
 )
 """Tests of the contract of which nothing depends on where an agent runs: under Ray they are asked in the long suite."""
 

@@ -180,6 +180,7 @@ async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any,
         assert_sound(system)
 
 
+@pytest.mark.long
 @alive
 async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any, tmp_path: Path) -> None:
     """The caller is told that the host is lost, nobody starts it for ever, and the agent is usable without it."""

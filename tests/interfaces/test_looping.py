@@ -53,26 +53,30 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
     pressed = threading.Event()
     main = threading.main_thread().ident
     assert main is not None
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process is born without it
 
     async def busy() -> None:
         signal.pthread_kill(main, signal.SIGINT)
         pressed.wait(60)
 
-    with Looping() as loop:
-        original = loop._wait
+    try:
+        with Looping() as loop:
+            original = loop._wait
 
-        def waited(future):
-            try:
-                return original(future)
-            except KeyboardInterrupt:
-                pressed.set()
-                raise
+            def waited(future):
+                try:
+                    return original(future)
+                except KeyboardInterrupt:
+                    pressed.set()
+                    raise
 
-        loop._wait = waited
-        with pytest.raises(KeyboardInterrupt):
-            loop.start(busy())
-            loop.run(one())
-        loop._wait = original
+            loop._wait = waited
+            with pytest.raises(KeyboardInterrupt):
+                loop.start(busy())
+                loop.run(one())
+            loop._wait = original
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("said", [b"hello\nhello again\n/exit\n", b"/memory\n"])
