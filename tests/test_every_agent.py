@@ -5,14 +5,13 @@ import pytest
 from actors.replay import rebuild, verify
 from events import StoreError
 
-
 REBUILT_OF = 4
 """Of so many agents one is rebuilt too: that takes as long as all the rest, and the laws ask it of every projection."""
 
 
 @pytest.mark.last
 def test_every_agent_that_the_suite_made_verifies_and_rebuilds(every_system: list) -> None:
-    """Each request renders to the bytes that were sent, each reply means the same; of some, each projection rebuilds equal."""
+    """Each request renders to the bytes that were sent, and each reply means the same; some are rebuilt, and equal."""
     faults: list[str] = []
     agents = calls = 0
     seen: set[tuple[object, str]] = set()
