@@ -12,7 +12,8 @@ from .processes import keeps
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|worker processes have been started",  # none of Ray's words between ours
+    # None of Ray's words between ours.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|worker processes have been started",
     "RAY_maximum_gcs_destroyed_actor_cached_count": "1000",  # hosts come and go
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
