@@ -23,17 +23,17 @@ from events import BadInput, ClusterError, Event, Heartbeat, HostLost, Record, S
 from store import FileStore, name_of
 
 from . import commands
-from .addresses import prepare, running, to_join
 from .agent import Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import IDLE_S, MICROSECONDS, RESENDS_MAX
 from .decide import PRESSURE_WARNING
 from .effects import Clock, Ids, Model
 from .extras import NO_GRANTS, Grants
-from .gateway import Gateway
+from .hosting.addresses import prepare, running, to_join
+from .hosting.gateway import Gateway
+from .hosting.lending import lent_system
+from .hosting.local import LocalRuntime
 from .importing import Imported, Said
-from .lending import lent_system
-from .local import LocalRuntime
 from .real import RealClock, RealIds
 from .setup import Settings
 from .system import System, View, model_for
@@ -348,7 +348,7 @@ async def open_system(
 def _cluster() -> ModuleType:
     """The file that imports Ray. Raises ClusterError where Ray is not installed."""
     try:
-        from . import cluster
+        from .hosting import cluster
     except ImportError as error:
         raise ClusterError(
             f"Ray cannot be imported ({error}): install it (the requirement is in pyproject.toml), or run agents in "

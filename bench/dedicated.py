@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from actors.addresses import prepare
 from actors.commands import Means, Open
+from actors.hosting.addresses import prepare
 from actors.real import RealClock, RealIds
 from store import FileStore
 
@@ -72,7 +72,7 @@ async def measure(plan: Plan) -> Seen:
     with workspace() as folder:
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
-        from actors import cluster
+        from actors.hosting import cluster
 
         seen = Seen(noise(folder), [], [])
         async with cluster.joined(store, "") as runtime:

@@ -9,9 +9,9 @@ import tempfile
 from argparse import Namespace
 from pathlib import Path
 
-from actors.addresses import kept, running
 from actors.api import place_of
-from actors.processes import keeps
+from actors.hosting.addresses import kept, running
+from actors.hosting.processes import keeps
 from events import ClusterError, UsageError
 
 from .complaints import complain, plain
@@ -34,7 +34,7 @@ def up(args: Namespace, world: World) -> int:
     complain(f"starting Ray for {plain(str(store.root))}; this takes a few seconds")
     with tempfile.TemporaryFile() as errors:
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "actors.keeper", str(store.root.resolve())],
+            [sys.executable, "-m", "actors.hosting.keeper", str(store.root.resolve())],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
         )  # fmt: skip
         assert keeper.stdout is not None

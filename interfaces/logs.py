@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from actors.damage import cut_off
+from actors.hosting.damage import cut_off
 from events import EverlogError
 from projections import DERIVER
 from store import FileStore, Report, Sealed, Stats, name_of, partition_of

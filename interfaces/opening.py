@@ -10,11 +10,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 
 from actors import presets
-from actors.addresses import running
 from actors.agent import Listener
 from actors.api import AgentRef, AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
 from actors.extras import Grants
+from actors.hosting.addresses import running
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool

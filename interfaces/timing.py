@@ -5,9 +5,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from actors.addresses import running
 from actors.api import AgentSystem, place_of
 from actors.constants import MICROSECONDS
+from actors.hosting.addresses import running
 from events import BadInput
 from store import name_of
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from actors.api import AgentRef
 from actors.effects import Answer
-from actors.lending import lent_system
-from actors.local import LocalRuntime
+from actors.hosting.lending import lent_system
+from actors.hosting.local import LocalRuntime
+from actors.hosting.timers import Due
 from actors.setup import Settings
-from actors.timers import Due
 from events import Record
 from store import MemoryStore
 from tests import virtual

@@ -170,11 +170,11 @@ def plain(wait: Wait) -> Iterator[None]:
         return PlainTurns(agent, wait)
 
     with (
-        patch("actors.lending.System", PlainSystem),
+        patch("actors.hosting.lending.System", PlainSystem),
         patch("actors.system.Projections", PlainProjections),
         patch("actors.system.activate", activate),
-        patch("actors.standing.Projections", PlainProjections),
-        patch("actors.standing.activate", activate),
+        patch("actors.hosting.standing.Projections", PlainProjections),
+        patch("actors.hosting.standing.activate", activate),
         patch("actors.agent.Turns", make),
     ):
         yield

@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from actors import api, supervisor, timers
+from actors import api
 from actors.agent import Agent
-from actors.hearing import Audience
-from actors.host import Host
-from actors.supervisor import Supervisor
-from actors.timers import Schedule
+from actors.hosting import supervisor, timers
+from actors.hosting.hearing import Audience
+from actors.hosting.host import Host
+from actors.hosting.supervisor import Supervisor
+from actors.hosting.timers import Schedule
 from events import Heartbeat
 from store.memory import MemoryLog
 

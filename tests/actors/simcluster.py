@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from typing import Any
 
 from actors.commands import Command, Done, Heard, Means
-from actors.host import Host
-from actors.lending import lent_system
-from actors.standing import standings
-from actors.supervisor import Placed, Supervisor
-from actors.timers import Due
+from actors.hosting.host import Host
+from actors.hosting.lending import lent_system
+from actors.hosting.standing import standings
+from actors.hosting.supervisor import Placed, Supervisor
+from actors.hosting.timers import Due
 from events import ClusterError, Draft, EverlogError, HostLost, PartitionBusy
 from store import Commit, MemoryStore
 from store.memory import MemoryLog

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from actors.cluster import HostActor
 from actors.commands import Means, Resume
+from actors.hosting.cluster import HostActor
+from actors.hosting.packing import pack, unpack
 from actors.memory import Memory
-from actors.packing import pack, unpack
 from actors.tools import Tool, tool
 from events import BadInput, EverlogError
 from interfaces.opening import tools_in
@@ -167,7 +167,7 @@ def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
     cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its constructor does not fail; the first command is answered with the fault."""
-    monkeypatch.setattr("actors.cluster.thin", lambda: None)
+    monkeypatch.setattr("actors.hosting.cluster.thin", lambda: None)
     lent = pack(lending(Unwilling(ZeroDivisionError("x"), late=True)), cloud)
     assert lent is not None
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from actors.hearing import Audience, Listener
+from actors.hosting.hearing import Audience, Listener
 from events import ModelReply, Record, draft
 from tests.world import START, CountingIds
 

@@ -9,8 +9,8 @@ import pytest
 
 from actors.commands import Command, Done, Fire, Heard, Means, Resume, Say
 from actors.constants import RESTARTS_MAX
-from actors.host import Host
-from actors.supervisor import Placed, Standing, Supervisor
+from actors.hosting.host import Host
+from actors.hosting.supervisor import Placed, Standing, Supervisor
 from events import ClusterError, HostLost, ModelError, Record, UnknownAgent, UserMessage
 from tests.virtual import WallClock
 from tests.world import CountingIds

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.commands import Means
-from actors.packing import pack, unpack
+from actors.hosting.packing import pack, unpack
 from tests.contract.agent_functions import OWN_FILE
 from tests.contract.agent_world import module_from
 from tests.tidy.source import ROOT
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from ray import cloudpickle
 from actors.commands import Means
-from actors.packing import pack
+from actors.hosting.packing import pack
 from interfaces.opening import tools_in
 print(pack(Means(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).mark)
 """

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from actors.api import AgentRef, open_system
+from actors.hosting.standing import standings
 from actors.setup import Settings
-from actors.standing import standings
 from events import (
     AgentDeleted,
     BadInput,

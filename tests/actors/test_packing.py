@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.commands import Means
-from actors.packing import Packed, pack, unpack
+from actors.hosting.packing import Packed, pack, unpack
 from actors.tools import tool
 from events import BadInput
 from tests.contract.agent_functions import OWN_FILE, double
@@ -19,7 +19,7 @@ from tests.tidy.source import ROOT
 
 LOADS = """
 import sys, pickle
-from actors.packing import unpack
+from actors.hosting.packing import unpack
 means = unpack(pickle.load(sys.stdin.buffer))
 own = means.tools[0]
 print(own.name, own.function(**own.bind(eval(sys.argv[1]))), means.base_url)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.commands import Fire
-from actors.timers import Due, Schedule
+from actors.hosting.timers import Due, Schedule
 from events import BadInput
 from tests import virtual
 from tests.virtual import WallClock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.addresses import namespace, prepare
+from actors.hosting.addresses import namespace, prepare
 
 ENDS_MS = 30_000
 """A process that was told to end and lives so much longer is left over."""
@@ -93,7 +93,7 @@ def ray_cluster() -> Iterator[str]:
         prepare(Path("tests"), "")
         import ray
 
-        from actors import cluster
+        from actors.hosting import cluster
 
         before = descendants(os.getpid())
         cluster.connect("tests", "")

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actors.addresses import host_name, namespace
 from actors.api import AgentSystem
+from actors.hosting.addresses import host_name, namespace
 from projections import PROJECTIONS
 from tests.cluster.conftest import descendants, ends
 

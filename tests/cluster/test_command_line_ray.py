@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.addresses import kept_file
+from actors.hosting.addresses import kept_file
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ray

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.addresses import kept, kept_file, running
 from actors.api import open_system
 from actors.hiding import INTERRUPTED
+from actors.hosting.addresses import kept, kept_file, running
 from tests.actors.loopback import serving
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.deaths import kill
@@ -48,7 +48,7 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
     """A process that keeps a cluster for the store of the test. Nothing of it may be left."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    keeper = start("-m", "actors.keeper", str(tmp_path / "store"))
+    keeper = start("-m", "actors.hosting.keeper", str(tmp_path / "store"))
     family: dict[int, str] = {}
     try:
         assert keeper.stdout is not None

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import actors
-from actors import addresses
-from actors.addresses import Kept, kept, kept_file, running, to_join
 from actors.api import open_system
+from actors.hosting import addresses
+from actors.hosting.addresses import Kept, kept, kept_file, running, to_join
 from events import BadInput, ClusterError
 from tests.soak.test_kill import start
 
@@ -58,7 +58,7 @@ def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "actors.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "actors.hosting.cluster", raising=False)
     monkeypatch.delattr(actors, "cluster", raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
         asyncio.run(opened(bare, "ray"))
@@ -79,7 +79,7 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
     """What Ray refuses with becomes one paragraph that names the versions and the way without."""
     import ray
 
-    from actors import cluster
+    from actors.hosting import cluster
 
     def init(*_: object, **__: object) -> None:
         raise said("Version mismatch: The cluster was started with:\n    Ray: 1.0")
@@ -127,7 +127,7 @@ def test_an_address_that_is_none_does_not_answer(address: str) -> None:
 def test_a_keeper_that_cannot_read_its_store(bare: Path) -> None:
     """It says why in words, and starts nothing."""
     (bare / "everlog.json").write_text("{}")
-    keeper = start("-m", "actors.keeper", str(bare))
+    keeper = start("-m", "actors.hosting.keeper", str(bare))
     out, err = keeper.communicate()
     assert (keeper.returncode, out) == (1, "")
     assert "everlog.json" in err

@@ -18,7 +18,7 @@ MANY_NINE_LINE_FUNCTIONS = "".join(f"def f{n}():\n" + "    x = 1\n" * 9 for n in
 
 OFFENDERS = [
     (rules.wrong_way, "events/a.py", "import store"),
-    (rules.wrong_way, "store/a.py", "def f():\n    from actors.host import Host"),
+    (rules.wrong_way, "store/a.py", "def f():\n    from actors.hosting.host import Host"),
     (rules.wrong_way, "actors/a.py", "from tests.bdd import given"),
     (rules.impure, "events/a.py", "import random"),
     (rules.impure, "actors/decide.py", "def f():\n    import duckdb"),
@@ -48,10 +48,10 @@ OFFENDERS = [
 
 IN_ORDER = [
     (rules.wrong_way, "interfaces/a.py", "import events, store, projections, actors"),
-    (rules.impure, "actors/host.py", "import duckdb, time"),
+    (rules.impure, "actors/hosting/host.py", "import duckdb, time"),
     (rules.impure, "actors/decide.py", "import json\nfrom datetime import datetime"),
     (events_only, "events/a.py", "import msgspec, json\nfrom events.codec import encode\nfrom . import codec"),
-    (rules.heavy_imports, "actors/cluster.py", "import ray\ndef f():\n    import ray.util"),
+    (rules.heavy_imports, "actors/hosting/cluster.py", "import ray\ndef f():\n    import ray.util"),
     (rules.chance, "actors/real.py", "import time\nx = time.time()"),
     (rules.chance, "actors/a.py", "import random\ndef f(chance: random.Random): chance.choice([1])"),
     (rules.long_files, "store/a.py", LONG.removesuffix("x = 1\n")),

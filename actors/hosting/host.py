@@ -11,6 +11,12 @@ from typing import Any
 
 import msgspec
 
+from actors import commands
+from actors.agent import Agent, Listener
+from actors.commands import Command, Done, Fire, Heard, Means, Open, Opened
+from actors.constants import IDLE_S, WATCH_S
+from actors.setup import Settings
+from actors.system import System
 from events import (
     EverlogError,
     Heartbeat,
@@ -21,14 +27,9 @@ from events import (
     UsageError,
 )
 
-from . import commands, damage, hearing
-from .agent import Agent, Listener
-from .commands import Command, Done, Fire, Heard, Means, Open, Opened
-from .constants import IDLE_S, WATCH_S
+from . import damage, hearing
 from .editing import edit, is_plain
 from .hearing import Audience
-from .setup import Settings
-from .system import System
 from .timers import Due, due_of
 from .working import Worker
 

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from actors.commands import Command, Fire, Heard, Means, Resume
+from actors.constants import MICROSECONDS, RESENDS_MAX, RESTARTS_MAX, TIMER_RETRY_US
+from actors.effects import Clock, Ids
 from events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 
-from .commands import Command, Fire, Heard, Means, Resume
-from .constants import MICROSECONDS, RESENDS_MAX, RESTARTS_MAX, TIMER_RETRY_US
-from .effects import Clock, Ids
 from .timers import Due, Schedule
 
 

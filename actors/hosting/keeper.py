@@ -1,6 +1,6 @@
 """The process that `everlog up` leaves behind: it keeps a local cluster running for a store, until SIGTERM.
 
-python -m actors.keeper STORE
+python -m actors.hosting.keeper STORE
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from actors.real import RealClock, RealIds
 from events import ClusterError, EverlogError
 from store import FileStore
 
 from .addresses import Kept, kept, kept_file, prepare
 from .processes import children, descendants, end, keeps
-from .real import RealClock, RealIds
 
 MAIN = ("gcs_server", "raylet")
 """The processes without which a cluster is none."""

@@ -17,24 +17,24 @@ import msgspec
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
+from actors.commands import Command, Done, Heard, Means, Watch
+from actors.constants import ACTIVATIONS_MAX, ANSWER_S, CALLS_MAX, CLOSE_S, IDLE_S, OBJECT_STORE_BYTES, START_S
+from actors.effects import Answer
+from actors.real import RealClock, RealIds
+from actors.setup import OFFLINE
+from actors.system import System, model_for
 from events import BadInput, ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
 from .addresses import answers, host_name, namespace
-from .commands import Command, Done, Heard, Means, Watch
-from .constants import ACTIVATIONS_MAX, ANSWER_S, CALLS_MAX, CLOSE_S, IDLE_S, OBJECT_STORE_BYTES, START_S
-from .effects import Answer
 from .failing import dead_cluster, first_line, lost, no_room, not_answering, not_connected, not_started, note
 from .footprint import thin
 from .gateway import GatewayActor
 from .host import Host
 from .lending import lent_system
 from .packing import pack, unpack
-from .real import RealClock, RealIds
-from .setup import OFFLINE
 from .standing import standings
 from .supervisor import Placed, Supervisor
-from .system import System, model_for
 from .timers import Due
 
 Wire = Heard | EverlogError

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Literal
 
+from actors.constants import LISTENERS_MAX
+from actors.transitions import INPUTS
 from events import Record, UsageError
-
-from .constants import LISTENERS_MAX
-from .transitions import INPUTS
 
 Role = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""

@@ -16,7 +16,7 @@ def keeps(pid: int, root: Path) -> bool:
         words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"actors.keeper" in words and os.fsencode(root.resolve()) in words
+    return b"actors.hosting.keeper" in words and os.fsencode(root.resolve()) in words
 
 
 def children(pid: int) -> Iterator[tuple[int, str, bool]]:

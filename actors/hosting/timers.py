@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 
+from actors.commands import Fire
+from actors.constants import LATE_US, MICROSECONDS, TIMER_LOOK_S, TIMER_RETRY_US
+from actors.effects import Clock
 from events import RANDOM_BITS, uuid7
-
-from .commands import Fire
-from .constants import LATE_US, MICROSECONDS, TIMER_LOOK_S, TIMER_RETRY_US
-from .effects import Clock
 
 
 class Due(msgspec.Struct, frozen=True, order=True):

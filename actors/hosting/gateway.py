@@ -6,11 +6,10 @@ One for all agents of a process, or of a cluster. What waits keeps its order; wh
 import asyncio
 from collections.abc import Callable
 
+from actors.constants import ASKS_MAX, ASKS_WAITING_MAX
+from actors.effects import Answer, Model
+from actors.system import model_for
 from events import ModelError
-
-from .constants import ASKS_MAX, ASKS_WAITING_MAX
-from .effects import Answer, Model
-from .system import model_for
 
 Models = Callable[[str, str], Model]
 """From a name and the place where it is served (or empty) to a model."""

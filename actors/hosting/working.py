@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from actors.agent import Agent
 from events import EverlogError, HostLost, ModelError, UsageError
-
-from .agent import Agent
 
 Answer = TypeVar("Answer")
 

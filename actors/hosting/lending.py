@@ -2,11 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
+from actors.commands import Means
+from actors.effects import Answer, Clock, Ids
+from actors.system import System
 from store import Store
-
-from .commands import Means
-from .effects import Answer, Clock, Ids
-from .system import System
 
 Ask = Callable[[str, str, bytes], Awaitable[Answer]]
 """Sends a request: a model's name, where it is served (or empty), the bytes. A gateway's `ask`."""

@@ -19,12 +19,11 @@ from typing import Any
 
 import msgspec
 
+from actors.commands import Means
+from actors.tools import said
 from events import BadInput
 
-from .commands import Means
-from .tools import said
-
-_OURS = Path(__file__).parents[1]
+_OURS = Path(__file__).parents[2]
 _ROOMS = tuple(_OURS / room for room in ("events", "store", "projections", "actors", "interfaces"))
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 

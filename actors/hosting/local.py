@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from actors.commands import Command, Fire, Heard, Means
+from actors.constants import IDLE_S
+from actors.effects import Clock
+from actors.system import System
 from events import EverlogError, HostLost, UnknownAgent
 
-from .commands import Command, Fire, Heard, Means
-from .constants import IDLE_S
-from .effects import Clock
 from .host import Host
-from .system import System
 from .timers import Schedule
 
 

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from actors import commands
+from actors.agent import Agent
+from actors.commands import Command
+from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 from events import BadInput, TimerCancelled, TimerSet, event_of
-
-from . import commands
-from .agent import Agent
-from .commands import Command
-from .constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 
 
 def is_plain(command: Command) -> bool:
