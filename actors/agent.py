@@ -7,7 +7,7 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -35,7 +35,7 @@ from . import setup
 from .constants import INBOX_MAX
 from .context import Context
 from .effects import Answer, Clock, Ids, Model, Searcher
-from .hiding import Placed, ended, last_reply, last_said, newest_turns
+from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
 from .journal import Journal
 from .think import Thinker
@@ -349,9 +349,13 @@ class Agent:
 
     async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
         """The commit that begins with the event of that id, if it begins with these kinds; else none."""
-        found = await self._journal.find(self.agent_id, event_id) if event_id else []
+        found = commit_of(self.records(1), event_id) if event_id else []
         same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]
         return found if same else []
+
+    def records(self, from_seq: int) -> Iterator[Record]:
+        """What the log has of it from a seq (inclusive) on."""
+        return self._journal.read(self.agent_id, from_seq)
 
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now; False if there is nothing to summarize."""

@@ -3,7 +3,9 @@
 Nothing is deleted: the events that come of it change what the context shows from then on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from events import (
     FunctionResult,
     FunctionStarted,
     ModelReply,
+    Record,
     TurnCancelled,
     Unknown,
     UserMessage,
@@ -101,3 +104,12 @@ def unanswered(records: Sequence[Mapping[str, Any]]) -> list[FunctionStarted]:
 def interrupted(intent: FunctionStarted) -> FunctionResult:
     """The result of a call of which nobody knows how it ended."""
     return FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
+
+
+def commit_of(records: Iterable[Record], event_id: str) -> Sequence[Record]:
+    """The commit among `records`, in their order, whose first event has that id; none if there is none."""
+    for _, commit in groupby(records, key=attrgetter("commit")):
+        first, *others = commit
+        if first.event_id == event_id:
+            return [first, *others]
+    return []

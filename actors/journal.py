@@ -2,9 +2,7 @@
 agents can commit, project and query them together; a lone agent is a batch of one.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import duckdb
@@ -25,8 +23,8 @@ class Journal(Protocol):
         """Rows of a projection as of a seq, inclusive."""
         ...
 
-    async def find(self, agent_id: str, event_id: str) -> Sequence[Record]:
-        """The commit whose first event has that id, however old; none if there is none. It may read the whole log."""
+    def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
+        """The agent's records from a seq (inclusive) on, in order."""
         ...
 
 
@@ -52,10 +50,6 @@ class LocalJournal:
         """Rows of a projection as of a seq, inclusive."""
         return self._projections.rows(name, agent_id, as_of)
 
-    async def find(self, agent_id: str, event_id: str) -> Sequence[Record]:
-        """The commit whose first event has that id, however old; none if there is none. It may read the whole log."""
-        for _, commit in groupby(self._log.read(agent_id), key=attrgetter("commit")):
-            first, *others = commit
-            if first.event_id == event_id:
-                return [first, *others]
-        return []
+    def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
+        """The agent's records from a seq (inclusive) on, in order."""
+        return self._log.read(agent_id, from_seq)

@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
-from store import SEAL_BYTES_MIN, Log, LogReader, Progress, Sealed, Store
+from store import LogReader, Progress, Sealed, Store
 
 from . import render
 from .agent import Agent, Listener
@@ -18,8 +18,8 @@ from .constants import PAGE_RESULTS, PAGES_MAX
 from .context import Context, context_of
 from .effects import Clock, Hit, Ids, Model, Page
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
-from .journal import LocalJournal
 from .real import RealClock, RealIds
+from .seats import Enter, alone
 from .setup import OFFLINE, Settings
 from .tools import Tool
 
@@ -140,8 +140,11 @@ class System:
         grants: Grants = NO_GRANTS,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        enter: Enter | None = None,
     ) -> None:
+        """`enter` gives an agent its seat; None: each opens its own log."""
         self.store = store
+        self._enter = enter or alone(store)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
@@ -194,47 +197,37 @@ class System:
             self.store.register(agent_id)
         else:
             self._reader(agent_id)
-        log = self.store.open(agent_id, command, take_over=take_over)
-        projections = Projections()
         agent: Agent | None = None
-        try:
-            unsealed = _seal(log)  # of an owner that was killed
-            activate(projections, log, agent_id)
-            if not create and projections.rows("standing", agent_id)[0]["deleted"]:
-                raise UnknownAgent(f"{agent_id!r} was deleted. `everlog create {agent_id}` begins it anew.")
-
-            def searcher(context: Context, turn: int) -> LocalSearcher:
-                return LocalSearcher.during(projections, context, turn)
-
-            async def ask(question: str) -> str:
-                own = agent.model_name if agent else OFFLINE
-                return await answer(self._models, self.grants.helper or own, question)
-
-            agent = Agent(
-                agent_id,
-                journal=LocalJournal(log, projections),
-                head=log.head(agent_id).seq,
-                models=self._models,
-                tools={**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}},
-                searcher=searcher,
-                clock=self._clock,
-                ids=self._ids,
-                listen=listen,
-            )
-            agent.cut = getattr(log, "cut", None)
-            agent.unsealed = unsealed or getattr(log, "unfinished", "")
-            await agent.activate(settings or Settings(), unattended=unattended, as_it_is=as_it_is)
-            yield agent
-        finally:
-            if agent is not None:
-                await agent.close()
-            projections.close()
+        async with self._enter(agent_id, command, take_over) as seat:
             try:
-                unsealed = _seal(log)
-                if agent is not None:
-                    agent.unsealed = unsealed
+                if not create and (await seat.journal.rows("standing", agent_id, HEAD))[0]["deleted"]:
+                    raise UnknownAgent(f"{agent_id!r} was deleted. `everlog create {agent_id}` begins it anew.")
+
+                def searcher(context: Context, turn: int) -> LocalSearcher:
+                    return LocalSearcher.during(seat.projections, context, turn)
+
+                async def ask(question: str) -> str:
+                    own = agent.model_name if agent else OFFLINE
+                    return await answer(self._models, self.grants.helper or own, question)
+
+                agent = Agent(
+                    agent_id,
+                    journal=seat.journal,
+                    head=seat.head,
+                    models=self._models,
+                    tools={**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}},
+                    searcher=searcher,
+                    clock=self._clock,
+                    ids=self._ids,
+                    listen=listen,
+                )
+                agent.cut, agent.unsealed = seat.cut, seat.unsealed
+                await agent.activate(settings or Settings(), unattended=unattended, as_it_is=as_it_is)
+                yield agent
             finally:
-                log.close()
+                if agent is not None:
+                    await agent.close()
+        agent.unsealed = seat.unsealed
 
     async def delete(self, agent_id: str) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
@@ -277,18 +270,6 @@ class System:
                 ) from error
         finally:
             log.close()
-
-
-def _seal(log: Log) -> str:
-    """Seal what has gathered. Why it could not be, if so: nothing is lost by it, and the agent can run."""
-    try:
-        if log.unsealed_bytes >= SEAL_BYTES_MIN:
-            log.seal(DERIVER)
-    except Fenced:
-        raise
-    except StoreError as error:
-        return str(error)
-    return ""
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

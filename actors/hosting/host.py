@@ -5,7 +5,7 @@ same class is a Ray actor's content and a part of one process.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -288,7 +288,7 @@ class Host:
             case commands.Fire():
                 return await self._beat(agent, worker, command, listener, seen)
             case commands.Watch():
-                listener.settle(past=self._audience.of_nobody(self._since(seen)) if seen else ())
+                listener.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
                 return agent.head
             case commands.Resume():
@@ -322,16 +322,12 @@ class Host:
         record = await worker.guarded(receive)
         past: list[Record] = []
         if record.seq <= head:  # it was here before: what followed from it is in the log
-            past = [other for other in self._since(record.seq - 1) if other.turn == record.turn]
+            past = [other for other in agent.records(record.seq) if other.turn == record.turn]
         listener.settle(record.turn, (other for other in past if other.seq > seen))
         failed = next((other for other in past if other.type == "model_failed"), None)
         if failed is None:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", ""))
-
-    def _since(self, seq: int) -> Iterator[Record]:
-        """What the log has after `seq`."""
-        return self._system_of(self.means).store.reader(self.agent_id).read(self.agent_id, seq + 1)
 
     async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""

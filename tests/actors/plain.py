@@ -171,8 +171,8 @@ def plain(wait: Wait) -> Iterator[None]:
 
     with (
         patch("actors.hosting.lending.System", PlainSystem),
-        patch("actors.system.Projections", PlainProjections),
-        patch("actors.system.activate", activate),
+        patch("actors.seats.Projections", PlainProjections),
+        patch("actors.seats.activate", activate),
         patch("actors.hosting.standing.Projections", PlainProjections),
         patch("actors.hosting.standing.activate", activate),
         patch("actors.agent.Turns", make),
