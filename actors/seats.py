@@ -1,0 +1,83 @@
+"""Where an agent sits while it is in memory: a log and an engine of its own, or a place among many."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+
+from events import Fenced, StoreError
+from projections import DERIVER, Projections, activate
+from store import SEAL_BYTES_MIN, Damage, Log, Store
+
+from .journal import Journal, LocalJournal
+
+
+class Seat:
+    """What an agent works with as long as it is in memory."""
+
+    __slots__ = ("cut", "head", "journal", "projections", "unsealed")
+
+    def __init__(self, journal: Journal, head: int, projections: Projections) -> None:
+        self.journal = journal
+        self.head = head
+        """Seq of the last record when it took the seat."""
+        self.projections = projections
+        """What its functions search."""
+        self.cut: Damage | None = None
+        """The damaged tail that was cut off the log when it was opened."""
+        self.unsealed = ""
+        """Why the log could not be sealed, or an erasure not be carried out; empty if it could."""
+
+
+Enter = Callable[[str, str, bool], AbstractAsyncContextManager[Seat]]
+"""Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
+
+
+def alone(store: Store) -> Enter:
+    """Each agent opens its own log, and has it to itself."""
+    return partial(_Alone, store)
+
+
+class _Alone:
+    """A log and an engine for one agent. No generator: it must be possible to abandon it, as a killed process does."""
+
+    def __init__(self, store: Store, agent_id: str, command: str, take_over: bool) -> None:
+        self._open = partial(store.open, agent_id, command, take_over=take_over)
+        self._agent_id = agent_id
+
+    async def __aenter__(self) -> Seat:
+        self._log = log = self._open()
+        self._projections = Projections()
+        seated = False
+        try:
+            unsealed = seal(log)  # of an owner that was killed
+            activate(self._projections, log, self._agent_id)
+            self._seat = Seat(LocalJournal(log, self._projections), log.head(self._agent_id).seq, self._projections)
+            self._seat.cut = getattr(log, "cut", None)
+            self._seat.unsealed = unsealed or getattr(log, "unfinished", "")
+            seated = True
+        finally:
+            if not seated:
+                self._close()
+        return self._seat
+
+    async def __aexit__(self, *_: object) -> None:
+        self._seat.unsealed = self._close()
+
+    def _close(self) -> str:
+        self._projections.close()
+        try:
+            return seal(self._log)
+        finally:
+            self._log.close()
+
+
+def seal(log: Log) -> str:
+    """Seal what has gathered. Why it could not be, if so: nothing is lost by it, and agents can run."""
+    try:
+        if log.unsealed_bytes >= SEAL_BYTES_MIN:
+            log.seal(DERIVER)
+    except Fenced:
+        raise
+    except StoreError as error:
+        return str(error)
+    return ""
