@@ -111,6 +111,15 @@ CALLS_MAX = 100
 ACTIVATIONS_MAX = 4
 """Hosts that a supervisor starts at once."""
 
+SHARD_AGENTS_MAX = 4000
+"""Agents of one shard that are in memory at once; the one that was used longest ago makes room for another."""
+
+SHARD_MEMORY_MB = 2048
+"""Memory that the projections of one shard may use."""
+
+RECOVERIES_MAX = 100
+"""Agents of one shard whose unfinished turns are finished at once."""
+
 OBJECT_STORE_BYTES = 100 * 2**20
 """Shared memory of a local Ray: nothing of ours goes through it."""
 

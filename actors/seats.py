@@ -6,7 +6,7 @@ from functools import partial
 
 from events import Fenced, StoreError
 from projections import DERIVER, Projections, activate
-from store import SEAL_BYTES_MIN, Damage, Log, Store
+from store import SEAL_BYTES_MIN, Damage, Log
 
 from .journal import Journal, LocalJournal
 
@@ -32,16 +32,18 @@ Enter = Callable[[str, str, bool], AbstractAsyncContextManager[Seat]]
 """Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
 
 
-def alone(store: Store) -> Enter:
+def alone(open_log: Callable[[str, str, bool], Log]) -> Enter:
     """Each agent opens its own log, and has it to itself."""
-    return partial(_Alone, store)
+    return partial(_Alone, open_log)
 
 
 class _Alone:
     """A log and an engine for one agent. No generator: it must be possible to abandon it, as a killed process does."""
 
-    def __init__(self, store: Store, agent_id: str, command: str, take_over: bool) -> None:
-        self._open = partial(store.open, agent_id, command, take_over=take_over)
+    def __init__(
+        self, open_log: Callable[[str, str, bool], Log], agent_id: str, command: str, take_over: bool
+    ) -> None:
+        self._open = partial(open_log, agent_id, command, take_over)
         self._agent_id = agent_id
 
     async def __aenter__(self) -> Seat:

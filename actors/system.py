@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
-from store import LogReader, Progress, Sealed, Store
+from store import Log, LogReader, Progress, Sealed, Store
 
 from . import render
 from .agent import Agent, Listener
@@ -144,7 +144,7 @@ class System:
     ) -> None:
         """`enter` gives an agent its seat; None: each opens its own log."""
         self.store = store
-        self._enter = enter or alone(store)
+        self._enter = enter or alone(self._open)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
@@ -168,6 +168,12 @@ class System:
         if not reader.head(agent_id).seq:
             raise self.unknown(agent_id)
         return reader
+
+    def _open(self, agent_id: str, command: str, take_over: bool) -> Log:
+        try:
+            return self.store.open(agent_id, command, take_over=take_over)
+        except UnknownAgent:
+            raise self.unknown(agent_id) from None
 
     def unknown(self, agent_id: str) -> UnknownAgent:
         """The error for a name that is no agent's."""
@@ -195,11 +201,11 @@ class System:
         """
         if create:
             self.store.register(agent_id)
-        else:
-            self._reader(agent_id)
         agent: Agent | None = None
         async with self._enter(agent_id, command, take_over) as seat:
             try:
+                if not create and not seat.head:
+                    raise self.unknown(agent_id)
                 if not create and (await seat.journal.rows("standing", agent_id, HEAD))[0]["deleted"]:
                     raise UnknownAgent(f"{agent_id!r} was deleted. `everlog create {agent_id}` begins it anew.")
 

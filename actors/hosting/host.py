@@ -49,7 +49,7 @@ class Host:
         system_of: Callable[[Means], System],
         *,
         means: Means | None = None,
-        idle_s: float = IDLE_S,
+        idle_s: float | None = IDLE_S,
         fence: int = 0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: Callable[[str, Sequence[Due]], None] | None = None,
@@ -57,8 +57,9 @@ class Host:
         note: Callable[[str], None] | None = None,
     ) -> None:
         """`tell_timers` hears what the agent's timers are whenever they change; `on_idle` is called instead of
-        `passivate`, when nobody has used the agent for `idle_s` seconds; `note` is told what a person should know.
-        `fence`: pid of the host before, which is declared dead: it is fenced should it hold the log; 0 for none.
+        `passivate`, when nobody has used the agent for `idle_s` seconds (None: somebody else looks to that); `note` is
+        told what a person should know. `fence`: pid of the host before, which is declared dead: it is fenced should it
+        hold the log; 0 for none.
         """
         self.agent_id = agent_id
         self.means = means or Means()
@@ -126,6 +127,10 @@ class Host:
             await self._let_go()
             return not self._used()
 
+    def spoil(self) -> None:
+        """What is in memory must not be used again: the log that it came from cannot be written any more."""
+        self._stale = True
+
     async def close(self) -> None:
         """Let go of the agent now. A turn that runs is interrupted, and finished when the agent is opened next."""
         if self._idle is not None:
@@ -172,14 +177,14 @@ class Host:
             async with self._gate:
                 if self._is_stale():  # nobody has opened it anew meanwhile
                     await self._let_go()
-        if not self._used():
-            self._idle = asyncio.get_running_loop().create_task(self._wait_idle())
+        if not self._used() and self._idle_s is not None:
+            self._idle = asyncio.get_running_loop().create_task(self._wait_idle(self._idle_s))
 
     def _is_stale(self) -> bool:
         return self._stale or (self._worker is not None and self._worker.broken)
 
-    async def _wait_idle(self) -> None:
-        await self._sleep(self._idle_s)
+    async def _wait_idle(self, idle_s: float) -> None:
+        await self._sleep(idle_s)
         self._idle = None
         await self._on_idle()
 

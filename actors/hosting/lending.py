@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from actors.commands import Means
 from actors.effects import Answer, Clock, Ids
+from actors.seats import Enter
 from actors.system import System
 from store import Store
 
@@ -27,8 +28,8 @@ class Asked:
         """Nothing to let go of."""
 
 
-def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids) -> System:
-    """The agents of a store, with the functions of `means`, and models that are asked through `ask`."""
+def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids, enter: Enter | None = None) -> System:
+    """The agents of a store, with the functions of `means`, models that are asked through `ask`, and their seats."""
     return System(
         store,
         models=lambda name: Asked(name, means.base_url, ask),
@@ -36,4 +37,5 @@ def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids)
         grants=means.grants,
         clock=clock,
         ids=ids,
+        enter=enter,
     )

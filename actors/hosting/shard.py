@@ -1,0 +1,283 @@
+"""The host of many agents: a shard's log and engine, and a host for each of its agents that is in use.
+
+An agent that nobody uses for a while, or that has to make room for others, is let go of: nothing of it stays in memory,
+and no file is open for it. The shard's own log is opened when the first agent needs it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from actors.commands import Command, Done, Heard, Means, Resume
+from actors.constants import IDLE_S, MICROSECONDS, RECOVERIES_MAX, SHARD_AGENTS_MAX, SHARD_MEMORY_MB
+from actors.effects import Clock, Ids
+from actors.seats import Enter, Seat, seal
+from actors.system import System
+from events import EverlogError, Fenced, HostLost, PartitionBusy, Record, UsageError
+from store import FileStore
+
+from .host import Host
+from .ticks import Aside, Ticks
+from .timers import Due
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one command among many."""
+
+    number: int
+    """Its place among those that were sent together, from 0."""
+    records: Sequence[Record]
+    value: Any = None
+    error: EverlogError | None = None
+
+
+class Shard:
+    """Runs the agents of one partition. `perform` from any number of tasks of one event loop."""
+
+    def __init__(
+        self,
+        partition: str,
+        store: FileStore,
+        system_of: Callable[[Means, Enter], System],
+        *,
+        clock: Clock,
+        ids: Ids,
+        idle_s: float = IDLE_S,
+        agents_max: int = SHARD_AGENTS_MAX,
+        fence: int = 0,
+        aside: Aside = asyncio.to_thread,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        tell_timers: Callable[[str, Sequence[Due]], None] | None = None,
+        on_fenced: Callable[[], None] | None = None,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_fenced`
+        is called when another process owns the shard now. `aside`, `sleep`, `tell_timers` and `note` as in a `Host`.
+        """
+        self.partition = partition
+        self.fenced = False
+        """Another process owns the shard: nothing more can be had here."""
+        self._store = store
+        self._make_system = system_of
+        self._clock = clock
+        self._ids = ids
+        self._idle_us = round(idle_s * MICROSECONDS)
+        self._agents_max = agents_max
+        self._fence = fence
+        self._aside = aside
+        self._sleep = sleep
+        self._tell_timers = tell_timers
+        self._on_fenced = on_fenced
+        self._note = note or (lambda _: None)
+        self._hosts: dict[str, Host] = {}
+        """Least recently used first."""
+        self._used_at: dict[str, int] = {}
+        self._systems: tuple[Means, System] | None = None
+        self._ticks: Ticks | None = None
+        self._opening = asyncio.Lock()
+        self._tending: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def active(self) -> int:
+        """Agents in memory."""
+        return len(self._hosts)
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        """Have an agent carry out a command; see `Host.perform`. Raises UsageError where there is no room for it."""
+        async for heard in self._host(agent_id).perform(command, seen):
+            yield heard
+
+    async def perform_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[Sequence[Outcome]]:
+        """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
+        ended: asyncio.Queue[Outcome] = asyncio.Queue()
+        for number, (agent_id, command) in enumerate(said):
+            self._spawn(self._outcome(number, agent_id, command, ended))
+        left = len(said)
+        while left:
+            outcomes = [await ended.get()]
+            while not ended.empty():
+                outcomes.append(ended.get_nowait())
+            left -= len(outcomes)
+            yield outcomes
+
+    async def _outcome(self, number: int, agent_id: str, command: Command, ended: "asyncio.Queue[Outcome]") -> None:
+        records: list[Record] = []
+        outcome = Outcome(number, records)
+        try:
+            async for heard in self.perform(agent_id, command):
+                if isinstance(heard, Done):
+                    outcome = Outcome(number, records, heard.value)
+                else:
+                    records += heard
+        except EverlogError as error:
+            outcome = Outcome(number, records, error=error)
+        ended.put_nowait(outcome)
+
+    async def recover(self, agents: Sequence[str]) -> None:
+        """Finish what these agents left unfinished, in their order, a few at once."""
+        room = asyncio.Semaphore(RECOVERIES_MAX)
+
+        async def resume(agent_id: str) -> None:
+            async with room:
+                try:
+                    async for _ in self.perform(agent_id, Resume(id=self._ids.new(self._clock.now()))):
+                        pass
+                except EverlogError as error:
+                    self._note(f"{agent_id!r}: {error}")
+
+        await asyncio.gather(*map(resume, agents))
+
+    async def passivate(self, agent_id: str) -> bool:
+        """Let go of an agent; False if it is at work."""
+        host = self._hosts.get(agent_id)
+        if host is None:
+            return True
+        if not await host.passivate():
+            return False
+        if self._hosts.get(agent_id) is host:
+            del self._hosts[agent_id]
+            del self._used_at[agent_id]
+        return True
+
+    async def close(self) -> None:
+        """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.wait([self._tending])
+        await asyncio.gather(*(host.close() for host in self._hosts.values()))
+        self._hosts.clear()
+        self._used_at.clear()
+        async with self._opening:
+            if self._ticks is not None:
+                ticks, self._ticks = self._ticks, None
+                await self._aside(self._sealed, ticks)
+                await ticks.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def enter(self, agent_id: str, command: str, take_over: bool) -> "_Seat":
+        """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
+        return _Seat(self, agent_id)
+
+    async def ticks(self) -> Ticks:
+        """The shard's journal, its log opened if it is not. Raises PartitionBusy, StoreError, HostLost."""
+        async with self._opening:
+            if self.fenced:
+                raise HostLost(f"another process owns {self.partition} now")
+            if self._ticks is None:
+                self._ticks = Ticks(
+                    await self._open(), aside=self._aside, on_lost=self._lost, memory_mb=SHARD_MEMORY_MB
+                )
+            return self._ticks
+
+    async def _open(self) -> Any:
+        wanted = partial(self._store.open_partition, self.partition, f"everlog host of {self.partition}")
+        try:
+            log = await self._aside(wanted)
+        except PartitionBusy as busy:
+            if not self._fence or busy.pid != self._fence:
+                raise
+            log = await self._aside(partial(wanted, take_over=True))
+        self._fence = 0
+        return log
+
+    def _lost(self, error: EverlogError) -> None:
+        """The log can no longer be written: what is in memory is not used again."""
+        ticks, self._ticks = self._ticks, None
+        for host in self._hosts.values():
+            host.spoil()
+        if isinstance(error, Fenced):
+            self.fenced = True
+            self._note(f"another process owns {self.partition} now; this one stops: {error}")
+            if self._on_fenced is not None:
+                self._on_fenced()
+        elif ticks is not None:
+            self._note(f"{self.partition} is opened anew: {error}")
+        if ticks is not None:
+            self._spawn(ticks.close())
+
+    def _host(self, agent_id: str) -> Host:
+        """The host of an agent, the most recently used one from now on. Raises UsageError where there is no room."""
+        host = self._hosts.pop(agent_id, None)
+        if host is None:
+            host = self._new_host(agent_id)
+        self._hosts[agent_id] = host
+        self._used_at[agent_id] = self._clock.now()
+        return host
+
+    def _new_host(self, agent_id: str) -> Host:
+        if self.fenced:
+            raise HostLost(f"another process owns {self.partition} now")
+        if len(self._hosts) >= 2 * self._agents_max:
+            raise UsageError(
+                f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
+                "now. Nothing of this was kept. Try again in a few seconds."
+            )
+        if self._tending is None:
+            self._tending = asyncio.get_running_loop().create_task(self._tend())
+        if len(self._hosts) >= self._agents_max:
+            self._spawn(self._make_room())
+        return Host(
+            agent_id, self._system, idle_s=None, sleep=self._sleep, tell_timers=self._tell_timers, note=self._note
+        )
+
+    def _system(self, lent: Means) -> System:
+        """The system for what is lent, the same one as long as that stays the same."""
+        if self._systems is None or self._systems[0] is not lent:
+            self._systems = lent, self._make_system(lent, self.enter)
+        return self._systems[1]
+
+    async def _make_room(self) -> None:
+        """Let go of the agent that was used longest ago and is not at work."""
+        for agent_id in list(self._hosts):
+            if len(self._hosts) <= self._agents_max or await self.passivate(agent_id):
+                return
+
+    async def _tend(self) -> None:
+        """Now and then: let go of who is idle, and seal what has gathered in the log."""
+        while True:
+            await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
+            for agent_id in self._idle():
+                await self.passivate(agent_id)
+            if self._ticks is not None:
+                await self._aside(self._sealed, self._ticks)
+
+    def _idle(self) -> list[str]:
+        """Who was not used for a while, longest ago first."""
+        since = self._clock.now() - self._idle_us
+        found = []
+        for agent_id in self._hosts:
+            if self._used_at[agent_id] > since:
+                break
+            found.append(agent_id)
+        return found
+
+    def _sealed(self, ticks: Ticks) -> None:
+        unsealed = seal(ticks.log)
+        if unsealed:
+            self._note(f"{self.partition} could not be sealed; nothing is lost by it, and its agents run. {unsealed}")
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Seat:
+    """A place for one agent among those of its shard, while the block runs."""
+
+    def __init__(self, shard: Shard, agent_id: str) -> None:
+        self._shard = shard
+        self._agent_id = agent_id
+
+    async def __aenter__(self) -> Seat:
+        self._ticks = await self._shard.ticks()
+        head = await self._ticks.enter(self._agent_id)
+        return Seat(self._ticks, head, self._ticks.projections)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ticks.leave(self._agent_id)
