@@ -17,6 +17,7 @@ from .constants import (
     NAME_BYTES_MAX,
     SEAL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
+    SHARDS_MAX,
 )
 from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, Store
 from .disk import Disk, DiskFile, RealDisk
@@ -39,6 +40,7 @@ __all__ = [
     "SCHEMA",
     "SEAL_BYTES_MIN",
     "SEGMENT_BYTES_MAX",
+    "SHARDS_MAX",
     "Append",
     "Commit",
     "Damage",

@@ -6,6 +6,9 @@ FORMAT_VERSION = 1
 NAME_BYTES_MAX = 255
 """Longest agent name, UTF-8 bytes of its NFC form, inclusive."""
 
+SHARDS_MAX = 999
+"""Most partitions of a store that agents share, inclusive; what it has is fixed when it is made."""
+
 APPEND_BYTES_MAX = 64 * 1024 * 1024
 """Largest commit: text and payload of its drafts together, inclusive."""
 

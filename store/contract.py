@@ -31,7 +31,7 @@ P20 **Simulation.** Disk, clock and crashes from one seed, in `tests/sim`; each 
 other numbers are those of the roadmap: hosts and later releases.)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -186,8 +186,29 @@ class Store(Protocol):
         """Ids of all agents that were ever registered, sorted."""
         ...
 
-    def register(self, agent_id: str) -> bool:
-        """Give `agent_id` a partition, durably; False if it has one already. BadInput for an impossible name."""
+    def assigned(self) -> dict[str, str]:
+        """The partition of every agent that was ever registered, sorted by agent."""
+        ...
+
+    @property
+    def shards(self) -> int:
+        """How many partitions there are for agents that share them, 0 for none; fixed when the store was made."""
+        ...
+
+    def register(self, agent_id: str, *, shared: bool = False) -> bool:
+        """Give `agent_id` a partition, durably; False if it has one already, of either kind.
+
+        It has it for itself, or with `shared` it is in one of the `shards`, chosen by its name. BadInput for an
+        impossible name, and for `shared` where there are no shards.
+        """
+        ...
+
+    def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
+        """`register` many together, for a fraction of the cost; gives those that were new, in the order given."""
+        ...
+
+    def partition_of(self, agent_id: str) -> str:
+        """Name of the partition that `agent_id` is in; raises UnknownAgent if it was never registered."""
         ...
 
     def reader(self, agent_id: str) -> LogReader:
@@ -200,4 +221,8 @@ class Store(Protocol):
         `command` is what a person reads when the partition is busy ("everlog chat"). Raises PartitionBusy while a live
         process owns it, unless `take_over`, which fences that process. Raises UnknownAgent, CorruptLog, NewerFormat.
         """
+        ...
+
+    def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> Log:
+        """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
         ...

@@ -266,6 +266,27 @@ def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = 
     return file
 
 
+def publish_all(disk: Disk, paths: Sequence[Path], content: bytes, token: str) -> list[Path]:
+    """Give `content` each of the names `paths`, of one folder, whole and exclusively; gives those that were free.
+
+    The content is durable before it has a name; the names are after `sync_dir` of the folder. `token` is as above.
+    """
+    temporary, file = _temporary(disk, paths[0], token)
+    free = []
+    try:
+        file.write([content], 0)
+        file.sync()
+        for path in paths:
+            with suppress(FileExistsError):
+                disk.link(temporary, path)
+                free.append(path)
+    finally:
+        file.close()
+        with suppress(OSError):
+            disk.remove(temporary)
+    return free
+
+
 def _temporary(disk: Disk, path: Path, token: str) -> tuple[Path, DiskFile]:
     """A new file beside `path`. A process with our number may have left one, so the name is tried until it is free."""
     for number in itertools.count():

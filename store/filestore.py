@@ -1,26 +1,27 @@
 """The store in a folder: `everlog.json`, the register of agents, and a partition's folder for each.
 
     <root>/everlog.json             format, store id, number of shards; never changes
-    <root>/agents/<h[:2]>/<h>       h = sha256 of the name: name, partition, epoch of the assignment; made with link()
+    <root>/agents/                  who is in which partition, see `register`
     <root>/log/<partition>/         see `manifest`, `epoch` and `frame`
 
 Opening a store for reading writes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import google_crc32c
 import msgspec
 
-from events import CorruptLog, NewerFormat, StoreError
+from events import BadInput, CorruptLog, NewerFormat, StoreError
 
-from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX
+from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from .disk import Disk, RealDisk, publish, storage, understood
 from .filelog import FileLog
-from .names import hash_of, name_of, partition_of, unknown_agent
+from .names import name_of, partition_of, shard_of, unknown_agent
 from .partition import Partition, token
 from .reader import Reader
+from .register import Assignment, Register
 
 CONFIGURATION = "everlog.json"
 
@@ -36,15 +37,6 @@ class Configuration(msgspec.Struct, frozen=True):
     """Of the other fields; empty in a store of everlog 0.1."""
 
 
-class Assignment(msgspec.Struct, frozen=True):
-    """Which partition an agent is in."""
-
-    agent_id: str
-    partition: str
-    epoch: int = 1
-    """Generation of the assignment: a move publishes the next one."""
-
-
 class FileStore:
     """All agents of one folder. See `store.Store` for what each method promises."""
 
@@ -56,23 +48,36 @@ class FileStore:
         self._disk = disk or RealDisk()
         self._segment_bytes_max = segment_bytes_max
         self._configuration = _load(self._disk, root)
+        self._register = Register(self._disk, root)
 
     @classmethod
-    def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int = 0, disk: Disk | None = None,
-               segment_bytes_max: int = SEGMENT_BYTES_MAX) -> "FileStore":  # fmt: skip
-        """Open the store in `root`, making it first if there is none; `store_id` is for a new one, and unique."""
+    def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
+               disk: Disk | None = None, segment_bytes_max: int = SEGMENT_BYTES_MAX) -> "FileStore":  # fmt: skip
+        """Open the store in `root`, making it first if there is none; `store_id` is for a new one, and unique.
+
+        `shards`, 0 to `SHARDS_MAX` inclusive, is how many partitions a new one has for agents that share them (None:
+        0). For good: BadInput if it is asked for and is not what the store has; None takes what it has.
+        """
+        if shards is not None and not 0 <= shards <= SHARDS_MAX:
+            raise BadInput(f"a store has 0 to {SHARDS_MAX} shared partitions, not {shards}")
         disk = disk or RealDisk()
         path = root / CONFIGURATION
         with storage("make a store in", root):
             if not disk.exists(path):
                 disk.make_dirs(root)
                 _refuse_orphans(disk, root)
-                content = msgspec.json.format(msgspec.json.encode(_signed(Configuration(store_id, shards))))
+                content = msgspec.json.format(msgspec.json.encode(_signed(Configuration(store_id, shards or 0))))
                 file = publish(disk, path, content, token())
                 if file is not None:
                     file.close()
             disk.sync_dir(root)  # whoever made it may have died before it was durable
-        return cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
+        store = cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
+        if shards is not None and shards != store.shards:
+            raise BadInput(
+                f"the store in {root} has {store.shards} shared partitions, not {shards}: their number is fixed when a "
+                f"store is made. Ask for {store.shards}, or for none in particular, or make another store."
+            )
+        return store
 
     @property
     def store_id(self) -> str:
@@ -86,34 +91,28 @@ class FileStore:
 
     def agents(self) -> list[str]:
         """Ids of all agents that were ever registered, sorted."""
-        folder = self.root / "agents"
-        with storage("list the agents in", folder):
-            if not self._disk.exists(folder):
-                return []
-            paths = [
-                folder / first / name
-                for first in self._disk.names(folder)
-                for name in self._disk.names(folder / first)
-                if "." not in name
-            ]
-            return sorted(_assignment(self._disk.read(path), path).agent_id for path in paths)
+        return list(self._register.all())
 
-    def register(self, agent_id: str) -> bool:
-        """Give `agent_id` a partition, durably; False if it has one already. BadInput for an impossible name."""
-        name = name_of(agent_id)
-        path = self._path_of(name)
-        assignment = Assignment(name, partition_of(name))
-        with storage("register an agent in", path.parent):
-            if self._disk.exists(path):
-                self._disk.sync_dir(path.parent)  # whoever registered it may have died before it was durable
-                return False
-            self._disk.make_dirs(path.parent)
-            self._disk.make_dirs(self.partition(assignment.partition).path)
-            file = publish(self._disk, path, msgspec.json.encode(assignment), token())
-            if file is None:
-                return False
-            file.close()
-            return True
+    def assigned(self) -> dict[str, str]:
+        """The partition of every agent that was ever registered, sorted by agent. One pass over the register."""
+        return self._register.all()
+
+    def register(self, agent_id: str, *, shared: bool = False) -> bool:
+        """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""
+        return self._register.add(self._assignment(name_of(agent_id), shared=shared))
+
+    def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
+        """`register` many together, with few syncs; gives those that were new, in the order given."""
+        assignments = [self._assignment(name, shared=shared) for name in dict.fromkeys(map(name_of, names))]
+        added = self._register.add_many(assignments)
+        return [assignment.agent_id for assignment in assignments if assignment.agent_id in added]
+
+    def _assignment(self, name: str, *, shared: bool) -> Assignment:
+        return Assignment(name, shard_of(name, self.shards) if shared else partition_of(name))
+
+    def partition_of(self, agent_id: str) -> str:
+        """Name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
+        return self._assigned(name_of(agent_id)).partition
 
     def reader(self, agent_id: str) -> Reader:
         """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered. Never locks."""
@@ -154,17 +153,11 @@ class FileStore:
         with storage("list the partitions in", folder):
             return sorted(self._disk.names(folder)) if self._disk.exists(folder) else []
 
-    def _path_of(self, name: str) -> Path:
-        digest = hash_of(name)
-        return self.root / "agents" / digest[:2] / digest
-
     def _assigned(self, name: str) -> Assignment:
-        path = self._path_of(name)
-        with storage("read", path):
-            found = self._disk.exists(path)
-            if found:
-                return _assignment(self._disk.read(path), path)
-        raise unknown_agent(name, self.agents())
+        assignment = self._register.find(name)
+        if assignment is None:
+            raise unknown_agent(name, self.agents())
+        return assignment
 
 
 def _refuse_orphans(disk: Disk, root: Path) -> None:
@@ -175,13 +168,6 @@ def _refuse_orphans(disk: Disk, root: Path) -> None:
             f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder hold what agents said. "
             "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."
         )
-
-
-def _assignment(content: bytes, path: Path) -> Assignment:
-    assignment = understood(content, Assignment, path)
-    if hash_of(assignment.agent_id) != path.name:
-        raise CorruptLog(f"{path} is damaged: it is of another agent. Nothing was changed; restore it from a backup.")
-    return assignment
 
 
 class _FormatOnly(msgspec.Struct):

@@ -4,7 +4,7 @@ The same rules as in files (`admission`), no disk. What was opened here lives as
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
 from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
 from .erasing import erasures_in
-from .names import name_of, partition_of, unknown_agent
+from .names import name_of, partition_of, shard_of, unknown_agent
 
 
 class _Shared:
@@ -156,33 +156,59 @@ class MemoryLog(MemoryReader):
 class MemoryStore:
     """All agents of one place, in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int = 0) -> None:
+        """An empty store with that many partitions for agents that share them."""
         self._mutex = threading.Lock()
+        self._shards = shards
+        self._assigned: dict[str, str] = {}
         self._partitions: dict[str, _Shared] = {}
+
+    @property
+    def shards(self) -> int:
+        """Number of shared partitions."""
+        return self._shards
 
     def agents(self) -> list[str]:
         """Ids of all agents that were ever registered, sorted."""
-        return sorted(self._partitions)
+        return sorted(self._assigned)
 
-    def register(self, agent_id: str) -> bool:
+    def assigned(self) -> dict[str, str]:
+        """The partition of every agent, sorted by agent."""
+        return dict(sorted(self._assigned.items()))
+
+    def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
-        name = name_of(agent_id)
+        return bool(self.register_many([agent_id], shared=shared))
+
+    def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
+        """Give many agents their partitions; gives those that were new."""
+        known = dict.fromkeys(map(name_of, names))
+        placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
         with self._mutex:
-            if name in self._partitions:
-                return False
-            self._partitions[name] = _Shared(partition_of(name))
-            return True
+            new = [name for name in placed if name not in self._assigned]
+            self._assigned.update((name, placed[name]) for name in new)
+        return new
+
+    def partition_of(self, agent_id: str) -> str:
+        """Name of the partition of `agent_id`; raises UnknownAgent if it was never registered."""
+        name = name_of(agent_id)
+        if name not in self._assigned:
+            raise unknown_agent(name, self.agents())
+        return self._assigned[name]
 
     def reader(self, agent_id: str) -> MemoryReader:
         """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered."""
-        return MemoryReader(self._shared(agent_id))
+        return MemoryReader(self._partition(self.partition_of(agent_id)))
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
         """Own the partition of `agent_id`. Raises PartitionBusy while another log has it open, unless `take_over`."""
-        return MemoryLog(command=command, shared=self._shared(agent_id), take_over=take_over)
+        return self.open_partition(self.partition_of(agent_id), command, take_over=take_over)
 
-    def _shared(self, agent_id: str) -> _Shared:
-        name = name_of(agent_id)
-        if name not in self._partitions:
-            raise unknown_agent(name, self.agents())
-        return self._partitions[name]
+    def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
+        """Own a partition by its name; the error names it by that."""
+        del label
+        return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
+
+    def _partition(self, name: str) -> _Shared:
+        with self._mutex:
+            return self._partitions.setdefault(name, _Shared(name))

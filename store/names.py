@@ -40,6 +40,16 @@ def partition_of(name: str) -> str:
     return f"agent-{hash_of(name)}"
 
 
+def shard_of(name: str, shards: int) -> str:
+    """The shared partition of the agent `name` in a store that has `shards` of them; BadInput if it has none."""
+    if not shards:
+        raise BadInput(
+            f"{name!r} cannot share a partition with others: this store has none to share, and their number is fixed "
+            "when a store is made. Keep it by itself (dedicated), or make a store with shards."
+        )
+    return f"shard-{int(hash_of(name)[:8], 16) % shards:03d}"
+
+
 def unknown_agent(name: str, names: Sequence[str]) -> UnknownAgent:
     """The error for a name that nobody has, with those of `names` that are near."""
     near = difflib.get_close_matches(name, names, NEAR_NAMES_MAX)
