@@ -40,9 +40,7 @@ def alone(open_log: Callable[[str, str, bool], Log]) -> Enter:
 class _Alone:
     """A log and an engine for one agent. No generator: it must be possible to abandon it, as a killed process does."""
 
-    def __init__(
-        self, open_log: Callable[[str, str, bool], Log], agent_id: str, command: str, take_over: bool
-    ) -> None:
+    def __init__(self, open_log: Callable[[str, str, bool], Log], agent_id: str, command: str, take_over: bool) -> None:
         self._open = partial(open_log, agent_id, command, take_over)
         self._agent_id = agent_id
 

@@ -119,11 +119,13 @@ class Ticks:
             self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """At the end nobody waits; if a bug has ended it, all who wait hear of it."""
-        error = None if task.cancelled() else task.exception()
-        for waiting in self._taken + self._waiting():
-            if not waiting.done():
-                waiting.set_exception(error or HostLost(f"{self.log.partition} was interrupted."))
+        """If a bug has ended it, or the end of the loop, all who wait hear of it."""
+        interrupted = task.cancelled()
+        error = None if interrupted else task.exception()
+        if interrupted or error is not None:
+            for waiting in self._taken + self._waiting():
+                if not waiting.done():
+                    waiting.set_exception(error or HostLost(f"{self.log.partition} was interrupted."))
 
     def _waiting(self) -> "list[asyncio.Future[Any]]":
         waits: list[asyncio.Future[Any]] = [done for _, done in self._appends]
