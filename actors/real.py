@@ -1,9 +1,14 @@
 """The real clock and the real ids: the one file that reads the wall clock and draws chance."""
 
+import os
 import secrets
 import time
+from pathlib import Path
 
 from events import RANDOM_BITS, uuid7
+from store import FileStore
+
+from .effects import Clock, Ids
 
 
 class RealClock:
@@ -33,3 +38,12 @@ class RealIds:
 def monotonic_us() -> int:
     """Microseconds of a clock that never goes back, for latencies only."""
     return time.monotonic_ns() // 1000
+
+
+def make_store(root: Path, clock: Clock, ids: Ids, shards: int | None = None) -> FileStore:
+    """The store in `root`, made if there is none: with a shard for each processor, where nobody says how many.
+
+    Raises BadInput where there is one with another number of shards, StoreError.
+    """
+    new = os.cpu_count() or 1
+    return FileStore.create(root, clock.now, ids.new(clock.now()), shards=shards, shards_new=new)

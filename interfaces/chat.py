@@ -11,8 +11,9 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from actors import render
-from actors.api import AgentRef, AgentSystem, Answer
+from actors.api import AgentSystem
 from actors.constants import PAGE_RESULTS
+from actors.refs import AgentRef, Answer
 from actors.setup import OFFLINE, Settings
 from actors.system import View
 from events import EverlogError, Fenced, HostLost, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased

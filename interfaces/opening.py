@@ -11,10 +11,12 @@ from pathlib import Path
 
 from actors import presets
 from actors.agent import Listener
-from actors.api import AgentRef, AgentSystem, open_system, place_of
+from actors.api import AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
 from actors.extras import Grants
 from actors.hosting.addresses import running
+from actors.real import make_store
+from actors.refs import AgentRef
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
@@ -37,7 +39,7 @@ def root_of(args: Namespace) -> Path:
 def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStore:
     """The store. Raises StoreError where there is none, unless it may be created."""
     if create:
-        return FileStore.create(root_of(args), world.clock.now, world.ids.new(world.clock.now()))
+        return make_store(root_of(args), world.clock, world.ids)
     return FileStore(root_of(args), world.clock.now)
 
 

@@ -24,7 +24,7 @@ from .disk import Disk, DiskFile, RealDisk
 from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
-from .names import name_of, partition_of
+from .names import is_shared, name_of, partition_of
 from .partition import Partition
 from .reader import Damage, Reader
 from .stats import Stats, stats
@@ -67,6 +67,7 @@ __all__ = [
     "batch_of",
     "check",
     "events_of",
+    "is_shared",
     "name_of",
     "partition_of",
     "records_of",

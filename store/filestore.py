@@ -52,11 +52,12 @@ class FileStore:
 
     @classmethod
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
-               disk: Disk | None = None, segment_bytes_max: int = SEGMENT_BYTES_MAX) -> "FileStore":  # fmt: skip
+               shards_new: int = 0, disk: Disk | None = None, segment_bytes_max: int = SEGMENT_BYTES_MAX,
+               ) -> "FileStore":  # fmt: skip
         """Open the store in `root`, making it first if there is none; `store_id` is for a new one, and unique.
 
         `shards`, 0 to `SHARDS_MAX` inclusive, is how many partitions a new one has for agents that share them (None:
-        0). For good: BadInput if it is asked for and is not what the store has; None takes what it has.
+        `shards_new`). For good: BadInput if it is asked for and is not what the store has; None takes what it has.
         """
         if shards is not None and not 0 <= shards <= SHARDS_MAX:
             raise BadInput(f"a store has 0 to {SHARDS_MAX} shared partitions, not {shards}")
@@ -66,7 +67,8 @@ class FileStore:
             if not disk.exists(path):
                 disk.make_dirs(root)
                 _refuse_orphans(disk, root)
-                content = msgspec.json.format(msgspec.json.encode(_signed(Configuration(store_id, shards or 0))))
+                configuration = Configuration(store_id, shards_new if shards is None else shards)
+                content = msgspec.json.format(msgspec.json.encode(_signed(configuration)))
                 file = publish(disk, path, content, token())
                 if file is not None:
                     file.close()

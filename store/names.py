@@ -50,6 +50,11 @@ def shard_of(name: str, shards: int) -> str:
     return f"shard-{int(hash_of(name)[:8], 16) % shards:03d}"
 
 
+def is_shared(partition: str) -> bool:
+    """Whether a partition is one that agents share."""
+    return partition.startswith("shard-")
+
+
 def unknown_agent(name: str, names: Sequence[str]) -> UnknownAgent:
     """The error for a name that nobody has, with those of `names` that are near."""
     near = difflib.get_close_matches(name, names, NEAR_NAMES_MAX)

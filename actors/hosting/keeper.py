@@ -12,9 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock, RealIds
+from actors.real import RealClock, RealIds, make_store
 from events import ClusterError, EverlogError
-from store import FileStore
 
 from .addresses import Kept, kept, kept_file, prepare
 from .processes import children, descendants, end, keeps
@@ -30,7 +29,7 @@ async def keep(root: Path) -> None:
     and stop it at SIGTERM. Raises ClusterError, StoreError.
     """
     clock = RealClock()
-    store = FileStore.create(root, clock.now, RealIds().new(clock.now()))
+    store = make_store(root, clock, RealIds())
     prepare(store.root, "")
     from .cluster import joined
 

@@ -1,15 +1,18 @@
-"""Agents in this process: one host for each that is in use, timers for those that were, one gateway for all."""
+"""Agents in this process: a host for each that is in use, a shard for those that share one, timers, one gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from actors.commands import Command, Fire, Heard, Means
 from actors.constants import IDLE_S
 from actors.effects import Clock
 from actors.system import System
 from events import EverlogError, HostLost, UnknownAgent
+from store import is_shared
 
 from .host import Host
+from .many import Order, Outcome, outcomes
+from .shard import Shard, TellTimers
 from .timers import Schedule
 
 
@@ -25,9 +28,16 @@ class LocalRuntime:
         idle_s: float = IDLE_S,
         note: Callable[[str], None],
         timers: bool = True,
+        partition_of: Callable[[str], str] | None = None,
+        shard_of: Callable[[str, TellTimers], Shard] | None = None,
     ) -> None:
-        """`timers`: whether those of agents that were opened here go off."""
+        """`timers`: whether those of agents that were opened here go off. `partition_of` says where an agent's log is,
+        and `shard_of` makes the host of a shared partition; None: every agent has a log of its own.
+        """
         self._timers = timers
+        self._partition_of = partition_of
+        self._shard_of = shard_of
+        self._shards: dict[str, Shard] = {}
         self._system_of = system_of
         self._sleep = sleep
         self._idle_s = idle_s
@@ -41,10 +51,30 @@ class LocalRuntime:
         """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
         if self._closed:
             raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
+        self._keep_time()
+        shard = self.shard(agent_id)
+        answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
+        async for heard in answer:
+            yield heard
+
+    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+        """Carry out many commands at once; see `api.Runtime`."""
+        return outcomes(self.perform, orders)
+
+    def _keep_time(self) -> None:
         if self._timing is None and self._timers:
             self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
-        async for heard in self.host(agent_id).perform(command, seen):
-            yield heard
+
+    def shard(self, agent_id: str) -> Shard | None:
+        """The shard that an agent is in; None if it has a log of its own."""
+        if self._partition_of is None or self._shard_of is None:
+            return None
+        partition = self._partition_of(agent_id)
+        if not is_shared(partition):
+            return None
+        if partition not in self._shards:
+            self._shards[partition] = self._shard_of(partition, self._schedule.know)
+        return self._shards[partition]
 
     def host(self, agent_id: str) -> Host:
         """The host of an agent, in use or not."""
@@ -61,6 +91,9 @@ class LocalRuntime:
 
     async def release(self, agent_id: str) -> bool:
         """Let go of an agent, so that another process can have it; False if it is at work."""
+        shard = self.shard(agent_id)
+        if shard is not None:
+            return await shard.release(agent_id)
         host = self._hosts.get(agent_id)
         return host is None or await host.passivate()
 
@@ -72,10 +105,12 @@ class LocalRuntime:
             await asyncio.wait([self._timing])
         for host in self._hosts.values():
             await host.close()
+        for shard in self._shards.values():
+            await shard.close()
 
     async def _fire(self, agent_id: str, command: Fire) -> None:
         try:
-            async for _ in self.host(agent_id).perform(command):
+            async for _ in self.perform(agent_id, command):
                 pass
         except UnknownAgent:
             self._schedule.know(agent_id, ())

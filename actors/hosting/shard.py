@@ -9,29 +9,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from actors.commands import Command, Done, Heard, Means, Resume
+from actors.commands import Command, Heard, Means, Resume
 from actors.constants import IDLE_S, MICROSECONDS, RECOVERIES_MAX, SHARD_AGENTS_MAX, SHARD_MEMORY_MB
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
-from events import EverlogError, Fenced, HostLost, PartitionBusy, Record, UsageError
+from events import EverlogError, Fenced, HostLost, PartitionBusy, UsageError
 from store import FileStore
 
 from .host import Host
+from .many import Order, Outcome, outcomes
 from .ticks import Aside, Ticks
 from .timers import Due
 
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of one command among many."""
-
-    number: int
-    """Its place among those that were sent together, from 0."""
-    records: Sequence[Record]
-    value: Any = None
-    error: EverlogError | None = None
+TellTimers = Callable[[str, Sequence[Due]], None]
+"""Hears what the timers of an agent are, whenever they change."""
 
 
 class Shard:
@@ -50,7 +42,7 @@ class Shard:
         fence: int = 0,
         aside: Aside = asyncio.to_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_timers: Callable[[str, Sequence[Due]], None] | None = None,
+        tell_timers: TellTimers | None = None,
         on_fenced: Callable[[], None] | None = None,
         note: Callable[[str], None] | None = None,
     ) -> None:
@@ -91,31 +83,9 @@ class Shard:
         async for heard in self._host(agent_id).perform(command, seen):
             yield heard
 
-    async def perform_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[Sequence[Outcome]]:
+    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
-        ended: asyncio.Queue[Outcome] = asyncio.Queue()
-        for number, (agent_id, command) in enumerate(said):
-            self._spawn(self._outcome(number, agent_id, command, ended))
-        left = len(said)
-        while left:
-            outcomes = [await ended.get()]
-            while not ended.empty():
-                outcomes.append(ended.get_nowait())
-            left -= len(outcomes)
-            yield outcomes
-
-    async def _outcome(self, number: int, agent_id: str, command: Command, ended: "asyncio.Queue[Outcome]") -> None:
-        records: list[Record] = []
-        outcome = Outcome(number, records)
-        try:
-            async for heard in self.perform(agent_id, command):
-                if isinstance(heard, Done):
-                    outcome = Outcome(number, records, heard.value)
-                else:
-                    records += heard
-        except EverlogError as error:
-            outcome = Outcome(number, records, error=error)
-        ended.put_nowait(outcome)
+        return outcomes(self.perform, orders)
 
     async def recover(self, agents: Sequence[str]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once."""
@@ -143,11 +113,22 @@ class Shard:
             del self._used_at[agent_id]
         return True
 
+    async def release(self, agent_id: str) -> bool:
+        """Let go of an agent, and of the log with the last of them, so that another process can have it; False if it is
+        at work, or another of the shard is.
+        """
+        for other in list(self._hosts):
+            if not await self.passivate(other):
+                return False
+        await self.close()
+        return True
+
     async def close(self) -> None:
         """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
         if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.wait([self._tending])
+            tending, self._tending = self._tending, None
+            tending.cancel()
+            await asyncio.wait([tending])
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
         self._hosts.clear()
         self._used_at.clear()

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from actors.api import AgentRef
 from actors.effects import Answer
 from actors.hosting.lending import lent_system
 from actors.hosting.local import LocalRuntime
 from actors.hosting.timers import Due
+from actors.refs import AgentRef
 from actors.setup import Settings
 from events import Record
 from store import MemoryStore

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from actors import api
+from actors import refs
 from actors.agent import Agent
 from actors.hosting import supervisor, timers
 from actors.hosting.hearing import Audience
@@ -40,7 +40,7 @@ async def _twice(self: Any, command: Any) -> Any:
             async for heard in self._runtime.perform(self.agent_id, command, 0):
                 yield heard
             return
-        except api.HostLost:
+        except refs.HostLost:
             pass
 
 
@@ -69,8 +69,8 @@ def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
 
 REAL_JOINED, REAL_KNOW, REAL_SEMAPHORE = Audience.joined, Schedule.know, asyncio.Semaphore
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
-    "sent again": (0, lambda: patch.object(api, "RESENDS_MAX", 0)),
-    "told once": (0, lambda: patch.object(api.AgentRef, "_sent", _twice)),
+    "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
+    "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
     "let go of when nobody uses it": (35, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.api import AgentRef
 from actors.effects import Answer
+from actors.refs import AgentRef
 from actors.setup import Settings
 from actors.system import System
 from events import ClusterError, HostLost, ModelError, PartitionBusy, Record

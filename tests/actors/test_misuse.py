@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.api import AgentRef, open_system
+from actors.api import open_system
 from actors.hosting.standing import standings
+from actors.refs import AgentRef
 from actors.setup import Settings
 from events import (
     AgentDeleted,

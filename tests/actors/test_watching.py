@@ -2,8 +2,8 @@
 
 import asyncio
 
-from actors.api import AgentRef
 from actors.constants import WATCH_S
+from actors.refs import AgentRef
 from events import Record
 
 from .homes import Home, moment, run_plain

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentRef, AgentSystem
+from actors.api import AgentSystem
 from actors.context import Context
+from actors.refs import AgentRef
 from actors.replay import rebuild, verify
 from actors.setup import Settings
 from actors.tools import Tool, tool

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors.api import AgentRef
+from actors.refs import AgentRef
 from events import ModelError, PartitionBusy
 from interfaces.chat import Session
 from interfaces.send import Gate, Outcome

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from actors import api
+from actors import api, refs
 from events import ModelError
 from interfaces.contract import FrontEnd, Notice
 from store import FileStore
@@ -68,7 +68,7 @@ def test_the_python_example_prints_what_its_page_shows(
 def test_the_python_page_has_every_method() -> None:
     """docs/python.md names every public method of a system and of an agent."""
     page = (EXAMPLES.parent / "python.md").read_text()
-    for kind in (api.AgentSystem, api.AgentRef):
+    for kind in (api.AgentSystem, refs.AgentRef):
         for name, value in vars(kind).items():
             if inspect.isfunction(value) and not name.startswith("_") and name != "open":
                 assert f"`{name}(" in page, name

@@ -1,0 +1,94 @@
+"""Many commands at once, and what becomes of each: outcomes come together, as many as there are."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from actors.commands import Command, Done, Heard
+from events import EverlogError, Record
+
+Perform = Callable[[str, Command], AsyncIterator[Heard]]
+Item = TypeVar("Item")
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One command among many."""
+
+    number: int
+    """Tells its outcome from the others."""
+    agent_id: str
+    command: Command
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an order."""
+
+    number: int
+    records: Sequence[Record]
+    """What followed from it, in order."""
+    value: Any = None
+    """What the command gives back."""
+    error: EverlogError | None = None
+    """Why it was not carried out, or not to its end."""
+
+
+async def outcomes(perform: Perform, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    """Have all orders carried out at once; what became of them, as it does, many together."""
+    ended: asyncio.Queue[Outcome] = asyncio.Queue()
+    tasks = [asyncio.get_running_loop().create_task(_carried_out(perform, order, ended)) for order in orders]
+    try:
+        left = len(orders)
+        while left:
+            found = [await ended.get()]
+            while not ended.empty():
+                found.append(ended.get_nowait())
+            left -= len(found)
+            yield found
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _carried_out(perform: Perform, order: Order, ended: "asyncio.Queue[Outcome]") -> None:
+    records: list[Record] = []
+    value, failed = None, None
+    try:
+        async for heard in perform(order.agent_id, order.command):
+            if isinstance(heard, Done):
+                value = heard.value
+            else:
+                records += heard
+    except EverlogError as error:
+        failed = error
+    ended.put_nowait(Outcome(order.number, records, value, failed))
+
+
+async def merged(streams: Iterable[AsyncIterator[Item]]) -> AsyncIterator[Item]:
+    """What comes from any of the streams, as it comes; the first error of one ends it. None of them gives None."""
+    heard: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()
+
+    async def listen(stream: AsyncIterator[Item]) -> None:
+        async for item in stream:
+            heard.put_nowait(item)
+
+    def ended(task: asyncio.Task[None]) -> None:
+        heard.put_nowait(None if task.cancelled() else task.exception())
+
+    tasks = [asyncio.get_running_loop().create_task(listen(stream)) for stream in streams]
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        left = len(tasks)
+        while left:
+            item = await heard.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                left -= 1
+            else:
+                yield item
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,223 @@
+"""An agent to talk to, wherever it runs, and what comes back of it."""
+
+from collections.abc import AsyncIterator, Generator, Sequence
+from typing import Any, Protocol
+
+from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
+
+from . import commands
+from .agent import Listener
+from .commands import Command, Done, Heard, Means, Opened
+from .constants import MICROSECONDS, RESENDS_MAX
+from .decide import PRESSURE_WARNING
+from .effects import Clock, Ids
+from .hosting.many import Order, Outcome
+from .importing import Imported, Said
+from .setup import Settings
+
+
+class Runtime(Protocol):
+    """Where agents run."""
+
+    def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        """Have the agent's host carry out a command; it goes on when nobody listens any more.
+
+        `seen`: the last seq that was heard of this command, when it is sent again. Raises EverlogError; HostLost when
+        the host is gone and nobody knows how far it came.
+        """
+        ...
+
+    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+        """Have many commands carried out at once; what became of each, as it does, many together. Raises ClusterError.
+
+        The number of an order is its place in `orders`. An outcome may be HostLost: nobody knows how far it came.
+        """
+        ...
+
+    async def release(self, agent_id: str) -> bool:
+        """Let go of an agent, so that another process can have it; False if it is at work."""
+        ...
+
+    async def close(self) -> None:
+        """Stop talking to hosts; those in this process let go of their agents."""
+        ...
+
+
+class Answer:
+    """What follows from a command: iterate over it as it happens, or await it for all of it at once.
+
+    `async for record in answer` gives each Record as it becomes durable; `await answer` the list of them. Nothing is
+    sent before either is done. When it has ended, `value` is what the command gives back.
+    """
+
+    def __init__(self, heard: AsyncIterator[Heard], listen: Listener | None) -> None:
+        self._heard = heard
+        self._listen = listen
+        self._used = False
+        self.value: Any = None
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        if self._used:
+            raise UsageError("An answer is heard once; send again for another.")
+        self._used = True
+        async for heard in self._heard:
+            if isinstance(heard, Done):
+                self.value = heard.value
+                continue
+            if self._listen is not None:
+                self._listen(heard)
+            for record in heard:
+                yield record
+
+    def __await__(self) -> Generator[Any, None, list[Record]]:
+        return self._all().__await__()
+
+    async def _all(self) -> list[Record]:
+        return [record async for record in self]
+
+
+class AgentRef:
+    """An agent to talk to. It may run here or far away, and be let go of in between: it is its log."""
+
+    def __init__(
+        self, agent_id: str, runtime: Runtime, *, means: Means | None, clock: Clock, ids: Ids, listen: Listener | None
+    ) -> None:
+        self.agent_id = agent_id
+        self.opened: Opened
+        """How it was when it was opened, or set up last."""
+        self._runtime = runtime
+        self._means = means
+        self._clock = clock
+        self._ids = ids
+        self._listen = listen
+
+    def send(self, said: str | Event, *, name: str = "", event_id: str | None = None) -> Answer:
+        """Say something, or give another input. The same `event_id`, a UUIDv7, counts once, however often it is sent.
+
+        `name`: who of several users says it. Raises ModelError if the model failed (what was said is kept), UsageError,
+        StoreError, HostLost.
+        """
+        event = UserMessage(text=said, name=name) if isinstance(said, str) else said
+        return self._do(commands.Say(id=event_id or self._new_id(), means=self._means, event=event))
+
+    def heartbeat(self, text: str = "") -> Answer:
+        """Run the agent once without a user."""
+        return self.send(Heartbeat(text=text, reason="manual"))
+
+    def resume(self) -> Answer:
+        """Finish the turns that are not finished."""
+        return self._do(commands.Resume(id=self._new_id(), means=self._means))
+
+    def watch(self) -> Answer:
+        """What happens without being asked for here: timed heartbeats, and what comes of them. It never ends.
+
+        The agent stays in memory meanwhile. Raises HostLost where its process dies: watch it again.
+        """
+        return Answer(self._watched(), self._listen)
+
+    def warn(self) -> Answer:
+        """Warn the agent of memory pressure by hand."""
+        return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+
+    def retry(self) -> Answer:
+        """Hide the newest turn that a user opened, and what came after it, and say the same again."""
+        return self._do(commands.Retry(id=self._new_id(), means=self._means))
+
+    async def hide(self, turns: int = 1) -> Sequence[int]:
+        """Hide the newest turns, 1 or more, from the context; their numbers. Nothing is deleted."""
+        hidden: Sequence[int] = await self._value(commands.Hide(id=self._new_id(), means=self._means, turns=turns))
+        return hidden
+
+    async def rethink(self, text: str) -> None:
+        """Put other words in the place of the agent's last monologue."""
+        await self._value(commands.Rethink(id=self._new_id(), means=self._means, text=text))
+
+    async def summarize(self) -> bool:
+        """Summarize the oldest part of the context now; False if there is nothing to summarize."""
+        return bool(await self._value(commands.Summarize(id=self._new_id(), means=self._means)))
+
+    async def expand(self) -> bool:
+        """Take the newest summary back; False if there is none."""
+        return bool(await self._value(commands.Expand(id=self._new_id(), means=self._means)))
+
+    async def configure(self, settings: Settings) -> Opened:
+        """Set the agent up anew."""
+        self.opened = await self._value(commands.Configure(id=self._new_id(), means=self._means, settings=settings))
+        return self.opened
+
+    async def take_in(self, said: Sequence[Said]) -> Imported:
+        """Import a past conversation: one commit, no turn."""
+        imported: Imported = await self._value(commands.TakeIn(id=self._new_id(), means=self._means, said=said))
+        return imported
+
+    async def set_timer(self, name: str, text: str = "", *, due_at: int | None = None, every_s: int = 0) -> str:
+        """Have heartbeats sent at `due_at` (microseconds UTC; None: after `every_s`), then every `every_s` seconds.
+
+        Gives back the timer's name; an empty one is chosen. `every_s` 0 is once. One of the same name is replaced.
+        """
+        if not isinstance(every_s, int) or (due_at is None and not every_s):
+            raise BadInput("A timer has a time (`due_at`), or a number of seconds between its heartbeats (`every_s`).")
+        at = self._clock.now() + every_s * MICROSECONDS if due_at is None else due_at
+        command = commands.SetTimer(
+            id=self._new_id(), means=self._means, timer=name, text=text, due_at=at, every_s=every_s
+        )
+        return str(await self._value(command))
+
+    async def cancel_timer(self, name: str) -> bool:
+        """Send no more heartbeats for this timer; False if there is none of that name."""
+        return bool(await self._value(commands.CancelTimer(id=self._new_id(), means=self._means, timer=name)))
+
+    async def delete(self) -> None:
+        """End the agent: its name can be created again, its records stay until they are erased."""
+        await self._value(commands.Delete(id=self._new_id(), means=self._means))
+
+    async def release(self) -> bool:
+        """Let go of it now, so that another process can have it; False if it is at work."""
+        return await self._runtime.release(self.agent_id)
+
+    async def open(
+        self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
+    ) -> None:
+        """Bring it into memory; `System.agent` does so."""
+        wanted = commands.Open(
+            id=self._new_id(), means=self._means or Means(), settings=settings, create=create, take_over=take_over,
+            as_it_is=as_it_is, command=command,
+        )  # fmt: skip
+        self.opened = await self._value(wanted)
+
+    def _new_id(self) -> str:
+        return self._ids.new(self._clock.now())
+
+    def _do(self, command: Command) -> Answer:
+        return Answer(self._sent(command), self._listen)
+
+    async def _watched(self) -> AsyncIterator[Heard]:
+        since = self.opened.head  # a timer may have gone off before anybody could watch
+        while True:
+            command = commands.Watch(id=self._new_id(), means=self._means)
+            async for heard in self._runtime.perform(self.agent_id, command, since):
+                if isinstance(heard, Done):
+                    since = heard.value  # what happens until it is watched again is told then
+                else:
+                    yield heard
+
+    async def _value(self, command: Command) -> Any:
+        answer = self._do(command)
+        await answer
+        return answer.value
+
+    async def _sent(self, command: Command) -> AsyncIterator[Heard]:
+        """What a command leads to. Where its host died it is sent again: its id makes it count once."""
+        seen, sent = 0, 0
+        while True:
+            sent += 1
+            try:
+                async for heard in self._runtime.perform(self.agent_id, command, seen):
+                    if not isinstance(heard, Done):
+                        heard = [record for record in heard if record.seq > seen]
+                        seen = max((record.seq for record in heard), default=seen)
+                    yield heard
+                return
+            except HostLost:
+                if not command.repeats or sent > RESENDS_MAX:
+                    raise
