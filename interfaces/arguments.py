@@ -225,6 +225,10 @@ def _yes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
+def _following(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-f", "--follow", action="store_true", help="look again every second, until Ctrl-C")
+
+
 _ERASING = """\
 All records up to the head, or those of --from and --to. Order, counts and the
 chain stay as they were; search, memory and context know nothing of them any
@@ -237,6 +241,9 @@ agent can pause its timers with pause_heartbeats."""
 _UP = """\
 Agents then run as Ray actors, each in a process of its own, and every command
 finds them. What they were at is in their logs, whenever it stops."""
+_STATUS = """\
+Totals, nodes, and hosts with the busiest first. It looks twice, a second apart:
+rates are what happened in between."""
 _STATS = """\
 Amplification is bytes on the disk, everything in the folder, against bytes of
 text and payload, as they were written."""
@@ -277,6 +284,10 @@ COMMANDS = (
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
     Command("down", "cluster:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
+    Command("cluster up", "cluster:up", "the same as `everlog up`", "everlog cluster up", (), _UP),
+    Command("cluster down", "cluster:down", "the same as `everlog down`", "everlog cluster down", ()),
+    Command("cluster status", "cluster:status", "show how the cluster is doing: hosts, agents, queues, rates",
+            "everlog cluster status --follow", (_following, _json), _STATUS),
     Command("log check", "logs:check", "check every byte of an agent's log", "everlog log check sam --deep",
             (_name_or_all, _deep, _json)),
     Command("log stats", "logs:stats", "tell what a log holds and what it costs on the disk", "everlog log stats --all",
@@ -286,7 +297,10 @@ COMMANDS = (
 )  # fmt: skip
 """Every command, in the order of the help. A name of two words is one of a group's."""
 
-GROUPS = {"log": "look after the files of a log: check, stats, seal"}
+GROUPS = {
+    "cluster": "look after a cluster: up, down, status",
+    "log": "look after the files of a log: check, stats, seal",
+}
 """What the help says of the commands that have commands of their own."""
 
 

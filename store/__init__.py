@@ -24,6 +24,7 @@ from .disk import Disk, DiskFile, RealDisk
 from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
+from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of
 from .partition import Partition
 from .reader import Damage, Reader
@@ -61,15 +62,20 @@ __all__ = [
     "RealDisk",
     "Report",
     "Sealed",
+    "Sight",
     "State",
     "Stats",
     "Store",
     "batch_of",
+    "caveat",
     "check",
     "events_of",
     "is_shared",
     "name_of",
     "partition_of",
     "records_of",
+    "refuse_apart",
+    "refuse_unsafe",
+    "seen_by",
     "stats",
 ]

@@ -1,58 +1,183 @@
-"""ray_cluster.yaml is accepted by Ray's own validator and says what everlog needs of a cluster."""
+"""The cluster files are accepted by Ray's own validator and say what everlog needs of a cluster, both the same."""
 
 import copy
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
+from store.mounts import Mount, Sight, apart, unsafe
 from tests.tidy.source import ROOT
 
+FILES = {"aws": ROOT / "ray_cluster.yaml", "local": ROOT / "deploy" / "on_premise.yaml"}
+ROLES = ("head", "worker")
+Config = dict[str, Any]
 
-@pytest.fixture(scope="module")
-def config() -> dict:
-    return yaml.safe_load((ROOT / "ray_cluster.yaml").read_text(encoding="utf-8"))
+
+def read(provider: str) -> Config:
+    return yaml.safe_load(FILES[provider].read_text(encoding="utf-8"))
 
 
-def validate(config: dict) -> None:
+@pytest.fixture(params=FILES)
+def config(request: pytest.FixtureRequest) -> Config:
+    return read(request.param)
+
+
+@pytest.fixture
+def aws() -> Config:
+    return read("aws")
+
+
+def validate(config: Config) -> None:
     """What `ray up` checks before it touches the provider, offline."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
     validate_config(prepare_config(copy.deepcopy(config)))
 
 
-def test_ray_accepts_it(config: dict) -> None:
+def start_of(config: Config, role: str) -> str:
+    return config[f"{role}_start_ray_commands"][-1]
+
+
+def environment(config: Config, role: str) -> dict[str, str]:
+    """What is set for `ray start`, by name."""
+    words = shlex.split(start_of(config, role).split("set +a;")[1].split("ray start")[0])
+    return dict(word.split("=", 1) for word in words)
+
+
+def flags(config: Config, role: str) -> dict[str, str]:
+    """The options of `ray start`."""
+    words = shlex.split(start_of(config, role).split("ray start")[1])
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def mounting(config: Config) -> tuple[list[str], str]:
+    """The options with which the store is mounted, and where."""
+    (command,) = [command for command in config["setup_commands"] if "mount -t nfs4" in command]
+    words = shlex.split(command)
+    return words[words.index("-o") + 1].split(","), words[-1]
+
+
+def test_ray_accepts_it(config: Config) -> None:
     """`ray up` would go on past validation."""
     validate(config)
 
 
-def test_ray_refuses_a_typo(config: dict) -> None:
+def test_ray_refuses_a_typo(config: Config) -> None:
     """The validator can fail: a misspelt key is an error."""
     with pytest.raises(jsonschema.ValidationError, match="max_wrokers"):
         validate({**config, "max_wrokers": 3})
 
 
-def test_ray_refuses_a_fraction_of_a_slot(config: dict) -> None:
+def test_ray_refuses_a_fraction_of_a_slot(aws: Config) -> None:
     """Resources are whole numbers, which is why a slot is a whole agent."""
-    broken = copy.deepcopy(config)
-    broken["available_node_types"]["agents"]["resources"]["agent_slot"] = 0.5
+    aws["available_node_types"]["agents"]["resources"]["agent_slot"] = 0.5
     with pytest.raises(jsonschema.ValidationError):
-        validate(broken)
+        validate(aws)
 
 
-def test_agents_run_on_workers_only(config: dict) -> None:
+def test_agents_run_on_workers_only(aws: Config) -> None:
     """The head offers no CPU and no agent slot; every worker type offers slots."""
-    types = dict(config["available_node_types"])
-    head = types.pop(config["head_node_type"])
-    assert head["resources"]["CPU"] == 0
-    assert "agent_slot" not in head["resources"]
+    types = dict(aws["available_node_types"])
+    head = types.pop(aws["head_node_type"])
+    assert head["resources"] == {"CPU": 0}
     assert all(isinstance(kind["resources"]["agent_slot"], int) for kind in types.values())
-    assert "--num-cpus=0" in config["head_start_ray_commands"][-1]
 
 
-@pytest.mark.parametrize("role", ["head", "worker"])
-def test_every_node_may_open_enough_files(config: dict, role: str) -> None:
-    """A raylet holds several files for each process: it starts under a raised limit."""
-    start = config[f"{role}_start_ray_commands"][-1]
-    assert start.startswith("ulimit -n 65536;")
-    assert "RAY_AUTH_MODE=token" in start
+def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
+    """A head that is started offers no CPU; a worker of one's own says its whole number of slots when it is started,
+    as many as the type of node has on AWS.
+    """
+    assert flags(config, "head")["--num-cpus"] == "0"
+    assert "--resources" not in flags(config, "head")
+    slots = read("aws")["available_node_types"]["agents"]["resources"]["agent_slot"]
+    said = flags(config, "worker").get("--resources", "{}")
+    assert json.loads(said) == ({"agent_slot": slots} if config["provider"]["type"] == "local" else {})
+
+
+def test_every_machine_of_ones_own_is_used(config: Config) -> None:
+    """Where machines are listed there are as many workers, each with its own address, none of them the head's."""
+    provider = config["provider"]
+    listed = provider.get("worker_ips", [])
+    assert provider["type"] == "aws" or config["min_workers"] == config["max_workers"] == len(listed)
+    assert len({*listed, provider.get("head_ip")}) == len(listed) + 1
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_node_may_open_enough_files(config: Config, role: str) -> None:
+    """A raylet holds several files for each process: it starts under raised limits, for holders of the token only."""
+    assert start_of(config, role).startswith("ulimit -n 65536; ulimit -u 65536;")
+    assert environment(config, role)["RAY_AUTH_MODE"] == "token"
+
+
+def test_the_store_is_where_it_is_mounted(config: Config) -> None:
+    """Head and workers mount it before Ray starts, and are told of one path below it; so are people who log in."""
+    _, place = mounting(config)
+    stores = {environment(config, role)["EVERLOG_STORE"] for role in ROLES}
+    assert len(stores) == 1
+    assert Path(stores.pop()).parent == Path(place)
+    assert any(f"EVERLOG_STORE={place}/" in command and ".bashrc" in command for command in config["setup_commands"])
+    assert "worker_setup_commands" not in config
+
+
+def test_the_store_is_mounted_safely(config: Config) -> None:
+    """The options are those with which hosts on several machines may share a store: everlog does not refuse them."""
+    options, place = mounting(config)
+    mount = Mount(place, "nfs4", "server:/", frozenset(options))
+    sights = [Sight(f"{place}/store", node, node, 1, 2, "store", mount) for node in ("one", "two")]
+    assert not unsafe(mount)
+    assert apart(sights) == ""
+    assert {"nfsvers=4.1", "hard", "noac", "lookupcache=none"} <= set(options)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_two_files_agree(role: str) -> None:
+    """Environment, limits, mount options, installation, how Ray is started: the same wherever the machines are."""
+    one, other = read("aws"), read("local")
+    assert environment(one, role) == environment(other, role)
+    assert start_of(one, role).split("ray start")[0] == start_of(other, role).split("ray start")[0]
+    assert mounting(one) == mounting(other)
+    apart_from_slots = {name: value for name, value in flags(other, role).items() if name != "--resources"}
+    assert flags(one, role) == apart_from_slots
+    assert one["file_mounts"] == other["file_mounts"]
+    elsewhere = [[c for c in file["setup_commands"] if "mount -t" not in c] for file in (one, other)]
+    assert elsewhere[0] == elsewhere[1]
+
+
+def test_every_command_is_a_shell_command(config: Config) -> None:
+    """A shell can read each of them: YAML has cut none of them off at what it takes for a comment."""
+    commands = [command for key, value in config.items() if key.endswith("_commands") for command in value]
+    assert len(commands) >= 10
+    for command in commands:
+        run = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{command}\n{run.stderr}"
+
+
+@pytest.fixture(scope="module")
+def names_of_ray() -> bytes:
+    """Where Ray keeps the names of its settings: its own programs, and the part that starts clusters."""
+    import ray
+
+    folder = Path(ray.__file__).parent
+    places = ("core/src/ray/raylet/raylet", "autoscaler/_private/util.py")
+    return b"\0".join((folder / place).read_bytes() for place in places)
+
+
+def is_known(name: str, names_of_ray: bytes) -> bool:
+    return re.search(rb"\b" + name.encode() + rb"\b", names_of_ray) is not None
+
+
+@pytest.mark.parametrize("provider", FILES)
+def test_ray_knows_every_name(provider: str, names_of_ray: bytes) -> None:
+    """Each RAY_ setting in a file, its comments included, is one that this Ray has: it ignores others in silence."""
+    text = FILES[provider].read_text(encoding="utf-8")
+    names = {name for name in re.findall(r"RAY_\w+", text) if not name.endswith("_")}
+    assert len(names) >= 12
+    assert {name for name in names if not is_known(name, names_of_ray)} == set()
+    assert not is_known("RAY_health_check_perriod_ms", names_of_ray)
