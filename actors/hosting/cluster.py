@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ import msgspec
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
-from actors.commands import Command, Done, Heard, Means, Watch
+from actors.commands import Command, Done, Fire, Heard, Means, Resume, Watch
 from actors.constants import ACTIVATIONS_MAX, ANSWER_S, CALLS_MAX, CLOSE_S, IDLE_S, OBJECT_STORE_BYTES, START_S
 from actors.effects import Answer
 from actors.real import RealClock, RealIds
 from actors.setup import OFFLINE
 from actors.system import System, model_for
-from events import BadInput, ClusterError, EverlogError, HostLost, ModelError
+from events import ClusterError, EverlogError, HostLost, ModelError
 from store import FileStore
 
 from .addresses import answers, host_name, namespace
@@ -33,8 +33,9 @@ from .gateway import GatewayActor
 from .host import Host
 from .lending import lent_system
 from .packing import pack, unpack
-from .standing import standings
-from .supervisor import Placed, Supervisor
+from .places import Carried, Place, Placed, dedicated, one_by_one
+from .standing import read_in_thread, standings, unfinished
+from .supervisor import Supervisor
 from .timers import Due
 
 Wire = Heard | EverlogError
@@ -44,20 +45,16 @@ Wire = Heard | EverlogError
 class HostActor:
     """The Ray actor of one agent. Its constructor cannot fail: what can fail waits for the first command."""
 
-    def __init__(self, root: str, agent_id: str, means: Means, idle_s: float, fence: int) -> None:
+    def __init__(self, root: str, agent_id: str, idle_s: float, fence: int) -> None:
         thin()
         self._root = root
         self._agent_id = agent_id
         self._left = False
         self._clock, self._ids = RealClock(), RealIds()
-        self._unusable: BadInput | None = None
-        """Why what this host was lent at first cannot be used."""
-        try:
-            means = unpack(means)
-        except BadInput as error:
-            means, self._unusable = Means(), error
+        self._lent = False
+        """Whether callers have lent it anything, or nothing: what the supervisor remembers is older."""
         self._host = Host(
-            agent_id, self._system, means=means, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
+            agent_id, self._system, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers,
             on_idle=self._leave, note=note,
         )  # fmt: skip
 
@@ -81,11 +78,11 @@ class HostActor:
 
     def _unpacked(self, command: Command) -> Command:
         """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
-        if command.means is not None:
-            self._unusable, command = None, msgspec.structs.replace(command, means=unpack(command.means))
-        if self._unusable is not None:
-            raise self._unusable
-        return command
+        remembered = isinstance(command, (Resume, Fire))
+        if command.means is None or (remembered and self._lent):
+            return msgspec.structs.replace(command, means=None)
+        self._lent = self._lent or not remembered
+        return msgspec.structs.replace(command, means=unpack(command.means))
 
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""
@@ -137,17 +134,17 @@ class RayPlaces:
         self._root = root
         self._idle_s = idle_s
 
-    async def find(self, agent_id: str) -> Placed | None:
+    async def find(self, place: Place) -> Placed | None:
         """The host of that name, if it answers; one that has let go of its agent is waited for until it is dead."""
         try:
-            handle = ray.get_actor(host_name(agent_id), namespace=namespace(self._root))
+            handle = ray.get_actor(host_name(place.agent_id), namespace=namespace(self._root))
         except ValueError:
             return None
         with suppress(RayError):
             try:
                 pid = await asyncio.wait_for(handle.ready.remote(), ANSWER_S)
             except TimeoutError:
-                raise not_answering(agent_id) from None
+                raise not_answering(place.agent_id) from None
             if pid:
                 return Placed(_key_of(handle), pid, handle)
         with suppress(RayError):
@@ -155,19 +152,18 @@ class RayPlaces:
             await handle.death.remote()
         return None
 
-    async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
+    async def start(self, place: Place, fence: int) -> Placed:
         """A new actor, once its process runs. Raises ClusterError."""
         slot = {"resources": {"agent_slot": 1}} if "agent_slot" in ray.cluster_resources() else {}
+        name = host_name(place.agent_id)
         try:  # Ray does not start it again: the supervisor does, and tells it whom to fence
-            handle = _actor(
-                self._root, host_name(agent_id), HostActor, agent_id, means, self._idle_s, fence, max_restarts=0, **slot
-            )
+            handle = _actor(self._root, name, HostActor, place.agent_id, self._idle_s, fence, max_restarts=0, **slot)
             pid = await asyncio.wait_for(handle.ready.remote(), START_S)
         except TimeoutError as error:
             ray.kill(handle)
-            raise no_room(agent_id) from error
+            raise no_room(place.agent_id) from error
         except (RayError, ValueError) as error:
-            raise not_started(agent_id, error) from error
+            raise not_started(place.agent_id, error) from error
         return Placed(_key_of(handle), pid, handle)
 
     async def lives(self, placed: Placed) -> bool:
@@ -185,9 +181,17 @@ class RayPlaces:
         with suppress(RayError):
             await placed.handle.death.remote()
 
-    def perform(self, placed: Placed, command: Command) -> AsyncIterator[Heard]:
+    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
         """Have it carry out a command. Raises HostLost, or what the command raises."""
         return _performed(placed, command, 0)
+
+    def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+        """A command for the one agent of a host. Raises HostLost."""
+        return one_by_one(self.perform, placed, commands)
+
+    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+        """For shared places, of which there are none."""
+        raise NotImplementedError
 
 
 async def _performed(placed: Placed, command: Command, seen: int) -> AsyncIterator[Heard]:
@@ -217,15 +221,16 @@ class SupervisorActor:
     def __init__(self, root: str, idle_s: float) -> None:
         clock, ids = RealClock(), RealIds()
         self._root = root
+        self._store = store = FileStore(Path(root), clock.now)
         self._supervisor = Supervisor(
-            RayPlaces(root, idle_s), clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX, note=note
-        )
-        self._store = FileStore(Path(root), clock.now)
+            RayPlaces(root, idle_s), dedicated, clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX,
+            unfinished=lambda agents: unfinished(store, note, agents), note=note,
+        )  # fmt: skip
         self._begun = asyncio.get_running_loop().create_task(self._begin())
 
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
-        await self._supervisor.begin(await asyncio.to_thread(lambda: list(standings(self._store, note))))
+        await self._supervisor.begin(read_in_thread(standings(self._store, note)))
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
         """`Supervisor.place`, with errors as values."""
@@ -240,7 +245,7 @@ class SupervisorActor:
 
     async def left(self, agent_id: str, key: str) -> None:
         """A host has let go of its agent: its process is of no more use."""
-        self._supervisor.left(agent_id, key)
+        self._supervisor.left(dedicated(agent_id), key)
         with suppress(ValueError):  # it has ended already
             handle = ray.get_actor(host_name(agent_id), namespace=namespace(self._root))
             if _key_of(handle) == key:
@@ -248,7 +253,7 @@ class SupervisorActor:
 
     async def release(self, agent_id: str) -> bool:
         """Have the host of an agent let go of it; False if it is at work."""
-        placed = self._supervisor.placed(agent_id)
+        placed = self._supervisor.placed(dedicated(agent_id))
         if placed is not None:
             with suppress(RayError):
                 if not await placed.handle.release.remote():
@@ -379,19 +384,9 @@ def _supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
 
 def _actor(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
     """An actor of the store in `root`, which outlives whoever made it."""
-    return (
-        ray.remote(content)
-        .options(
-            name=name,
-            namespace=namespace(root),
-            lifetime="detached",
-            num_cpus=0,
-            max_concurrency=CALLS_MAX,
-            enable_task_events=False,
-            **options,
-        )
-        .remote(root, *arguments)
-    )
+    options = {"name": name, "namespace": namespace(root), "max_concurrency": CALLS_MAX, **options}
+    made = ray.remote(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
+    return made.remote(root, *arguments)
 
 
 def _key_of(handle: Any) -> str:

@@ -10,7 +10,7 @@ from actors.system import System
 from events import EverlogError, HostLost, UnknownAgent
 
 from .host import Host
-from .timers import Schedule
+from .timers import Beats, Over, Schedule
 
 
 class LocalRuntime:
@@ -73,7 +73,10 @@ class LocalRuntime:
         for host in self._hosts.values():
             await host.close()
 
-    async def _fire(self, agent_id: str, command: Fire) -> None:
+    async def _fire(self, beats: Beats, over: Over) -> None:
+        await asyncio.gather(*[self._fire_one(agent_id, command, over) for agent_id, command in beats])
+
+    async def _fire_one(self, agent_id: str, command: Fire, over: Over) -> None:
         try:
             async for _ in self.host(agent_id).perform(command):
                 pass
@@ -81,3 +84,5 @@ class LocalRuntime:
             self._schedule.know(agent_id, ())
         except EverlogError as error:  # what is still to be done stands in the log
             self._note(f"{agent_id!r}: {error}")
+        finally:
+            over(agent_id)
