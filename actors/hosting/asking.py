@@ -57,9 +57,7 @@ class Asker:
                 _settle(answer, failed)
 
     def _gateway(self) -> Any:
-        return link.made(
-            self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
-        )
+        return link.made(self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True)
 
 
 def _settle(answer: "asyncio.Future[Answer]", outcome: Answer | ModelError) -> None:

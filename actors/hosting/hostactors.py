@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -60,8 +60,10 @@ class HostActor:
         self._store = FileStore(Path(root), self._clock.now)
         self._note = Notes(place, link.own_node(), clock=self._clock, environment=os.environ)
         self._asker = Asker(root)
-        self._lent = False
-        """Whether callers have lent it anything, or nothing: what the supervisor remembers is older."""
+        self._means: tuple[Means, Means] | None = None
+        """What was lent last, packed and unpacked."""
+        self._lent: set[str] = set()
+        """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
 
     def __repr__(self) -> str:
         return f"host of {self._place}"
@@ -101,21 +103,23 @@ class HostActor:
     async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         if self._left:
             raise HostLost(f"the host of {self._place} has let go of its agents")
-        async for heard in self._performed(agent_id, self._unpacked(command), seen):
+        async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
             yield heard
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
         raise NotImplementedError
 
-    def _unpacked(self, command: Command) -> Command:
+    def _unpacked(self, agent_id: str, command: Command) -> Command:
         """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
         if command.means is None:
             return command
-        remembered = isinstance(command, (Resume, Fire))
-        if remembered and self._lent:
+        if not isinstance(command, (Resume, Fire)):
+            self._lent.add(agent_id)
+        elif agent_id in self._lent:
             return msgspec.structs.replace(command, means=None)
-        self._lent = self._lent or not remembered
-        return msgspec.structs.replace(command, means=unpack(command.means))
+        if self._means is None or self._means[0] != command.means:
+            self._means = command.means, unpack(command.means)
+        return msgspec.structs.replace(command, means=self._means[1])
 
     async def _leave(self) -> None:
         """Tell the supervisor that this process is of no more use."""
@@ -130,9 +134,7 @@ class HostActor:
             supervisor.know.remote(agent_id, list(timers))
 
     def _system(self, lent: Means, enter: Enter | None = None) -> System:
-        return lent_system(
-            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter
-        )
+        return lent_system(self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter)
 
 
 class DedicatedActor(HostActor):

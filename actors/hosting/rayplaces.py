@@ -149,4 +149,3 @@ async def performed_many(placed: Placed, orders: Sequence[Order]) -> AsyncIterat
         raise  # no error that anybody expected: our bug
     except link.RayError as error:
         raise dead_cluster(error) from error
-

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from actors.commands import Command, Heard, Means, Resume
-from actors.constants import IDLE_S, MICROSECONDS, RECOVERIES_MAX, SHARD_AGENTS_MAX, SHARD_MEMORY_MB
+from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_MEMORY_MB, SHARD_RECOVERIES_MAX
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
@@ -89,7 +89,7 @@ class Shard:
 
     async def recover(self, agents: Sequence[str]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once."""
-        room = asyncio.Semaphore(RECOVERIES_MAX)
+        room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
             async with room:

@@ -3,7 +3,6 @@
 `python -m tests.actors.simbreaks [NAME ...]` looks for the first seed that does, and prints it.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -12,9 +11,10 @@ from unittest.mock import patch
 
 from actors import refs
 from actors.agent import Agent
-from actors.hosting import supervisor, timers
+from actors.hosting import recovering, supervisor, timers
 from actors.hosting.hearing import Audience
 from actors.hosting.host import Host
+from actors.hosting.starting import Starts
 from actors.hosting.supervisor import Supervisor
 from actors.hosting.timers import Schedule
 from events import Heartbeat
@@ -54,8 +54,9 @@ async def _ruthless(self: Host) -> bool:
     return True
 
 
-def _boundless(_: int) -> Any:
-    return REAL_SEMAPHORE(1000)
+def _boundless(self: Starts, at_once_max: int, clock: Any) -> None:
+    REAL_STARTS(self, 1000, clock)
+    del at_once_max
 
 
 def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
@@ -63,11 +64,15 @@ def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
 
 
 def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
-    if agent_id not in self._timers:
+    if agent_id not in self._kept:
         REAL_KNOW(self, agent_id, timers)
 
 
-REAL_JOINED, REAL_KNOW, REAL_SEMAPHORE = Audience.joined, Schedule.know, asyncio.Semaphore
+def _forgotten(self: Schedule, agent_id: str, timers: Any) -> None:
+    self._keep(agent_id, timers)
+
+
+REAL_JOINED, REAL_KNOW, REAL_STARTS = Audience.joined, Schedule.know, Starts.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
@@ -80,7 +85,9 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "our own commands are sent again": (127, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
     "what failed is tried again": (47, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
     "the newest epoch": (0, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
-    "starts at once": (0, lambda: patch.object(asyncio, "Semaphore", _boundless)),
+    "starts at once": (0, lambda: patch.object(Starts, "__init__", _boundless)),
+    "looked at again": (0, lambda: patch.object(recovering, "LOOKS", 1)),
+    "what hosts tell is newer": (0, lambda: patch.object(Schedule, "take_up", _forgotten)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 
