@@ -33,3 +33,8 @@ class RealIds:
 def monotonic_us() -> int:
     """Microseconds of a clock that never goes back, for latencies only."""
     return time.monotonic_ns() // 1000
+
+
+def chance() -> float:
+    """A number from 0 (inclusive) to 1 (exclusive)."""
+    return secrets.randbits(53) / 2**53
