@@ -63,6 +63,21 @@ def test_an_endpoint_that_waits_holds_up_no_other() -> None:
     run(main)
 
 
+def test_endpoints_are_served_in_rounds() -> None:
+    """Fifty requests wait for one endpoint; one for another is sent in the round after."""
+
+    async def main() -> None:
+        model = SlowModel()
+        both = gateway(model, asks_max=1)
+        many = [asyncio.create_task(both.ask("m", "a", b"a", f"agent {n}")) for n in range(50)]
+        await asyncio.sleep(0.5)
+        await both.ask("m", "b", b"b", "sam")
+        assert model.asked[:3] == [b"a", b"a", b"b"]
+        await asyncio.gather(*many)
+
+    run(main)
+
+
 @pytest.mark.parametrize(("agent", "limit"), [("sam", "agent_waiting_max"), ("", "waiting_max")])
 def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None:
     """The refusal says how much waits and when to come again, crosses processes whole, and the rest is answered."""
@@ -107,6 +122,26 @@ def test_who_goes_away_waits_no_more(ticks: int) -> None:
         status = one.status()
         assert (status.under_way, status.waiting) == (0, 0)
         assert seconds() == 2
+
+    run(main)
+
+
+def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
+    """Nothing is sent for 50 seconds, and the queue is as short as those who wait in it are few."""
+
+    async def main() -> None:
+        model = SlowModel(failing("rate_limited", 1, after_s=50), seconds=0)
+        one = gateway(model)
+        asking = [asyncio.create_task(one.ask("m", URL, b"?", f"agent {n % 2}")) for n in range(10)]
+        await asyncio.sleep(1)
+        more = [asyncio.create_task(one.ask("m", URL, b"?", f"agent {n % 2}")) for n in range(10)]
+        await asyncio.sleep(1)
+        for task in more[1:]:
+            task.cancel()
+        await asyncio.wait(more[1:])
+        waiting = one.status().waiting
+        assert waiting == one.status().endpoints[0].waiting == 1 + sum(not task.done() for task in asking)
+        await asyncio.gather(more[0], *asking)
 
     run(main)
 

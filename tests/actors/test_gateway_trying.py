@@ -88,7 +88,9 @@ def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
         one = gateway(model, asks_max=1)
         came = await asyncio.gather(*(outcome(one.ask("m", URL, b"?", f"agent {n}")) for n in range(100)))
         assert seconds() == 1 and len(model.asked) == 1
-        assert {error.retry_after_s for error in came if isinstance(error, ModelError)} == {3600}
+        errors = [error for error in came if isinstance(error, ModelError)]
+        assert {error.retry_after_s for error in errors} == {3600}
+        assert [error.attempts for error in errors] == [1] + [0] * 99
         await asyncio.sleep(3600)
         await one.ask("m", URL, b"?", "agent 1")
 
