@@ -11,7 +11,6 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,18 +18,12 @@ from actors import parse, real
 from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
 from actors.effects import Answer, Clock, Model
 from actors.setup import OFFLINE
-from actors.system import model_for
 from events import BadInput, ModelError, Usage
 
 from .budgets import Budgets
 from .lanes import EndpointStatus, Lane, Ticket
 from .limits import Limits, limits_from
-
-if TYPE_CHECKING:
-    from actors.endpoint import Connections
-
-Models = Callable[[str, str], Model]
-"""From a name and the place where it is served (or empty) to a model, which tries each request once."""
+from .models import Models, real_models
 
 RETRIED = ("unreachable", "server", "rate_limited")
 """Kinds of failures where trying again can help."""
@@ -371,22 +364,6 @@ class GatewayActor:
 
     def _refusal(self) -> ModelError:
         return ModelError(f"The gateway sends nothing: {self._unusable}", kind="rejected", attempts=0)
-
-
-def real_models(limits: Limits) -> Models:
-    """Models as they are; those at one place share its connections, of which there are as many as there is use for."""
-    places: dict[str, Connections] = {}
-
-    def make(name: str, base_url: str) -> Model:
-        if name == OFFLINE:
-            return model_for(name)
-        from actors.endpoint import Connections, Endpoint
-
-        if base_url not in places:
-            places[base_url] = Connections(name, base_url or None, connections_max=limits.asks_max)
-        return Endpoint(name, connections=places[base_url])
-
-    return make
 
 
 def _now() -> float:
