@@ -132,6 +132,27 @@ ASKS_MAX = 32
 ASKS_WAITING_MAX = 10_000
 """Requests that may wait in a gateway for their turn; a further one is refused."""
 
+ASKS_WAITING_AGENT_MAX = 100
+"""Requests of one agent that may wait in a gateway for their turn; a further one is refused."""
+
+ASKS_GATHER_S = 0.004
+"""Answers to requests that came together, and are there within so many seconds of each other, go back together."""
+
+ENDPOINT_IDLE_S = 60
+"""A connection to a model endpoint that nobody needed for so long is closed."""
+
+BACKOFF_S = 0.5
+"""Wait before a request is tried again; it doubles with each try."""
+
+BACKOFF_S_MAX = 8
+"""Longest wait that doubling comes to."""
+
+PAUSE_S_MAX = 60
+"""An endpoint that asks to be left alone for longer refuses what waits for it; for less, it waits."""
+
+PROBE_S = 10
+"""How often an endpoint that refused the key is tried again, by one request."""
+
 CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""
 

@@ -16,7 +16,6 @@ from events import EverlogError, HostLost
 from store import FileStore, is_shared, refuse_unsafe
 
 from . import link
-from .addresses import host_name
 from .failing import dead_cluster
 from .many import Order, Outcome, merged
 from .notes import Notes
@@ -73,7 +72,7 @@ class SupervisorActor:
     async def left(self, place: Place, key: str) -> None:
         """A host has let go of its agents: its process is of no more use."""
         self._supervisor.left(place, key)
-        handle = link.found(self._root, host_name(place))
+        handle = link.found(self._root, place.host_name)
         if handle is not None and link.key_of(handle) == key:
             link.kill(handle)
 

@@ -29,6 +29,7 @@ from .many import Order, Outcome, outcomes
 from .meters import Meters
 from .notes import Notes
 from .packing import unpack
+from .places import Place
 from .shard import Shard
 from .standing import standings
 from .status import HostStatus
@@ -42,23 +43,17 @@ LOOK_S = 1
 """Between two looks at itself, for the metrics."""
 
 
-class Content(Protocol):
-    """What a host runs: one agent, or many."""
-
-    async def close(self) -> None: ...
-
-
 class HostActor:
     """What both kinds have in common."""
 
-    def __init__(self, root: str, place: str) -> None:
+    def __init__(self, root: str, place: Place) -> None:
         thin()
         self._root = root
         self._place = place
         self._left = False
         self._clock, self._ids = RealClock(), RealIds()
         self._store = FileStore(Path(root), self._clock.now)
-        self._note = Notes(place, link.own_node(), clock=self._clock, environment=os.environ)
+        self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
         self._asker = Asker(root)
         self._means: tuple[Means, Means] | None = None
         """What was lent last, packed and unpacked."""
@@ -140,10 +135,10 @@ class HostActor:
 class DedicatedActor(HostActor):
     """The Ray actor of one agent."""
 
-    def __init__(self, root: str, place: str, agent_id: str, idle_s: float, fence: str) -> None:
+    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
         super().__init__(root, place)
         self._host = Host(
-            agent_id, self._system, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers, on_idle=self._idle,
+            place.agent_id, self._system, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers, on_idle=self._idle,
             note=self._note,
         )  # fmt: skip
 
@@ -168,11 +163,11 @@ class DedicatedActor(HostActor):
 class SharedActor(HostActor):
     """The Ray actor of the agents of one shard."""
 
-    def __init__(self, root: str, place: str, idle_s: float, fence: str) -> None:
+    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
         super().__init__(root, place)
         self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
-            place, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
+            place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
             tell_timers=self._tell_timers, on_idle=self._leave, on_fenced=self._fenced, note=self._note,
             meters=self._meters,
         )  # fmt: skip

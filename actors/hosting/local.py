@@ -93,7 +93,7 @@ class LocalRuntime:
         """Let go of an agent, so that another process can have it; False if it is at work."""
         shard = self.shard(agent_id)
         if shard is not None:
-            return await shard.release(agent_id)
+            return await shard.release()
         host = self._hosts.get(agent_id)
         return host is None or await host.passivate()
 

@@ -9,6 +9,8 @@ from actors.commands import Command, Heard, Means
 from events import EverlogError, HostLost
 from store import partition_of
 
+from .addresses import host_name
+
 
 class Place(msgspec.Struct, frozen=True):
     """What a host runs: a partition. It is dedicated to one agent, or shared by many."""
@@ -20,6 +22,11 @@ class Place(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return repr(self.agent_id) if self.agent_id else self.name
+
+    @property
+    def host_name(self) -> str:
+        """Where to knock for its host."""
+        return host_name(self.agent_id) if self.agent_id else self.name
 
 
 class Placed(msgspec.Struct, frozen=True):

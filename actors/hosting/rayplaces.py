@@ -13,7 +13,6 @@ from actors.constants import ANSWER_S, START_S
 from events import EverlogError
 
 from . import link
-from .addresses import host_name
 from .failing import dead_cluster, lost, no_room, not_answering, not_started
 from .hostactors import DedicatedActor, SharedActor, Wire
 from .many import Order, Outcome
@@ -33,7 +32,7 @@ class RayPlaces:
 
     async def find(self, place: Place) -> Placed | None:
         """The host of that name, if it answers; one that has let go of its agents is waited for until it is dead."""
-        handle = link.found(self._root, host_name(place))
+        handle = link.found(self._root, place.host_name)
         if handle is None:
             return None
         with suppress(link.RayError):
@@ -66,10 +65,10 @@ class RayPlaces:
         if SLOT in link.resources():
             options["resources"] = {SLOT: 1}
         if place.agent_id:
-            arguments = (place.name, place.agent_id, self._idle_s, fence)
-            return link.made(self._root, host_name(place), DedicatedActor, *arguments, **options)
+            arguments = (place, self._idle_s, fence)
+            return link.made(self._root, place.host_name, DedicatedActor, *arguments, **options)
         options["scheduling_strategy"] = "SPREAD"  # each of them can make a node busy
-        return link.made(self._root, host_name(place), SharedActor, place.name, self._idle_s, fence, **options)
+        return link.made(self._root, place.host_name, SharedActor, place, self._idle_s, fence, **options)
 
     async def lives(self, placed: Placed) -> bool:
         """Whether it answers and still has its agents. One that hangs is ended."""

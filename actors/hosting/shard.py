@@ -43,11 +43,13 @@ class Shard:
         aside: Aside = asyncio.to_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: TellTimers | None = None,
+        on_idle: Callable[[], Awaitable[None]] | None = None,
         on_fenced: Callable[[], None] | None = None,
         note: Callable[[str], None] | None = None,
     ) -> None:
-        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_fenced`
-        is called when another process owns the shard now. `aside`, `sleep`, `tell_timers` and `note` as in a `Host`.
+        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_idle` is
+        called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard now. `aside`
+        runs what takes long beside the event loop; `sleep`, `tell_timers` and `note` are as in a `Host`.
         """
         self.partition = partition
         self.fenced = False
@@ -62,6 +64,7 @@ class Shard:
         self._aside = aside
         self._sleep = sleep
         self._tell_timers = tell_timers
+        self._on_idle = on_idle
         self._on_fenced = on_fenced
         self._note = note or (lambda _: None)
         self._hosts: dict[str, Host] = {}
@@ -87,19 +90,45 @@ class Shard:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
         return outcomes(self.perform, orders)
 
-    async def recover(self, agents: Sequence[str]) -> None:
-        """Finish what these agents left unfinished, in their order, a few at once."""
+    async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
+        """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
         room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
             async with room:
+                command = Resume(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
                 try:
-                    async for _ in self.perform(agent_id, Resume(id=self._ids.new(self._clock.now()))):
+                    async for _ in self.perform(agent_id, command):
                         pass
                 except EverlogError as error:
                     self._note(f"{agent_id!r}: {error}")
 
         await asyncio.gather(*map(resume, agents))
+
+    def status(self, node: str) -> HostStatus:
+        """How it is doing; `node` is where."""
+        ticks, hosts = self._ticks, self._hosts.values()
+        known = len(ticks.log.agents()) if ticks is not None else 0
+        waiting = [host.waiting_since for host in hosts if host.waiting_since]
+        return HostStatus(
+            place=self.partition,
+            placement="shared",
+            node=node,
+            pid=os.getpid(),
+            active=len(self._hosts),
+            passive=max(known - len(self._hosts), 0),
+            turns=sum(host.busy for host in hosts),
+            waiting=len(waiting),
+            lag_us=max(self._clock.now() - min(waiting), 0) if waiting else 0,
+            messages=self.counts["messages"],
+            turns_ended=self.counts["turns"],
+            model_calls=self.counts["model_calls"],
+            commits=self.counts["commits"],
+            ticks=self.counts["ticks"],
+            refused=self.counts["refused"],
+            memory_bytes=own_memory_bytes(),
+            unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
+        )
 
     async def passivate(self, agent_id: str) -> bool:
         """Let go of an agent; False if it is at work."""
@@ -113,20 +142,18 @@ class Shard:
             del self._used_at[agent_id]
         return True
 
-    async def release(self, agent_id: str) -> bool:
-        """Let go of an agent, and of the log with the last of them, so that another process can have it; False if it is
-        at work, or another of the shard is.
-        """
-        for other in list(self._hosts):
-            if not await self.passivate(other):
+    async def release(self) -> bool:
+        """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
+        for agent_id in list(self._hosts):
+            if not await self.passivate(agent_id):
                 return False
         await self.close()
-        return True
+        return not self._hosts
 
     async def close(self) -> None:
         """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
-        if self._tending is not None:
-            tending, self._tending = self._tending, None
+        tending, self._tending = self._tending, None
+        if tending is not None and tending is not asyncio.current_task():
             tending.cancel()
             await asyncio.wait([tending])
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
@@ -150,6 +177,8 @@ class Shard:
             if self.fenced:
                 raise HostLost(f"another process owns {self.partition} now")
             if self._ticks is None:
+                if self._tending is None:
+                    self._tending = asyncio.get_running_loop().create_task(self._tend())
                 self._ticks = Ticks(
                     await self._open(), aside=self._aside, on_lost=self._lost, memory_mb=SHARD_MEMORY_MB
                 )
@@ -198,8 +227,6 @@ class Shard:
                 f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
                 "now. Nothing of this was kept. Try again in a few seconds."
             )
-        if self._tending is None:
-            self._tending = asyncio.get_running_loop().create_task(self._tend())
         if len(self._hosts) >= self._agents_max:
             self._spawn(self._make_room())
         return Host(
@@ -220,10 +247,12 @@ class Shard:
 
     async def _tend(self) -> None:
         """Now and then: let go of who is idle, and seal what has gathered in the log."""
-        while True:
+        while self._tending is asyncio.current_task():
             await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
             for agent_id in self._idle():
                 await self.passivate(agent_id)
+            if not self._hosts and self._on_idle is not None:
+                await self._on_idle()
             if self._ticks is not None:
                 await self._aside(self._sealed, self._ticks)
 
