@@ -21,10 +21,14 @@ from .many import Order, Outcome, merged
 from .notes import Notes
 from .packing import pack
 from .places import Place, Placed, Reached
-from .rayplaces import RayPlaces, performed, performed_many
+from .rayplaces import SLOT, RayPlaces, performed, performed_many
 from .standing import read_in_thread, standings, unfinished
+from .status import GatewayStatus, HostStatus, NodeStatus, Status, SupervisorStatus
 from .supervisor import Supervisor
 from .timers import Due
+
+LOOK_S = 2
+"""A host that does not say in this time how it is doing is silent."""
 
 
 class SupervisorActor:
@@ -86,6 +90,10 @@ class SupervisorActor:
                     return False
             await self.left(place, placed.key)
         return True
+
+    async def status(self) -> tuple[SupervisorStatus, Sequence[Placed]]:
+        """How it is doing, and the hosts that there are."""
+        return self._supervisor.status, self._supervisor.hosts
 
     async def close(self) -> None:
         """Have every host let go of its agents; those that do not in time are ended all the same."""
@@ -196,6 +204,24 @@ class RayRuntime:
         """Wait until the supervisor runs. Raises ClusterError."""
         await self._asked(self._supervisor.__ray_ready__.remote())
 
+    async def status(self) -> Status:
+        """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
+        supervisor, hosts = await self._asked(self._supervisor.status.remote())
+        gateway = link.found(self._root, "gateway")
+        asked = [placed.handle.status.remote() for placed in hosts]
+        asked += [gateway.status.remote()] if gateway is not None else []
+        answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
+        told = [answer for answer in answers if isinstance(answer, HostStatus)]
+        return Status(
+            at=RealClock().now(),
+            address=self.address,
+            hosts=told,
+            nodes=[_node(node, told) for node in link.nodes()],
+            supervisor=supervisor,
+            gateway=next((answer for answer in answers if isinstance(answer, GatewayStatus)), None),
+            silent=len(hosts) - len(told),
+        )
+
     async def release(self, agent_id: str) -> bool:
         """See `refs.Runtime`."""
         self._placed.pop(self._places.pop(agent_id, ""), None)
@@ -234,6 +260,29 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> A
     finally:
         if own:
             link.disconnect()
+
+
+async def _in_time(reference: Any) -> Any:
+    """What an actor answers; None if it does not in time, or not at all."""
+    with suppress(link.RayError, TimeoutError):
+        return await asyncio.wait_for(reference, LOOK_S)
+    return None
+
+
+def _node(node: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
+    """What Ray says of a node, with the hosts on it."""
+    offers = node.get("Resources", {})
+    mine = [host for host in hosts if host.node == node["NodeManagerAddress"]]
+    slots = int(offers.get(SLOT, 0))
+    return NodeStatus(
+        node=node["NodeManagerAddress"],
+        lives=bool(node["Alive"]),
+        hosts=len(mine),
+        slots_used=min(len(mine), slots),
+        slots=slots,
+        memory_used_bytes=sum(host.memory_bytes for host in mine),
+        memory_bytes=int(offers.get("memory", 0)),
+    )
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:

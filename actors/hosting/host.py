@@ -93,6 +93,11 @@ class Host:
         """Whether the agent is in memory."""
         return self._agent is not None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._worker is not None and self._worker.busy
+
     async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
         is let go of before it is done.
@@ -122,7 +127,7 @@ class Host:
     async def passivate(self) -> bool:
         """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
         async with self._gate:
-            if self._used() or (self._worker is not None and self._worker.busy):
+            if self._used() or self.busy:
                 return False
             await self._let_go()
             return not self._used()

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -22,7 +21,7 @@ from store import FileStore, Sight, seen_by
 
 from . import link
 from .asking import Asker
-from .footprint import thin
+from .footprint import own_memory_bytes, thin
 from .host import Host
 from .lending import lent_system
 from .many import Order, Outcome, outcomes
@@ -145,6 +144,14 @@ class DedicatedActor(HostActor):
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
         return self._host.perform(command, seen)
 
+    async def status(self) -> HostStatus:
+        """How it is doing."""
+        return HostStatus(
+            place=self._host.agent_id, placement="dedicated", node=link.own_node(), pid=os.getpid(),
+            active=int(self._host.active), passive=int(not self._host.active), turns=int(self._host.busy),
+            memory_bytes=own_memory_bytes(),
+        )  # fmt: skip
+
     async def release(self) -> bool:
         """Let go of the agent for good, unless it is at work."""
         self._left = self._left or await self._host.passivate()
@@ -168,7 +175,7 @@ class SharedActor(HostActor):
         self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
             place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
-            tell_timers=self._tell_timers, on_idle=self._leave, on_fenced=self._fenced, note=self._note,
+            tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced, note=self._note,
             meters=self._meters,
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
@@ -195,6 +202,10 @@ class SharedActor(HostActor):
         """Let go of all agents for good, unless some are at work."""
         self._left = self._left or await self._shard.release()
         return self._left
+
+    async def _idle(self) -> None:
+        if await self.release():
+            await self._leave()
 
     async def close(self) -> None:
         """Let go of all agents for good, now."""

@@ -5,21 +5,27 @@ and no file is open for it. The shard's own log is opened when the first agent n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from actors.commands import Command, Heard, Means, Resume
-from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_MEMORY_MB, SHARD_RECOVERIES_MAX
+from actors.commands import Command, Heard, Means, Resume, Watch
+from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_RECOVERIES_MAX
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
+from actors.transitions import INPUTS
 from events import EverlogError, Fenced, HostLost, PartitionBusy, UsageError
 from store import FileStore
 
+from .footprint import own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
-from .ticks import Aside, Ticks
+from .meters import Meters
+from .status import HostStatus
+from .ticks import Aside, Counts, Ticks
 from .timers import Due
 
 TellTimers = Callable[[str, Sequence[Due]], None]
@@ -46,6 +52,7 @@ class Shard:
         on_idle: Callable[[], Awaitable[None]] | None = None,
         on_fenced: Callable[[], None] | None = None,
         note: Callable[[str], None] | None = None,
+        meters: Meters | None = None,
     ) -> None:
         """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_idle` is
         called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard now. `aside`
@@ -67,6 +74,7 @@ class Shard:
         self._on_idle = on_idle
         self._on_fenced = on_fenced
         self._note = note or (lambda _: None)
+        self._meters = meters or Meters(None)
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
@@ -75,16 +83,26 @@ class Shard:
         self._opening = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    @property
-    def active(self) -> int:
-        """Agents in memory."""
-        return len(self._hosts)
+        self._counts = Counts()
+        self._asked = 0
+        self._under_way: dict[int, int] = {}
+        """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
+        self._errors: Counter[str] = Counter()
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Have an agent carry out a command; see `Host.perform`. Raises UsageError where there is no room for it."""
-        async for heard in self._host(agent_id).perform(command, seen):
-            yield heard
+        self._asked += 1
+        number = self._asked
+        if not isinstance(command, Watch):
+            self._under_way[number] = self._clock.now()
+        try:
+            async for heard in self._host(agent_id).perform(command, seen):
+                yield heard
+        except EverlogError as error:
+            self._errors[type(error).__name__] += 1
+            raise
+        finally:
+            self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
@@ -107,9 +125,9 @@ class Shard:
 
     def status(self, node: str) -> HostStatus:
         """How it is doing; `node` is where."""
-        ticks, hosts = self._ticks, self._hosts.values()
+        ticks, counts = self._ticks, self._counts
         known = len(ticks.log.agents()) if ticks is not None else 0
-        waiting = [host.waiting_since for host in hosts if host.waiting_since]
+        since = next(iter(self._under_way.values()), None)
         return HostStatus(
             place=self.partition,
             placement="shared",
@@ -117,15 +135,15 @@ class Shard:
             pid=os.getpid(),
             active=len(self._hosts),
             passive=max(known - len(self._hosts), 0),
-            turns=sum(host.busy for host in hosts),
-            waiting=len(waiting),
-            lag_us=max(self._clock.now() - min(waiting), 0) if waiting else 0,
-            messages=self.counts["messages"],
-            turns_ended=self.counts["turns"],
-            model_calls=self.counts["model_calls"],
-            commits=self.counts["commits"],
-            ticks=self.counts["ticks"],
-            refused=self.counts["refused"],
+            turns=sum(host.busy for host in self._hosts.values()),
+            waiting=len(self._under_way),
+            lag_us=0 if since is None else max(self._clock.now() - since, 0),
+            messages=sum(counts.records[kind] for kind in INPUTS),
+            model_calls=counts.records["model_reply"],
+            commits=counts.commits,
+            ticks=counts.ticks,
+            refused=self._errors["UsageError"],
+            errors=dict(self._errors),
             memory_bytes=own_memory_bytes(),
             unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
         )
@@ -179,9 +197,7 @@ class Shard:
             if self._ticks is None:
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
-                self._ticks = Ticks(
-                    await self._open(), aside=self._aside, on_lost=self._lost, memory_mb=SHARD_MEMORY_MB
-                )
+                self._ticks = Ticks(await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters)
             return self._ticks
 
     async def _open(self) -> Any:

@@ -1,4 +1,4 @@
-"""Outcomes on their way between processes: many together as one string of bytes, which costs a tenth of pickling them."""
+"""Outcomes on their way between processes: many together as one string of bytes, a tenth of what pickling costs."""
 
 import pickle
 from collections.abc import Sequence
