@@ -156,6 +156,9 @@ PROBE_S = 10
 CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""
 
+GATEWAY_CALLS_MAX = 10_000
+"""The same for the gateway, whose own queues are the fair ones."""
+
 ACTIVATIONS_MAX = 4
 """Hosts that a supervisor starts at once."""
 

@@ -15,15 +15,16 @@ from actors.real import RealClock, RealIds
 from events import EverlogError, HostLost
 from store import FileStore, is_shared, refuse_unsafe
 
-from . import link
+from . import link, overview
 from .failing import dead_cluster
+from .gateway import GatewayStatus
 from .many import Order, Outcome, merged
 from .notes import Notes
 from .packing import pack
-from .places import Place, Placed, Reached
-from .rayplaces import SLOT, RayPlaces, performed, performed_many
+from .places import Place, Placed, Reached, SupervisorStatus
+from .rayplaces import RayPlaces, performed, performed_many
 from .standing import read_in_thread, standings, unfinished
-from .status import GatewayStatus, HostStatus, NodeStatus, Status, SupervisorStatus
+from .status import HostStatus, Status
 from .supervisor import Supervisor
 from .timers import Due
 
@@ -216,9 +217,9 @@ class RayRuntime:
             at=RealClock().now(),
             address=self.address,
             hosts=told,
-            nodes=[_node(node, told) for node in link.nodes()],
-            supervisor=supervisor,
-            gateway=next((answer for answer in answers if isinstance(answer, GatewayStatus)), None),
+            nodes=[overview.node(node, told) for node in link.nodes()],
+            supervisor=overview.supervisor(supervisor),
+            gateway=next((overview.gateway(a) for a in answers if isinstance(a, GatewayStatus)), None),
             silent=len(hosts) - len(told),
         )
 
@@ -267,22 +268,6 @@ async def _in_time(reference: Any) -> Any:
     with suppress(link.RayError, TimeoutError):
         return await asyncio.wait_for(reference, LOOK_S)
     return None
-
-
-def _node(node: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
-    """What Ray says of a node, with the hosts on it."""
-    offers = node.get("Resources", {})
-    mine = [host for host in hosts if host.node == node["NodeManagerAddress"]]
-    slots = int(offers.get(SLOT, 0))
-    return NodeStatus(
-        node=node["NodeManagerAddress"],
-        lives=bool(node["Alive"]),
-        hosts=len(mine),
-        slots_used=min(len(mine), slots),
-        slots=slots,
-        memory_used_bytes=sum(host.memory_bytes for host in mine),
-        memory_bytes=int(offers.get("memory", 0)),
-    )
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:

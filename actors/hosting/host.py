@@ -334,10 +334,10 @@ class Host:
         if record.seq <= head:  # it was here before: what followed from it is in the log
             past = [other for other in agent.records(record.seq) if other.turn == record.turn]
         listener.settle(record.turn, (other for other in past if other.seq > seen))
-        failed = next((other for other in past if other.type == "model_failed"), None)
+        failed = next((other for other in past if other.type in ("model_failed", "budget_exceeded")), None)
         if failed is None:
             return record, None
-        return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", ""))
+        return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
     async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""

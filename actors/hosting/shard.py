@@ -197,7 +197,13 @@ class Shard:
             if self._ticks is None:
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
-                self._ticks = Ticks(await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters)
+                self._ticks = Ticks(
+                    await self._open(),
+                    aside=self._aside,
+                    on_lost=self._lost,
+                    counts=self._counts,
+                    meters=self._meters,
+                )
             return self._ticks
 
     async def _open(self) -> Any:

@@ -132,6 +132,11 @@ class Supervisor:
             lent=len(self._means),
         )
 
+    @property
+    def hosts(self) -> Sequence[Placed]:
+        """Those that live."""
+        return [known.placed for known in self._known.values() if known.placed is not None]
+
     def placed(self, place: Place) -> Placed | None:
         """The host of a place, if there is one."""
         known = self._known.get(place)
