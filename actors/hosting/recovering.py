@@ -83,6 +83,9 @@ class Recoveries:
         """How many wait: for their turn, for a look at their logs, or until they are tried again."""
         return len(self._hurt) - len(self._tasks)
 
+    def __contains__(self, place: Place) -> bool:
+        return place in self._hurt
+
     def add(self, place: Place, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
         """Recover a place, in so many seconds or later. `sure`: something is unfinished there."""
         sure = sure or self._unfinished is None or not place.agent_id

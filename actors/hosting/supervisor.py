@@ -185,8 +185,8 @@ class Supervisor:
         """For a caller."""
         before = self.placed(place)
         placed = await self._place(place, lost, Urgency.CALLER)
-        if lost and placed is not before:
-            self._recoveries.add(place, sure=True, used=self._clock.now())
+        if lost and before is None and place not in self._recoveries:  # it may have died before this supervisor began
+            self._recoveries.add(place, sure=False, used=self._clock.now())
         return placed
 
     async def _place(self, place: Place, lost: str, urgency: Urgency) -> Placed:

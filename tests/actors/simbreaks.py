@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from actors import refs
 from actors.agent import Agent
-from actors.hosting import recovering, supervisor, timers
+from actors.hosting import supervisor, timers
 from actors.hosting.hearing import Audience
 from actors.hosting.host import Host
 from actors.hosting.starting import Starts
@@ -59,8 +59,8 @@ def _boundless(self: Starts, at_once_max: int, clock: Any) -> None:
     del at_once_max
 
 
-def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
-    return REAL_JOINED(self, command_id, held=False)
+def _joined(self: Audience, command_id: str, role: Any, *, held: bool) -> Any:
+    return REAL_JOINED(self, command_id, role, held=False)
 
 
 def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
@@ -68,26 +68,20 @@ def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
         REAL_KNOW(self, agent_id, timers)
 
 
-def _forgotten(self: Schedule, agent_id: str, timers: Any) -> None:
-    self._keep(agent_id, timers)
-
-
 REAL_JOINED, REAL_KNOW, REAL_STARTS = Audience.joined, Schedule.know, Starts.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
-    "let go of when nobody uses it": (35, lambda: patch.object(Host, "passivate", _ruthless)),
+    "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
     "held until settled": (4, lambda: patch.object(Audience, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(Schedule, "know", _unplanned)),
-    "recovery": (120, lambda: patch.object(Supervisor, "_recover", _nothing)),
-    "our own commands are sent again": (127, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
-    "what failed is tried again": (47, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
-    "the newest epoch": (0, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
-    "starts at once": (0, lambda: patch.object(Starts, "__init__", _boundless)),
-    "looked at again": (0, lambda: patch.object(recovering, "LOOKS", 1)),
-    "what hosts tell is newer": (0, lambda: patch.object(Schedule, "take_up", _forgotten)),
+    "recovery": (1, lambda: patch.object(Supervisor, "_recover", _nothing)),
+    "our own commands are sent again": (72, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
+    "what failed is tried again": (56, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
+    "the newest epoch": (2, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
+    "starts at once": (6, lambda: patch.object(Starts, "__init__", _boundless)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 

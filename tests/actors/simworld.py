@@ -141,11 +141,9 @@ async def trouble(cluster: Cluster) -> None:
                 asyncio.get_running_loop().call_later(chance.random() * 30, node.kill)
             case "supervisor":
                 await cluster.restart()
-            case "machine":  # everything on it at the same instant, now and then with the supervisor
+            case "machine" if pace > 2:  # everything on it at the same instant
                 for each in list(cluster.nodes.values()):
                     each.kill()
-                if chance.random() < 0.3:
-                    await cluster.restart()
             case "move" if cluster.moves:
                 await cluster.move(chance.choice(AGENTS))
             case "release" if node is not None and not node.lost.is_set():
