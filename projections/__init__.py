@@ -5,8 +5,9 @@ own step, time travel and analytics over all agents.
 """
 
 from .catalogue import PROJECTIONS
-from .engine import HEAD, Projections, Row
+from .engine import HEAD, Projections
+from .rows import Row, Rows
 from .search import Found, Search
-from .state import DERIVER, activate
+from .state import DERIVER, activate, activate_many
 
-__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Search", "activate"]
+__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Rows", "Search", "activate", "activate_many"]
