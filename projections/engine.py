@@ -363,4 +363,3 @@ class Projections:
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
             self._macros = True
-
