@@ -339,7 +339,7 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
     async def main() -> None:
         timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(400)]
         async with Run(*timed, activations_max=4, unfinished=nothing_unfinished) as (supervisor, places, notes):
-            await asyncio.sleep(20)
+            await asyncio.sleep(6.5)
             status = supervisor.status
             assert status.starting == 4 and 90 <= status.waiting["timer"] <= 100
             waiting = asyncio.create_task(supervisor.place("ada"))
