@@ -19,7 +19,7 @@ from .constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
-from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, Store
+from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
 from .filelog import FileLog
 from .filestore import FileStore
@@ -62,6 +62,7 @@ __all__ = [
     "Report",
     "Sealed",
     "State",
+    "States",
     "Stats",
     "Store",
     "batch_of",

@@ -77,6 +77,16 @@ class State(msgspec.Struct, frozen=True):
     """As the Derive gave them."""
 
 
+class States(msgspec.Struct, frozen=True):
+    """Where several agents stood, and what came after: what `state` and `table` say of each, together."""
+
+    agents: Sequence[str]
+    rows: pa.Table | None
+    """The newest states of those agents that have one; None if nobody has."""
+    after: pa.Table
+    """The records after the states, of agents without a state all of them, in commit order."""
+
+
 class Sealed(msgspec.Struct, frozen=True):
     """What `seal` did."""
 
@@ -138,6 +148,13 @@ class LogReader(Protocol):
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
 
         It saves reading the records up to its seq, and is never needed: whoever gets None reads them.
+        """
+        ...
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, and the records after it, some hundred agents at a time; None: of all that are here.
+
+        For whoever asks about everybody: it reads each part of a file once for many.
         """
         ...
 

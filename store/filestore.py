@@ -48,7 +48,6 @@ class FileStore:
         self._disk = disk or RealDisk()
         self._segment_bytes_max = segment_bytes_max
         self._configuration = _load(self._disk, root)
-        self._register = Register(self._disk, root)
 
     @classmethod
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
@@ -88,6 +87,10 @@ class FileStore:
     def shards(self) -> int:
         """Number of shared partitions, fixed when the store was made."""
         return self._configuration.shards
+
+    @property
+    def _register(self) -> Register:
+        return Register(self._disk, self.root)
 
     def agents(self) -> list[str]:
         """Ids of all agents that were ever registered, sorted."""

@@ -13,7 +13,7 @@ from events import Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
-from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
+from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .erasing import erasures_in
 from .names import name_of, partition_of, shard_of, unknown_agent
 
@@ -67,6 +67,13 @@ class MemoryReader:
         """None: nothing is kept beside the records."""
         name_of(agent_id)
         return None
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """All records of the agents: nothing is kept beside them."""
+        names = sorted(map(name_of, self.agents() if agents is None else agents))
+        among = frozenset(names)
+        records = [record for record in list(self._shared.records) if record.agent_id in among]
+        yield States(names, None, pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA))
 
 
 class MemoryLog(MemoryReader):
