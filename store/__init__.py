@@ -7,6 +7,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .check import Report, check
+from .checkmoves import check_moves
 from .constants import (
     APPEND_BYTES_MAX,
     FORMAT_VERSION,
@@ -67,6 +68,7 @@ __all__ = [
     "Store",
     "batch_of",
     "check",
+    "check_moves",
     "events_of",
     "name_of",
     "partition_of",

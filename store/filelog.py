@@ -27,14 +27,14 @@ from .partition import Partition
 from .reader import Reader, View
 from .recovery import Recovered, recover, remove_cut, strays
 from .sealed import commit_of, ids_of
-from .sealing import Change, Sealing
+from .sealing import Change, History, Sealing
 
 
 class FileLog:
     """One partition in files, with its writer. Thread-safe; see `store.Log` for what each method promises."""
 
     def __init__(self, partition: Partition, ownership: Ownership, recovered: Recovered, now: Callable[[], int],
-                 segment_bytes_max: int) -> None:  # fmt: skip
+                 segment_bytes_max: int, history: History | None) -> None:  # fmt: skip
         """Use `FileLog.open`."""
         self.cut = recovered.cut
         """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
@@ -44,6 +44,7 @@ class FileLog:
         self._ownership = ownership
         self._now = now
         self._segment_bytes_max = segment_bytes_max
+        self._history = history
         self._manifest = recovered.manifest
         self._file = recovered.file
         self._ledger = recovered.ledger
@@ -59,11 +60,13 @@ class FileLog:
 
     @classmethod
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
-             take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX) -> "FileLog":  # fmt: skip
+             take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
+             history: History | None = None) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
-        is closed. Raises PartitionBusy, CorruptLog, NewerFormat, Fenced, StoreError.
+        is closed; `history` gives all records of an agent that came from another partition. Raises PartitionBusy,
+        CorruptLog, NewerFormat, Fenced, StoreError.
         """
         ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
         opened = False
@@ -73,7 +76,7 @@ class FileLog:
         finally:
             if not opened:
                 ownership.release()
-        log = cls(partition, ownership, recovered, now, segment_bytes_max)
+        log = cls(partition, ownership, recovered, now, segment_bytes_max, history)
         opened = False
         try:
             log._finish_erasures()
@@ -270,7 +273,7 @@ class FileLog:
     def _seal_some(self, derive: Derive | None, progress: Progress | None, tried: set[str]) -> Change | None:
         """One step of sealing; None if nothing is left to do."""
         before = self._manifest
-        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried)
+        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried, self._history)
         adopted = False
         try:
             with storage("seal", self._where.path):

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from events import Record, RecordsErased
+from events import AgentMoved, Record, RecordsErased
 
 from .admission import Ledger
 from .arrow import body_of
@@ -11,6 +11,7 @@ from .disk import DiskFile
 from .frame import HEADER_BYTES, pack
 from .frameindex import FrameIndex
 from .manifest import FRAMES, OPEN, FileEntry, chains_of
+from .moves import is_departure
 from .partition import Partition, open_name
 from .segment import Frame
 
@@ -28,6 +29,8 @@ class OpenFile:
         self.records = 0
         self.erasures = 0
         """How many `records_erased` are in the file: each is carried out when it is sealed."""
+        self.arrivals: dict[str, int] = {}
+        """Of each stream that came from another partition in the file: the seq of the last record that says so."""
         self._salt = partition.salt(entry.name)
         self._file = file
         self._previous = 0
@@ -77,7 +80,11 @@ class OpenFile:
 
     def _count(self, records: Sequence[Record]) -> None:
         self.records += len(records)
-        self.erasures += sum(record.type == RecordsErased.kind for record in records)
+        for record in records:
+            if record.type == RecordsErased.kind:
+                self.erasures += 1
+            elif record.type == AgentMoved.kind and not is_departure(record):
+                self.arrivals[record.agent_id] = record.seq
 
     def sync(self) -> None:
         """Make what was written durable. May raise OSError."""
@@ -95,6 +102,7 @@ class OpenFile:
 
     def closed(self, ledger: Ledger) -> FileEntry:
         """What a manifest says of the file when it is closed as it is now."""
+        heads = {agent_id: ledger.heads[agent_id] for agent_id in self.index.agents()}
         return FileEntry(
             self.entry.name,
             FRAMES,
@@ -103,7 +111,9 @@ class OpenFile:
             self.length,
             self._sha256.hexdigest(),
             ledger.ids.newest,
-            chains_of({agent_id: ledger.heads[agent_id] for agent_id in self.index.agents()}),
+            chains_of(heads),
+            away=sorted(agent_id for agent_id, head in heads.items() if head.away),
+            arrivals=dict(sorted(self.arrivals.items())),
             records=self.records,
             erasures=self.erasures,
         )
