@@ -155,7 +155,7 @@ def _later(payload: str) -> Any:
     """Stands in for the decoder of what `decode` has to look at by itself."""
 
 
-def event_of(record: Record) -> AnyEvent:
+def event_of(record: Record | Draft) -> AnyEvent:
     """The typed event inside `record`."""
     return decode(record.type, record.version, record.text, record.payload, record.recorded_at)
 
