@@ -10,4 +10,15 @@ from .rows import Row, Rows
 from .search import Found, Search
 from .state import DERIVER, activate, activate_many
 
-__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Rows", "Search", "activate", "activate_many"]
+__all__ = [
+    "DERIVER",
+    "HEAD",
+    "PROJECTIONS",
+    "Found",
+    "Projections",
+    "Row",
+    "Rows",
+    "Search",
+    "activate",
+    "activate_many",
+]
