@@ -101,8 +101,10 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     header: Mapping[str, Any] = {}
     for row in rows:
         seq, slot, said_at, kind = row["seq"], row["slot"], row["said_at"], row["type"]
-        read = _configured if kind == "agent_configured" else decode
-        event = read(kind, row["version"], row["text"], row["payload"])
+        if kind == AgentConfigured.kind:
+            event = configuration_of(row["version"], row["text"], row["payload"])
+        else:
+            event = decode(kind, row["version"], row["text"], row["payload"])
         message = Message(seq, row["turn"], row["step"], row["recorded_at"] if said_at is None else said_at, event)
         if slot is not None:
             if row["recall"] is not None and seq > header.get("seq", 0):
@@ -139,9 +141,9 @@ _CHANGES = (ContextTrimmed, TurnsHidden, ReplyRethought)
 
 
 @lru_cache(maxsize=256)
-def _configured(kind: str, version: int, text: str | None, payload: str) -> AnyEvent:
-    """What `decode` gives, once for all agents that are set up alike: it is most of what a context is read from."""
-    return decode(kind, version, text, payload)
+def configuration_of(version: int, text: str | None, payload: str) -> AnyEvent:
+    """The configuration in a record, one for all agents that are set up alike: prompt and schemas are large."""
+    return decode(AgentConfigured.kind, version, text, payload)
 
 
 def _in_view(messages: Sequence[Message], hidden: Collection[int], rethought: Mapping[int, str]) -> list[Message]:

@@ -43,7 +43,7 @@ class Author(Protocol):
 
     agent_id: str
     head: int
-    schemas: dict[str, str]
+    schemas: Mapping[str, str]
 
     async def ask(self, request: bytes) -> Answer: ...
 
@@ -56,6 +56,8 @@ class Author(Protocol):
 
 class Thinker:
     """Asks the model on behalf of one agent."""
+
+    __slots__ = ("_agent",)
 
     def __init__(self, agent: Author) -> None:
         self._agent = agent
