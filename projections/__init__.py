@@ -6,7 +6,8 @@ own step, time travel and analytics over all agents.
 
 from .catalogue import PROJECTIONS
 from .engine import HEAD, Projections, Row
+from .fates import Fate, fates
 from .search import Found, Search
 from .state import DERIVER, activate
 
-__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Found", "Projections", "Row", "Search", "activate"]
+__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Fate", "Found", "Projections", "Row", "Search", "activate", "fates"]
