@@ -32,13 +32,14 @@ from .extras import NO_GRANTS, Grants
 from .hosting.addresses import prepare, running, to_join
 from .hosting.gateway import Gateway
 from .hosting.lending import lent_system
+from .hosting.limits import Limits, limits_from
 from .hosting.local import LocalRuntime
 from .hosting.many import Order
 from .hosting.shard import Shard, TellTimers
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
 from .setup import Settings
-from .system import System, View, model_for
+from .system import System, View
 from .tools import Tool
 
 RuntimeName = Literal["auto", "local", "ray"]
@@ -203,6 +204,7 @@ async def open_system(
     timers: bool = True,
     placement: Placement = "dedicated",
     shards: int | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[AgentSystem]:
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
@@ -215,6 +217,7 @@ async def open_system(
 
     `placement`: of agents that are made here and not told otherwise; `shards`: how many shared partitions a new store
     gets (None: one for each processor of this machine); their number is fixed then, and another one is refused.
+    `limits`: of the gateway (None: those of the EVERLOG_GATEWAY_ variables); that of a cluster has its own.
 
     Raises StoreError, ClusterError, BadInput.
     """
@@ -234,7 +237,7 @@ async def open_system(
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement)
         return
-    gateway = Gateway(models or model_for)
+    gateway = Gateway(models, limits or limits_from(os.environ), clock=clock)
     system_of = partial(lent_system, files, ask=gateway.ask, clock=clock, ids=ids)
 
     def shard_of(partition: str, tell_timers: TellTimers) -> Shard:

@@ -87,6 +87,18 @@ TIMER_LOOK_S = 60
 TIMER_RETRY_US = 60 * MICROSECONDS
 """When an agent that could not be woken is tried again."""
 
+BEATS_MAX = 1000
+"""Timed heartbeats that a schedule has under way at once; what is due beyond them waits, and is late."""
+
+BEATS_GATHERED = 100
+"""With so many under way, the next ones are sent together."""
+
+TIMER_TICK_S = 0.05
+"""So long they are gathered then."""
+
+TIMED_AGENTS_MAX = 1_000_000
+"""Agents whose timers one schedule keeps, at about 400 bytes each; those of a further one are left in its log."""
+
 TIMER_AT_MAX = 253_402_300_799 * MICROSECONDS
 """Latest time that a timer can be due: the end of the year 9999."""
 
@@ -97,7 +109,22 @@ RESENDS_MAX = 5
 """How often a command is sent again because the process that had it died."""
 
 RESTARTS_MAX = 3
-"""How often in a row a host that dies is started again before somebody asks for it."""
+"""A host that dies more often in a row is started for nobody's command more than once."""
+
+RECOVERY_WAIT_S = 4
+"""After a second death in a row, or a start that failed, so long until the next try; then four times as long."""
+
+RECOVERY_WAIT_S_MAX = 3600
+"""The longest time between two tries."""
+
+STEADY_S = 600
+"""A host that has lived so long does not die in a row."""
+
+LOOK_AGAIN_S = 60
+"""A host that is dead to everybody but itself may still write for a while: its log is read again after so long."""
+
+RECOVERIES_MAX = 1000
+"""Hosts that finish what was unfinished, at once; the others wait."""
 
 ASKS_MAX = 32
 """Requests to model endpoints that are under way at once in one gateway."""
@@ -105,8 +132,32 @@ ASKS_MAX = 32
 ASKS_WAITING_MAX = 10_000
 """Requests that may wait in a gateway for their turn; a further one is refused."""
 
+ASKS_WAITING_AGENT_MAX = 100
+"""Requests of one agent that may wait in a gateway for their turn; a further one is refused."""
+
+ASKS_GATHER_S = 0.004
+"""Answers to requests that came together, and are there within so many seconds of each other, go back together."""
+
+ENDPOINT_IDLE_S = 60
+"""A connection to a model endpoint that nobody needed for so long is closed."""
+
+BACKOFF_S = 0.5
+"""Wait before a request is tried again; it doubles with each try."""
+
+BACKOFF_S_MAX = 8
+"""Longest wait that doubling comes to."""
+
+PAUSE_S_MAX = 60
+"""An endpoint that asks to be left alone for longer refuses what waits for it; for less, it waits."""
+
+PROBE_S = 10
+"""How often an endpoint that refused the key is tried again, by one request."""
+
 CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""
+
+GATEWAY_CALLS_MAX = 10_000
+"""The same for the gateway, whose own queues are the fair ones."""
 
 ACTIVATIONS_MAX = 4
 """Hosts that a supervisor starts at once."""
@@ -117,8 +168,23 @@ SHARD_AGENTS_MAX = 4000
 SHARD_MEMORY_MB = 2048
 """Memory that the projections of one shard may use."""
 
-RECOVERIES_MAX = 100
+SHARD_RECOVERIES_MAX = 100
 """Agents of one shard whose unfinished turns are finished at once."""
+
+STARTS_WAITING_MAX = 1000
+"""Hosts that callers wait for while others are started; a further one is refused."""
+
+TIMED_STARTS_WAITING_MAX = 100
+"""The same for hosts that are wanted for a heartbeat only: a further heartbeat is tried again later."""
+
+STANDING_BYTES = 64 * 2**20
+"""Records of theirs, in memory."""
+
+STANDING_AGENTS = 500
+"""Agents whose logs are looked at together."""
+
+ORDERS_MAX = 10_000
+"""Commands that one call carries to a host."""
 
 OBJECT_STORE_BYTES = 100 * 2**20
 """Shared memory of a local Ray: nothing of ours goes through it."""

@@ -1,48 +1,81 @@
 """A model behind an OpenAI-compatible chat-completions endpoint: the one file that imports openai.
 
-The package carries the bytes (connections, retries with back-off, time limits); the bytes are ours, exactly.
+The package carries the bytes (connections, time limits, what failed); the bytes are ours, exactly, and sent once: who
+tries again is the gateway.
 """
 
 import os
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
 from events import ContextOverflow, ModelError
 
-from .constants import GATEWAY_ATTEMPTS_MAX, GATEWAY_TIMEOUT_S
+from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S
 from .effects import Answer
 from .real import monotonic_us
 
 _OVERFLOW = ("context_length_exceeded", "maximum context length", "context window", "exceeds the context")
+_KEPT = "Your message is kept, and answered together with the next."
 
 
 SECRET_CHARS_MIN = 16
 """Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
 
 
-class Endpoint:
-    """A chat-completions endpoint with tools. The key, OPENAI_API_KEY, goes nowhere but into the request."""
+class Connections:
+    """The connections to one place, with one key. The key, OPENAI_API_KEY, goes nowhere but into the requests."""
 
-    def __init__(self, name: str, base_url: str | None = None, *, attempts_max: int = GATEWAY_ATTEMPTS_MAX) -> None:
-        """Raises ModelError for a key or an address that cannot be used; neither is repeated in the message."""
-        self.name = name
+    def __init__(self, name: str, base_url: str | None = None, *, connections_max: int = ASKS_MAX) -> None:
+        """`name`: the model for whose sake they are made. They are kept for ENDPOINT_IDLE_S.
+
+        Raises ModelError for a key or an address that cannot be used; neither is repeated in the message.
+        """
         self._key = os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
-        self._attempts_max = attempts_max
-        self._client = openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=base_url, max_retries=attempts_max - 1, timeout=GATEWAY_TIMEOUT_S
-        )
+        limits: Any = type(openai.DEFAULT_CONNECTION_LIMITS)  # its package is openai's affair
+        self.client = openai.AsyncOpenAI(
+            api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S,
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=GATEWAY_TIMEOUT_S,
+                limits=limits(
+                    max_connections=connections_max, max_keepalive_connections=connections_max,
+                    keepalive_expiry=ENDPOINT_IDLE_S,
+                ),
+            ),
+        )  # fmt: skip
+        self.url = str(self.client.base_url)
+
+    def clean(self, text: str) -> str:
+        """`text` without the key, should the endpoint have repeated it."""
+        return text.replace(self._key, "[key]") if len(self._key) >= SECRET_CHARS_MIN else text
+
+
+class Endpoint:
+    """A chat-completions endpoint with tools."""
+
+    def __init__(self, name: str, base_url: str | None = None, *, connections: Connections | None = None) -> None:
+        """`connections`: those that are shared with other models of the same place; None: its own, to `base_url`.
+
+        Raises ModelError as `Connections` does.
+        """
+        self.name = name
+        self._connections = connections or Connections(name, base_url)
+        self._url = self._connections.url
+        self._clean = self._connections.clean
 
     async def ask(self, request: bytes) -> Answer:
-        """Send exactly these bytes. Raises ModelError with what to do about it.
+        """Send exactly these bytes, once. Raises ModelError with what to do about it.
 
         An answer that repeats the key is kept without it: secrets never enter the log.
         """
         began = monotonic_us()
         try:
-            raw = await self._client.post(
+            raw = await self._connections.client.post(
                 "/chat/completions",
                 cast_to=str,
                 content=request,
@@ -51,59 +84,69 @@ class Endpoint:
         except openai.APIStatusError as error:
             raise self._refused(error) from error
         except openai.APIConnectionError as error:
+            said = self._clean(_reason(error))
+            what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
             raise ModelError(
-                f"The model endpoint {self._client.base_url} cannot be reached ({self._clean(_reason(error))}). Is the "
-                "server running, and is --base-url right? Your message is kept, and answered together with the next.",
+                f"The model endpoint {self._url} {what} ({said}). Is the server running, and is --base-url right? "
+                f"{_KEPT}",
                 kind="unreachable",
-                attempts=self._attempts_max,
             ) from error
         return Answer(self._clean(raw), monotonic_us() - began)
 
     async def close(self) -> None:
-        """Let go of connections. Idempotent."""
-        await self._client.close()
+        """Let go of connections, of those that are shared as well. Idempotent."""
+        await self._connections.client.close()
 
     def _refused(self, error: openai.APIStatusError) -> ModelError:
         said = self._clean(error.message)[:400]
         text = f"{said} {error.code or ''}".lower()
         if error.status_code in (400, 413, 422) and any(mark in text for mark in _OVERFLOW):
             return ContextOverflow(f"The endpoint refused the request as too long: {said}")
-        url = self._client.base_url
-        kept = "Your message is kept, and answered together with the next."
-        match error.status_code:
-            case 401 | 403:
-                return ModelError(
-                    f"The model endpoint {url} refused the key ({said}). Set OPENAI_API_KEY to a key that may use "
-                    f"{self.name!r}. {kept}",
-                    kind="key",
-                )
-            case 404:
-                return ModelError(
-                    f"The model endpoint {url} does not know {self.name!r} ({said}). "
-                    f"Check --model and --base-url. {kept}",
-                    kind="rejected",
-                )
-            case 429:
-                return ModelError(
-                    f"The model endpoint {url} is out of patience or credit ({said}). Try again later. {kept}",
-                    kind="rate_limited",
-                    attempts=self._attempts_max,
-                )
-            case status if status >= 500:
-                return ModelError(
-                    f"The model endpoint {url} failed with status {status} ({said}). Try again later. {kept}",
-                    kind="server",
-                    attempts=self._attempts_max,
-                )
-            case status:
-                return ModelError(
-                    f"The model endpoint {url} refused the request with status {status} ({said}). {kept}",
-                    kind="rejected",
-                )
+        what, cure, kind = self._told(error.status_code, said, text)
+        after_s = retry_after_s(error.response.headers)
+        return ModelError(f"The model endpoint {self._url} {what}. {cure} {_KEPT}", kind=kind, retry_after_s=after_s)
 
-    def _clean(self, text: str) -> str:
-        """`text` without the key, should the endpoint have repeated it."""
-        return text.replace(self._key, "[key]") if len(self._key) >= SECRET_CHARS_MIN else text
+    def _told(self, status: int, said: str, text: str) -> tuple[str, str, str]:
+        """What a refusal says, what to do about it, and its kind."""
+        key = f"Set OPENAI_API_KEY to a key that may use {self.name!r}."
+        match status:
+            case 401:
+                return f"refused the key ({said})", key, "key"
+            case 403:  # this model, perhaps, and no other
+                return f"refused the key ({said})", key, "rejected"
+            case 402:
+                return self._without_credit(said)
+            case 429 if "insufficient_quota" in text:
+                return self._without_credit(said)
+            case 429:
+                return f"is out of patience or credit ({said})", "Try again later.", "rate_limited"
+            case 404:
+                return f"does not know {self.name!r} ({said})", "Check --model and --base-url.", "rejected"
+            case 408 | 409:
+                return f"failed with status {status} ({said})", "Try again later.", "server"
+            case status if status >= 500:
+                return f"failed with status {status} ({said})", "Try again later.", "server"
+        return f"refused the request with status {status} ({said})", "Check --model and --base-url.", "rejected"
+
+    def _without_credit(self, said: str) -> tuple[str, str, str]:
+        return f"says that the account is out of credit ({said})", "Add to it, or set another OPENAI_API_KEY.", "credit"
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """In how many seconds an endpoint wants to be asked again, more than 0; 0 where it does not say so in a way that
+    can be read. A date is held against the endpoint's own.
+    """
+    after = headers.get("retry-after", "")
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
+        elif after.isascii() and after.replace(".", "", 1).isdigit():
+            seconds = float(after)
+        else:
+            seconds = (parsedate_to_datetime(after) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+    return seconds if 0 < seconds < float("inf") else 0.0
 
 
 def _check(name: str, key: str, base_url: str | None) -> None:

@@ -56,7 +56,12 @@ class _Completion(msgspec.Struct):
     model: str | None = None
 
 
+class _Bill(msgspec.Struct):
+    usage: _Usage | None = None
+
+
 _decoder = msgspec.json.Decoder(_Completion)
+_bills = msgspec.json.Decoder(_Bill)
 
 
 def reply(raw: str, window: int) -> ModelReply:
@@ -90,6 +95,14 @@ def reply(raw: str, window: int) -> ModelReply:
         model=completion.model or "",
         raw=raw,
     )
+
+
+def usage_of(raw: str) -> Usage:
+    """The tokens that `raw` says it cost; zeros where it does not say."""
+    try:
+        return _usage(_bills.decode(raw).usage)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return Usage()
 
 
 def _text(content: str | list[_Part] | None) -> str:

@@ -47,3 +47,8 @@ def make_store(root: Path, clock: Clock, ids: Ids, shards: int | None = None) ->
     """
     new = os.cpu_count() or 1
     return FileStore.create(root, clock.now, ids.new(clock.now()), shards=shards, shards_new=new)
+
+
+def chance() -> float:
+    """A number from 0 (inclusive) to 1 (exclusive)."""
+    return secrets.randbits(53) / 2**53

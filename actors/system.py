@@ -136,19 +136,22 @@ class System:
         store: Store,
         *,
         models: Models | None = None,
+        models_of: Callable[[str], Models] | None = None,
         tools: Sequence[Tool] = (),
         grants: Grants = NO_GRANTS,
         clock: Clock | None = None,
         ids: Ids | None = None,
         enter: Enter | None = None,
     ) -> None:
-        """`enter` gives an agent its seat; None: each opens its own log."""
+        """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
+        None: each opens its own log.
+        """
         self.store = store
         self._enter = enter or alone(self._open)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
-        self._models = models or model_for
+        self._models_of = models_of or (lambda _: models or model_for)
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
 
@@ -202,6 +205,7 @@ class System:
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None
+        models = self._models_of(agent_id)
         async with self._enter(agent_id, command, take_over) as seat:
             try:
                 if not create and not seat.head:
@@ -214,13 +218,13 @@ class System:
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE
-                    return await answer(self._models, self.grants.helper or own, question)
+                    return await answer(models, self.grants.helper or own, question)
 
                 agent = Agent(
                     agent_id,
                     journal=seat.journal,
                     head=seat.head,
-                    models=self._models,
+                    models=models,
                     tools={**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}},
                     searcher=searcher,
                     clock=self._clock,

@@ -10,12 +10,14 @@ import msgspec
 
 from events import (
     BadReply,
+    BudgetExceeded,
     ContextOverflow,
     ContextTrimmed,
     Event,
     ModelError,
     ModelFailed,
     ModelReply,
+    OverBudget,
     Record,
     ReplyRejected,
     Summary,
@@ -109,14 +111,7 @@ class Thinker:
         return context.config.verify_first and decide.is_first(context)
 
     async def _failed(self, error: ModelError, sent: Mapping[str, Any], turn: int, step: int, cause: str) -> None:
-        event = ModelFailed(
-            text=str(error),
-            failure=error.kind,
-            attempts=error.attempts,
-            raw=error.raw if isinstance(error, BadReply) else "",
-            **sent,
-        )
-        await self._agent.commit([event], turn=turn, step=step, cause=cause)
+        await self._agent.commit([_ending(error, sent)], turn=turn, step=step, cause=cause)
 
     async def fitted(self, turn: int, step: int, *, overflowed: bool = False) -> tuple[Context, bytes] | None:
         """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
@@ -217,6 +212,19 @@ class Thinker:
         )
         await self._agent.commit([expanded], turn=turn, step=0)
         return True
+
+
+def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
+    """What ends a turn that the model did not answer. Over a budget no request was sent, and none is named."""
+    if isinstance(error, OverBudget):
+        return BudgetExceeded(text=str(error), budget=error.budget, limit=error.limit, spent=error.spent)
+    return ModelFailed(
+        text=str(error),
+        failure=error.kind,
+        attempts=error.attempts,
+        raw=error.raw if isinstance(error, BadReply) else "",
+        **sent,
+    )
 
 
 def _sent(body: bytes) -> dict[str, Any]:

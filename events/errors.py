@@ -15,6 +15,7 @@
     │   └── NewerFormat     the store was written by a newer everlog
     ├── ModelError          the model endpoint failed (the message that was sent is kept)
     │   ├── ContextOverflow the endpoint says that the request is too long
+    │   ├── OverBudget      a budget of tokens or money is used up; nothing was sent
     │   └── BadReply        the endpoint answered what cannot be read
     ├── HostLost            the process that ran the agent is gone; what it acknowledged is in the log
     ├── ClusterError        Ray cannot be started, joined or kept
@@ -94,12 +95,16 @@ class NewerFormat(StoreError):
 
 
 class ModelError(EverlogError):
-    """The model endpoint failed. `kind` is a short word for the log, `attempts` how often it was tried."""
+    """The model endpoint failed. `kind` is a short word for the log, `attempts` how often it was tried.
 
-    def __init__(self, message: str, *, kind: str, attempts: int = 1) -> None:
+    `retry_after_s`: in how many seconds it is worth another try, as far as anybody knows; 0 where nobody does.
+    """
+
+    def __init__(self, message: str, *, kind: str, attempts: int = 1, retry_after_s: float = 0) -> None:
         super().__init__(message)
         self.kind = kind
         self.attempts = attempts
+        self.retry_after_s = retry_after_s
 
 
 class ContextOverflow(ModelError):
@@ -107,6 +112,16 @@ class ContextOverflow(ModelError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, kind="overflow")
+
+
+class OverBudget(ModelError):
+    """A budget is used up, so nothing was sent. `budget` is whose and of what, `spent` and `limit` are in that unit."""
+
+    def __init__(self, message: str, *, budget: str, limit: float, spent: float, retry_after_s: float = 0) -> None:
+        super().__init__(message, kind="budget", retry_after_s=retry_after_s)
+        self.budget = budget
+        self.limit = limit
+        self.spent = spent
 
 
 class BadReply(ModelError):

@@ -87,5 +87,7 @@ class BudgetExceeded(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "budget_exceeded"
 
     budget: str
+    """Whose, and of what: `agent tokens`, `all tokens`, `agent cost` or `all cost`."""
     limit: float
     spent: float
+    """Before the request that was not sent. It may be below the limit: that request would have gone beyond it."""

@@ -47,7 +47,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "model_failed"
 
     failure: str
-    """A short word: unreachable, key, rate_limited, overflow, garbage, rejected, server, context."""
+    """A short word: unreachable, key, credit, rate_limited, overflow, garbage, rejected, server, busy, context."""
     attempts: int = 1
     context_sha256: str = ""
     context_bytes: int = 0

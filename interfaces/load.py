@@ -98,8 +98,8 @@ def kind_of(error: EverlogError) -> str:
 
 
 def retry_after_s(error: EverlogError | None) -> float | None:
-    """When to say again what was refused, seconds; None for any other error."""
-    return getattr(error, "retry_after_s", None)
+    """When to say again what was refused and not kept, seconds; None for any other error."""
+    return None if isinstance(error, ModelError) else getattr(error, "retry_after_s", None)
 
 
 class _Turn(msgspec.Struct):

@@ -20,6 +20,10 @@ AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock."""
 
 
+_TELLING = ("model_reply", "model_failed", "turn_abandoned", "budget_exceeded")
+"""Kinds of which the last one of a turn says how it ended."""
+
+
 class Outcome:
     """The interface that also knows how each turn ended. `hide`: a turn that was given up is not passed on."""
 
@@ -30,7 +34,7 @@ class Outcome:
 
     def on_records(self, records: Sequence[Record]) -> None:
         """Take note, and pass the records on."""
-        self._last |= {r.turn: r for r in records if r.type in ("model_reply", "model_failed", "turn_abandoned")}
+        self._last |= {r.turn: r for r in records if r.type in _TELLING}
         self._interface.on_records([r for r in records if not (self._hide and r.type == "turn_abandoned")])
 
     def on_error(self, error: EverlogError) -> None:

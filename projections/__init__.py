@@ -5,9 +5,23 @@ own step, time travel and analytics over all agents.
 """
 
 from .catalogue import PROJECTIONS
-from .engine import HEAD, Projections, Row
+from .engine import HEAD, Projections
 from .fates import Fate, fates
+from .rows import Row, Rows
 from .search import Found, Search
-from .state import DERIVER, activate
+from .state import DERIVER, activate, activate_many
 
-__all__ = ["DERIVER", "HEAD", "PROJECTIONS", "Fate", "Found", "Projections", "Row", "Search", "activate", "fates"]
+__all__ = [
+    "DERIVER",
+    "HEAD",
+    "PROJECTIONS",
+    "Fate",
+    "Found",
+    "Projections",
+    "Row",
+    "Rows",
+    "Search",
+    "activate",
+    "activate_many",
+    "fates",
+]

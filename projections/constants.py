@@ -11,3 +11,9 @@ BATCH_BYTES = 64 * 1024 * 1024
 
 STATE_VERSION = 1
 """Raised when states come to mean something else though no SQL file and no event has changed."""
+
+FEW_AGENTS = 32
+"""Up to so many agents in one query, inclusive, their rows are picked out before anything is joined."""
+
+COMPACT_ROWS_MIN = 8192
+"""Changed rows, added or dropped, after which an engine is worth compacting; above it, as many as it had left."""

@@ -5,9 +5,9 @@ one transaction. Nothing but SQL decides what the rows mean; see `sql/`.
 """
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import duckdb
 import msgspec
@@ -17,10 +17,9 @@ from events import CATALOGUE, Record, current, is_erased
 from store import SCHEMA, batch_of, records_of
 from store.lazy import pc
 
-from .catalogue import PROJECTIONS, batched, live, macro, sql
-from .constants import MEMORY_MB, THREADS
-
-Row = dict[str, Any]
+from .catalogue import PROJECTIONS, batched, macro, sql
+from .constants import COMPACT_ROWS_MIN, FEW_AGENTS, MEMORY_MB, THREADS
+from .rows import Row, Rows, answers, place_of
 
 HEAD = 2**63 - 2
 """`as_of` for "now": above every seq, below the `ended` of the living."""
@@ -29,9 +28,6 @@ _HOT_OPTIMIZERS = frozenset(
     {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
 )
 """What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
-_OLD_SHAPES = "SELECT 1 FROM incoming WHERE " + " OR ".join(
-    f"(type = '{kind}' AND version < {cls.version})" for kind, cls in CATALOGUE.items() if cls.version > 1
-)
 _COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")
 """Kinds of records whose moment the memory header tells of."""
 _SUMMARIES = ("summary", "summary_expanded")
@@ -44,9 +40,12 @@ _OF_A_STATE = frozenset(
     }
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
-_SUMMARY_ROWS = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
-_SUMMARIZED = "SELECT DISTINCT agent_id FROM incoming WHERE type IN ('summary', 'summary_expanded')"
+_KINDS = "SELECT type, min(version) AS version FROM incoming GROUP BY type"
+_SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
+
+_PLAIN = {"TIMESTAMP WITH TIME ZONE": 'epoch_us("{0}") AS "{0}"', "UUID": '"{0}"::VARCHAR AS "{0}"'}
+"""How a column of that type is read as one that is plain in Python."""
 
 
 History = Callable[[int], pa.Table]
@@ -65,16 +64,17 @@ def shown_from(payload: str) -> int:
 
 
 class _Incoming:
-    """What the prepared insert reads: a relation whose content is the batch set last."""
+    """What a prepared insert reads: a relation whose content is the batches set last. To register one costs 1 ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
         self.batches: Sequence[pa.RecordBatch] = ()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return pa.RecordBatchReader.from_batches(SCHEMA, self.batches).__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches).__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return SCHEMA.__arrow_c_schema__()
+        return self.schema.__arrow_c_schema__()
 
 
 class Projections:
@@ -93,7 +93,8 @@ class Projections:
         )
         self._db.execute("SET TimeZone = 'UTC'")
         self._db.execute(sql("hot"))
-        self._incoming = _Incoming()
+        self._incoming = _Incoming(SCHEMA)
+        self._restoring: _Incoming | None = None
         self._db.register("incoming", self._incoming)
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
@@ -101,7 +102,12 @@ class Projections:
         self._resumed: dict[str, History] = {}
         self._kept_from: dict[str, int] = {}
         """Of those that were resumed: the first seq that their state shows."""
-        self._prepared: set[str] = set()
+        self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
+        self._filled: set[str] = set()
+        """Tables that a search built for itself."""
+        self._changed = 0
+        """Rows added and dropped since the memory was last tidied."""
+        self._compact_at = COMPACT_ROWS_MIN
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -124,34 +130,49 @@ class Projections:
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             batches = [batch_of([current(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
+            self._note_changed(len(records))
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
-        if table.num_rows:
-            self._incoming.batches = table.to_batches()
-            if self._query(_OLD_SHAPES):
-                self._incoming.batches = [batch_of([current(record) for record in records_of(table)])]
-            births = [(row["agent_id"], row["seq"]) for row in self._query(_BIRTHS)]
-            summarized = [row["agent_id"] for row in self._query(_SUMMARIZED)]
-            batches = self._incoming.batches
-            summaries = self._query(_SUMMARY_ROWS) if self._resumed else []
-            self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
-            self._add(batches, births, "count_all", summarized)
+        if not table.num_rows:
+            return
+        batches = table.to_batches()
+        self._incoming.batches = batches
+        oldest = {row["type"]: row["version"] for row in self._query(_KINDS)}
+        if any(version < CATALOGUE[kind].version for kind, version in oldest.items() if kind in CATALOGUE):
+            batches = self._incoming.batches = [batch_of([current(record) for record in records_of(table)])]
+        births = self._query(_BIRTHS) if "agent_created" in oldest else []
+        summaries = self._query(_SUMMARIES_OF) if not oldest.keys().isdisjoint(_SUMMARIES) else []
+        counted = not oldest.keys().isdisjoint(_COUNTED)
+        self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
+        self._add(
+            batches,
+            [(row["agent_id"], row["seq"]) for row in births],
+            "count_all" if counted else None,
+            sorted({row["agent_id"] for row in summaries}),
+        )
 
-    def resume(self, agent_id: str, rows: pa.Table, history: History) -> None:
-        """Go on from a state, the `states` of an engine before: as good as all records up to its seq, for what is now.
+    def resume(self, rows: pa.Table, histories: Mapping[str, History]) -> None:
+        """Go on from states, the `states` of an engine before: as good as all records up to them, for what is now.
 
-        Who asks for more than a state is enough for makes the engine read the `history`, once.
+        Who asks for more of an agent than its state is enough for makes the engine read its history, once.
         """
         self.restore(rows)
-        self._resumed[agent_id] = history
-        self._kept_from[agent_id] = kept_from(rows).get(agent_id, 0)
+        shown = kept_from(rows)
+        for agent_id, history in histories.items():
+            self._resumed[agent_id] = history
+            self._kept_from[agent_id] = shown.get(agent_id, 0)
 
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
-        self._db.register("resuming", rows)
-        self._db.execute("INSERT INTO hot FROM resuming")
-        self._db.unregister("resuming")
+        if self._restoring is None or self._restoring.schema != rows.schema:
+            self._restoring = _Incoming(rows.schema)
+            self._db.register("restoring", self._restoring)
+        self._restoring.batches = rows.to_batches()
+        try:
+            self._db.execute("INSERT INTO hot FROM restoring")
+        finally:
+            self._restoring.batches = ()
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
@@ -207,7 +228,7 @@ class Projections:
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
-        self._db.execute(f"INSERT INTO settled {live('settle')}", [agents, [HEAD] * len(agents)])
+        self._db.execute(f"INSERT INTO settled {batched('settle', 'hot')}", [agents, [HEAD] * len(agents)])
         self._db.execute(
             "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
         )
@@ -216,35 +237,82 @@ class Projections:
 
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
-        self._resumed.pop(agent_id, None)
-        for table in ("hot", "cold"):
-            self._db.execute(f"DELETE FROM {table} WHERE agent_id = ?", [agent_id])
+        self.forget_many([agent_id])
+
+    def forget_many(self, agents: Sequence[str]) -> None:
+        """Drop the rows of these agents, as if they had never been added."""
+        for agent_id in agents:
+            self._resumed.pop(agent_id, None)
+            self._kept_from.pop(agent_id, None)
+        dropped = 0
+        for table in ("hot", "cold", *sorted(self._filled)):
+            statement = f"DELETE FROM {table} WHERE agent_id IN (SELECT unnest($1::VARCHAR[]))"
+            dropped += cast("tuple[int]", self._db.execute(statement, [list(agents)]).fetchone())[0]
+        self._note_changed(dropped)
+
+    def _note_changed(self, rows: int) -> None:
+        self._changed += rows
+        if self._changed >= self._compact_at:
+            self.compact()
+
+    def compact(self) -> None:
+        """Compress what was added and give the memory of dropped rows back. About 1 us a row; the engine does it by
+        itself now and then, so that memory follows what is in it.
+        """
+        self._db.execute("CHECKPOINT")
+        left = self._query("SELECT count(*) AS n FROM records")[0]["n"]
+        self._changed, self._compact_at = 0, max(COMPACT_ROWS_MIN, left)
 
     def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Row]:
         """Rows of projection `name` for each (agent, as_of) of `wanted`, all in one query, in the order of the log.
 
         Times come as microseconds UTC.
         """
-        is_now = all(as_of == HEAD for _, as_of in wanted)
-        if not (is_now and name in _OF_A_STATE):
-            self._complete([agent_id for agent_id, _ in wanted])
-        now = is_now and name in _LIVE
-        prepared = f"live_{name}" if now else f"batch_{name}"
-        if prepared not in self._prepared:
-            statement = self._without_timestamps((live if now else batched)(name), [["-"], [0]])
-            self._db.execute(f"PREPARE {prepared} AS {statement}")
-            self._prepared.add(prepared)
-        rows = self._query(f"EXECUTE {prepared}({_agents(wanted)}, {[as_of for _, as_of in wanted]})")
-        place = next((column for column in ("seq", "turn") if rows and column in rows[0]), None)
+        columns = self._columns(name, wanted)
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        place = place_of(columns)
         return sorted(rows, key=itemgetter(place)) if place else rows
+
+    def answers(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Rows]:
+        """One answer for each (agent, as_of) of `wanted`, in its order: the rows that `rows` gives, asked for together.
+
+        The answers share what they were read from: let go of them before long.
+        """
+        return answers(self._columns(name, wanted), wanted)
+
+    def _columns(self, name: str, wanted: Sequence[tuple[str, int]]) -> dict[str, list[Any]]:
+        """What a projection says, column by column."""
+        agents, moments = [agent_id for agent_id, _ in wanted], [as_of for _, as_of in wanted]
+        is_now = all(as_of == HEAD for as_of in moments)
+        if not (is_now and name in _OF_A_STATE):
+            self._complete(agents)
+        few = len(wanted) <= FEW_AGENTS
+        statement = self._statement(name, hot=is_now and name in _LIVE, few=few)
+        if not few:
+            found = self._db.sql(statement, params=[agents, moments]).to_arrow_table()
+            return cast("dict[str, list[Any]]", found.to_pydict())
+        self._db.execute(statement, [agents, moments])
+        names = [column[0] for column in self._db.description or ()]
+        rows = self._db.fetchall()
+        return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
+
+    def _statement(self, name: str, *, hot: bool, few: bool) -> duckdb.Statement:
+        """The batched query of a projection, parsed once. DuckDB plans a query anew each time that it reads a table."""
+        key = (name, hot, few)
+        if key not in self._statements:
+            text = batched(name, "hot" if hot else "records", few=few)
+            self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0]]))[0]
+        return self._statements[key]
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
         return self.batch(name, [(agent_id, as_of)])
 
-    def query(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """Rows of any SELECT."""
-        self._complete(list(self._resumed))
+    def query(
+        self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None
+    ) -> list[Row]:
+        """Rows of any SELECT over records of these `agents`; None if it may read those of all."""
+        self._complete(self._resumed if agents is None else agents)
         return self._query(statement, parameters)
 
     def _query(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
@@ -255,7 +323,7 @@ class Projections:
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Rows of a SELECT that a person wrote: `records` and a macro for each projection can be read."""
         self._define_macros()
-        return self.query(self._without_timestamps(statement, parameters), parameters)
+        return self.query(self._plain(statement, parameters), parameters)
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that gives no rows back (the tables that a search builds for itself)."""
@@ -263,6 +331,7 @@ class Projections:
 
     def fill(self, name: str, agent_id: str, columns: pa.Table) -> None:
         """Add rows of one agent to a table that a search built for itself; `columns` follow `agent_id` in its order."""
+        self._filled.add(name)
         self._db.register("filling", columns)
         self._db.execute(f"INSERT INTO {name} SELECT ?, * FROM filling", [agent_id])
         self._db.unregister("filling")
@@ -270,17 +339,18 @@ class Projections:
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
         """A digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""
         statement = f"SELECT count(*) AS n, coalesce(bit_xor(hash(answer)), 0) AS h FROM ({batched(name)}) AS answer"
-        row = self.query(statement, [[agent_id], [as_of]])[0]
+        row = self.query(statement, [[agent_id], [as_of]], [agent_id])[0]
         return f"{row['n']}:{row['h']:016x}"
 
-    def _without_timestamps(self, statement: str, parameters: Sequence[object]) -> str:
-        """The statement with every point in time as an integer: microseconds UTC, and no time zone library needed."""
+    def _plain(self, statement: str, parameters: Sequence[object]) -> str:
+        """The statement with every point in time as an integer, microseconds UTC, and every id as text: what Python
+        needs no other library for.
+        """
         columns = self._query(f"DESCRIBE {statement}", parameters)
-        times = [c["column_name"] for c in columns if c["column_type"] == "TIMESTAMP WITH TIME ZONE"]
-        if not times:
-            return statement
-        replaced = ", ".join(f'epoch_us("{name}") AS "{name}"' for name in times)
-        return f"SELECT * REPLACE ({replaced}) FROM ({statement})"
+        replaced = ", ".join(
+            _PLAIN[c["column_type"]].format(c["column_name"]) for c in columns if c["column_type"] in _PLAIN
+        )
+        return f"SELECT * REPLACE ({replaced}) FROM ({statement})" if replaced else statement
 
     def _set_optimizers(self, keep: frozenset[str] | None) -> None:
         """Run only the optimizers in `keep`; None for all. Planning is half the cost of a query over few rows."""
@@ -293,9 +363,3 @@ class Projections:
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
             self._macros = True
-
-
-def _agents(wanted: Sequence[tuple[str, int]]) -> str:
-    """The agents' names as a SQL list: an EXECUTE takes literals only, and saves the planning of the statement."""
-    names = ("'" + agent.replace("'", "''") + "'" for agent, _ in wanted)
-    return f"[{', '.join(names)}]"

@@ -83,15 +83,18 @@ class Search:
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
         statement = batched(name)
         fixed = [[self._agent_id], [self._said_by], *parameters]
-        rows = self._projections.query(statement, [*fixed, first, count])
+        rows = self._query(statement, [*fixed, first, count])
         if rows:
             total = rows[0]["total"]
         elif first:
-            before = self._projections.query(statement, [*fixed, 0, 1])
+            before = self._query(statement, [*fixed, 0, 1])
             total = before[0]["total"] if before else 0
         else:
             total = 0
         return Found(rows, total)
+
+    def _query(self, statement: str, parameters: Sequence[object]) -> list[Row]:
+        return self._projections.query(statement, parameters, [self._agent_id])
 
     def _day(self, text: str) -> datetime:
         try:
@@ -107,8 +110,8 @@ class Search:
         for statement in sql("search_tables").split(";"):
             if statement.strip():
                 self._projections.execute(statement)
-        said = self._projections.query(sql("search_missing"), [self._agent_id])
-        known = self._projections.query("SELECT max(seq) AS seq FROM documents WHERE agent_id = ?", [self._agent_id])
+        said = self._query(sql("search_missing"), [self._agent_id])
+        known = self._query("SELECT max(seq) AS seq FROM documents WHERE agent_id = ?", [self._agent_id])
         newest = known[0]["seq"] or 0
         before: list[str] = []
         postings: list[tuple[int, str, int, bool]] = []

@@ -13,12 +13,12 @@ import duckdb
 import pyarrow as pa
 
 from events import CATALOGUE
-from store import LogReader
+from store import SCHEMA, LogReader
 from store.lazy import pc
 
 from .catalogue import batched, sql
 from .constants import BATCH_BYTES, STATE_VERSION
-from .engine import Projections, kept_from, shown_from
+from .engine import History, Projections, kept_from, shown_from
 
 
 class Deriver:
@@ -101,14 +101,31 @@ DERIVER = Deriver()
 
 def activate(projections: Projections, reader: LogReader, agent_id: str) -> None:
     """Fill `projections` with an agent: from its newest state and the records after it, or from all of them."""
-    state = reader.state(agent_id, DERIVER.maker)
-    if state is None:
-        projections.load(reader.table(agent_id))
-        return
+    activate_many(projections, reader, [agent_id])
 
-    def history(head: int) -> pa.Table:
+
+def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str]) -> None:
+    """Fill `projections` with agents of one partition, each once: a batch costs hardly more than one.
+
+    All is read before anything is added. What is raised then (CorruptLog, NewerFormat) leaves `projections` as it was.
+    """
+    states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker)) is not None}
+    later = [reader.table(name, states[name].seq + 1 if name in states else 1) for name in agents]
+    try:
+        if states:
+            rows = pa.concat_tables([state.rows for state in states.values()])
+            projections.resume(rows, {name: _history(reader, name) for name in states})
+        projections.load(pa.concat_tables(later) if later else SCHEMA.empty_table())
+    except duckdb.Error:
+        projections.forget_many(agents)
+        raise
+
+
+def _history(reader: LogReader, agent_id: str) -> History:
+    """All records of an agent up to a seq, when they are asked for."""
+
+    def read(head: int) -> pa.Table:
         records = reader.table(agent_id)
         return records.filter(pc.less_equal(records.column("seq"), head))
 
-    projections.resume(agent_id, state.rows, history)
-    projections.load(reader.table(agent_id, state.seq + 1))
+    return read

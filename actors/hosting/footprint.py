@@ -1,6 +1,7 @@
 """How much memory a process keeps for itself: what matters where there is a process for each agent."""
 
 import ctypes
+from pathlib import Path
 
 ARENA_MAX, MMAP_THRESHOLD = -8, -3
 """Parameters of glibc's mallopt: how many heaps, and from which size on a block is given back at once."""
@@ -21,3 +22,12 @@ def thin() -> None:
         return
     mallopt(ARENA_MAX, 1)
     mallopt(MMAP_THRESHOLD, BLOCK_BYTES)
+
+
+def own_memory_bytes() -> int:
+    """What this process shares with no other; 0 where the system does not say."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))

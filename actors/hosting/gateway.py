@@ -1,67 +1,370 @@
-"""The gateway: the one place from which model endpoints are called, with a limit on how much at once.
+"""The gateway: the one place from which model endpoints are called, and that tries again what can be tried again.
 
-One for all agents of a process, or of a cluster. What waits keeps its order; what is too much is refused.
+One for all agents of a process, or of a cluster. Agents are served in rounds, so that none starves the rest; what is
+too much, too fast or too dear is refused, with the reason. Its time is the event loop's; the clock says only which day
+it is.
 """
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
 
-from actors.constants import ASKS_MAX, ASKS_WAITING_MAX
-from actors.effects import Answer, Model
-from actors.system import model_for
-from events import ModelError
+import msgspec
 
-Models = Callable[[str, str], Model]
-"""From a name and the place where it is served (or empty) to a model."""
+from actors import parse, real
+from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
+from actors.effects import Answer, Clock, Model
+from actors.setup import OFFLINE
+from events import BadInput, ModelError, Usage
+
+from .budgets import Budgets
+from .lanes import EndpointStatus, Lane, Ticket
+from .limits import Limits, limits_from
+from .models import Models, real_models
+
+RETRIED = ("unreachable", "server", "rate_limited")
+"""Kinds of failures where trying again can help."""
+
+BYTES_PER_TOKEN = 4
+"""What a request costs is guessed by, before it is sent."""
+
+
+class Asking(msgspec.Struct, frozen=True, gc=False):
+    """One request of one agent, on its way to a model. `spent`: see `Gateway.ask`."""
+
+    agent_id: str
+    name: str
+    base_url: str
+    request: bytes
+    spent: int = 0
+
+
+Outcome = Answer | ModelError
+
+
+class GatewayStatus(msgspec.Struct, frozen=True):
+    """What goes on in a gateway. Counts are since it began; those of tokens are as the endpoints tell them."""
+
+    asked: int
+    answered: int
+    failed: Mapping[str, int]
+    """By the kind of the ModelError, refusals included."""
+    retried: int
+    under_way: int
+    waiting: int
+    """For their turn, or to be tried again."""
+    tokens_in: int
+    tokens_out: int
+    spent: tuple[int, float]
+    """Tokens and money in the time of the budgets, if there are any."""
+    endpoints: Sequence[EndpointStatus]
 
 
 class Gateway:
     """Asks models on behalf of agents."""
 
-    def __init__(self, models: Models, *, asks_max: int = ASKS_MAX, waiting_max: int = ASKS_WAITING_MAX) -> None:
-        self._make = models
+    def __init__(
+        self,
+        models: Models | None = None,
+        limits: Limits | None = None,
+        *,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = real.chance,
+    ) -> None:
+        """`models`: None are the real ones; `limits`: None are those without any variable set.
+
+        `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
+        """
+        self._limits = limits or Limits()
+        self._make = models or real_models(self._limits)
+        self._chance = chance
+        self._budgets = Budgets(self._limits, clock or real.RealClock())
         self._models: dict[tuple[str, str], Model] = {}
-        self._room = asyncio.Semaphore(asks_max)
-        self._waiting = 0
-        self._waiting_max = waiting_max
+        self._lanes: OrderedDict[str, Lane] = OrderedDict()
+        self._inside: Counter[str] = Counter()
+        """Requests that have come and not gone, by agent."""
+        self._entered = self._under_way = 0
+        self._wake: asyncio.TimerHandle | None = None
+        self._asked = self._answered = self._retried = 0
+        self._failed: Counter[str] = Counter()
+        self._tokens_in = self._tokens_out = 0
 
-    async def ask(self, name: str, base_url: str, request: bytes) -> Answer:
-        """Send exactly these bytes. Raises ModelError, also where too many requests wait."""
-        if self._waiting >= self._waiting_max:
-            raise ModelError(
-                f"{self._waiting_max} requests wait for model endpoints already. Your message is kept; try "
-                "again later.",
-                kind="busy",
-            )
-        self._waiting += 1
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: int = 0) -> Answer:
+        """Send exactly these bytes to the model of that name at that place (empty: the client's default).
+
+        `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
+        `spent`: tokens that the agent's log says it used up in the time of its budget; known once, it need not be
+        told again. Raises ModelError: the endpoint's; `busy` where too much waits and `budget` (OverBudget) where a
+        budget is used up, both before anything is sent. Who is cancelled waits no more, from that moment.
+        """
+        self._asked += 1
         try:
-            async with self._room:
-                return await self._model(name, base_url).ask(request)
-        finally:
-            self._waiting -= 1
+            answer = await self._answer(Asking(agent_id, name, base_url, request, spent))
+        except ModelError as error:
+            self._failed[error.kind] += 1
+            raise
+        self._answered += 1
+        return answer
 
-    def _model(self, name: str, base_url: str) -> Model:
-        """Connections are kept, one model for each name and place."""
-        if (name, base_url) not in self._models:
-            self._models[name, base_url] = self._make(name, base_url)
-        return self._models[name, base_url]
+    async def ask_many(
+        self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S
+    ) -> AsyncGenerator[list[tuple[int, Outcome]], None]:
+        """`ask` for many at once. Gives what comes back, with its place in `askings`, as it comes: each place once.
+
+        Answers that are there within `gather_s` seconds come together. Who stops listening has the rest cancelled.
+        """
+        done: list[tuple[int, asyncio.Task[Outcome]]] = []
+        news = asyncio.Event()
+
+        def ended(place: int, task: asyncio.Task[Outcome]) -> None:
+            done.append((place, task))
+            news.set()
+
+        tasks = [asyncio.ensure_future(self.outcome(asking)) for asking in askings]
+        for place, task in enumerate(tasks):
+            task.add_done_callback(partial(ended, place))
+        left = len(tasks)
+        try:
+            while left:
+                await news.wait()
+                if len(done) < left:
+                    await asyncio.sleep(gather_s)
+                batch = [(place, task.result()) for place, task in done]
+                left -= len(done)
+                done.clear()
+                news.clear()
+                yield batch
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def outcome(self, asking: Asking) -> Outcome:
+        """`ask`, with a ModelError as a value."""
+        try:
+            return await self.ask(asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent)
+        except ModelError as error:
+            return error
+
+    def status(self) -> GatewayStatus:
+        """What goes on."""
+        now = _now()
+        return GatewayStatus(
+            asked=self._asked,
+            answered=self._answered,
+            failed=dict(self._failed),
+            retried=self._retried,
+            under_way=self._under_way,
+            waiting=self._entered - self._under_way,
+            tokens_in=self._tokens_in,
+            tokens_out=self._tokens_out,
+            spent=self._budgets.spent,
+            endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=lambda lane: lane.base_url)],
+        )
 
     async def close(self) -> None:
         """Let go of all connections. Idempotent."""
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
         for model in self._models.values():
             await model.close()
         self._models.clear()
 
+    async def _answer(self, asking: Asking) -> Answer:
+        model = self._model(asking.name, asking.base_url)
+        if asking.name == OFFLINE:  # in this process, at once, for nothing
+            return await model.ask(asking.request)
+        lane = self._lane(asking.base_url)
+        ticket = Ticket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
+        self._refuse_if_full(lane, ticket.agent_id)
+        if asking.spent:
+            self._budgets.know(ticket.agent_id, asking.spent)
+        self._budgets.hold(ticket.agent_id, ticket.estimate)
+        used = Usage()
+        self._enter(ticket)
+        try:
+            answer = await self._tried(model, asking.request, lane, ticket)
+            used = self._used(asking.request, answer)
+            lane.succeeded(ticket, used, _now())
+        finally:
+            lane.leave(ticket)
+            self._leave(ticket)
+            self._budgets.settle(ticket.agent_id, ticket.estimate, used)
+        return answer
+
+    async def _tried(self, model: Model, request: bytes, lane: Lane, ticket: Ticket) -> Answer:
+        """Try until it is answered, or trying again is of no use."""
+        attempts = 0
+        while True:
+            await self._granted(lane, ticket, again=attempts > 0)
+            attempts += 1
+            try:
+                return msgspec.structs.replace(await model.ask(request), attempts=attempts)
+            except ModelError as error:
+                backoff_s = self._backoff_s(attempts)
+                self._refuse(lane.failed(error, backoff_s, _now()), lane)
+                if error.kind not in RETRIED or lane.shut or attempts >= self._limits.attempts_max:
+                    error.attempts = attempts
+                    raise
+                waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
+            finally:
+                self._under_way -= 1
+                lane.end(_now())
+                self._pump()
+            self._retried += 1
+            if waits:  # beside the queue: the others need not wait for it
+                await asyncio.sleep(waits)
+
+    def _backoff_s(self, attempts: int) -> float:
+        """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
+        return min(BACKOFF_S * 2 ** (attempts - 1), BACKOFF_S_MAX) * (1 - self._chance() / 2)
+
+    async def _granted(self, lane: Lane, ticket: Ticket, *, again: bool) -> None:
+        """Wait until the request may be sent: it is under way then. Raises ModelError where the lane is shut."""
+        ticket.granted = asyncio.get_running_loop().create_future()
+        lane.enter(ticket, _now(), again=again)
+        self._pump()
+        try:
+            await ticket.granted
+        except asyncio.CancelledError:
+            if ticket.granted.done() and not ticket.granted.cancelled() and ticket.granted.exception() is None:
+                self._under_way -= 1  # it was its turn, in the same moment
+                lane.end(_now())
+                self._pump()
+            raise
+
+    def _pump(self) -> None:
+        """Send what may be sent, by lanes in rounds, and in each by agents in rounds; time does the rest."""
+        now, soonest = _now(), float("inf")
+        while self._under_way < self._limits.asks_max:
+            lane, soonest = self._readiest(now)
+            if lane is None:
+                break
+            self._lanes.move_to_end(lane.base_url)
+            self._under_way += 1
+            lane.next(now).granted.set_result(None)
+        if self._under_way < self._limits.asks_max and soonest < float("inf"):
+            self._wake_in(soonest, now)
+
+    def _wake_in(self, seconds: float, now: float) -> None:
+        """Look again then, unless that is done earlier anyway."""
+        if self._wake is not None:
+            if self._wake.when() <= now + seconds:
+                return
+            self._wake.cancel()
+        self._wake = asyncio.get_running_loop().call_later(seconds, self._woken)
+
+    def _woken(self) -> None:
+        self._wake = None
+        self._pump()
+
+    def _readiest(self, now: float) -> tuple[Lane | None, float]:
+        """The first lane, in the order of the round, from which something may be sent; else None, and how soon."""
+        soonest = float("inf")
+        for lane in self._lanes.values():
+            wait = lane.wait(now)
+            if wait <= 0:
+                return lane, 0
+            soonest = min(soonest, wait)
+        return None, soonest
+
+    def _refuse(self, tickets: Sequence[Ticket], lane: Lane) -> None:
+        for ticket in tickets:
+            if not ticket.granted.done():
+                ticket.granted.set_exception(lane.refusal(_now()))
+
+    def _refuse_if_full(self, lane: Lane, agent_id: str) -> None:
+        """Raises ModelError where nothing more may wait."""
+        limits, full = self._limits, ""
+        if self._entered >= limits.waiting_max + limits.asks_max:
+            full = f"{self._entered} requests wait for model endpoints already"
+        elif agent_id and self._inside[agent_id] >= limits.agent_waiting_max:
+            full = f"{self._inside[agent_id]} requests of {agent_id!r} wait for model endpoints already"
+        if full:
+            hint = lane.hint(_now())
+            raise ModelError(
+                f"{full}, the most that may. Try again in {hint:.0f} s. Your message is kept, and answered together "
+                "with the next.",
+                kind="busy",
+                attempts=0,
+                retry_after_s=hint,
+            )
+
+    def _enter(self, ticket: Ticket) -> None:
+        self._entered += 1
+        self._inside[ticket.agent_id] += 1
+
+    def _leave(self, ticket: Ticket) -> None:
+        self._entered -= 1
+        self._inside[ticket.agent_id] -= 1
+        if not self._inside[ticket.agent_id]:
+            del self._inside[ticket.agent_id]
+
+    def _used(self, request: bytes, answer: Answer) -> Usage:
+        """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
+        used = parse.usage_of(answer.raw)
+        if not used.total:
+            tokens_in, tokens_out = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
+            used = Usage(prompt=tokens_in, completion=tokens_out, total=tokens_in + tokens_out)
+        self._tokens_in += max(used.total - used.completion, 0)
+        self._tokens_out += used.completion
+        return used
+
+    def _lane(self, base_url: str) -> Lane:
+        if base_url not in self._lanes:
+            self._lanes[base_url] = Lane(base_url, self._limits)
+        return self._lanes[base_url]
+
+    def _model(self, name: str, base_url: str) -> Model:
+        """Connections are kept, one model for each name and place. Raises ModelError where there can be none."""
+        if (name, base_url) not in self._models:
+            self._models[name, base_url] = self._make(name, base_url)
+        return self._models[name, base_url]
+
 
 class GatewayActor:
-    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client."""
+    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client.
 
-    def __init__(self, root: str) -> None:
-        self._gateway = Gateway(model_for)
+    Its limits come from the variables of the node that it runs on. Its constructor cannot fail: limits that cannot be
+    are what every request is told.
+    """
 
-    async def ask(self, name: str, base_url: str, request: bytes) -> Answer | ModelError:
-        """`Gateway.ask`, with a ModelError as a value."""
+    def __init__(self, root: str, limits: Limits | None = None) -> None:
+        self._unusable = ""
         try:
-            return await self._gateway.ask(name, base_url, request)
-        except ModelError as error:
-            return error
+            limits = limits or limits_from(os.environ)
+        except BadInput as error:
+            self._unusable = str(error)
+        self._gateway = Gateway(limits=limits)
+
+    async def ask(
+        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: int = 0
+    ) -> Answer | ModelError:
+        """`Gateway.ask`, with a ModelError as a value."""
+        if self._unusable:
+            return self._refusal()
+        return await self._gateway.outcome(Asking(agent_id, name, base_url, request, spent))
+
+    async def ask_many(self, askings: Sequence[Asking]) -> AsyncIterator[list[tuple[int, Outcome]]]:
+        """`Gateway.ask_many`: one call for all that a host's tick asks."""
+        if self._unusable:
+            yield [(place, self._refusal()) for place in range(len(askings))]
+            return
+        async with aclosing(self._gateway.ask_many(askings)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def status(self) -> GatewayStatus:
+        """`Gateway.status`."""
+        return self._gateway.status()
+
+    def _refusal(self) -> ModelError:
+        return ModelError(f"The gateway sends nothing: {self._unusable}", kind="rejected", attempts=0)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -93,6 +93,11 @@ class Host:
         """Whether the agent is in memory."""
         return self._agent is not None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._worker is not None and self._worker.busy
+
     async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
         is let go of before it is done.
@@ -122,7 +127,7 @@ class Host:
     async def passivate(self) -> bool:
         """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
         async with self._gate:
-            if self._used() or (self._worker is not None and self._worker.busy):
+            if self._used() or self.busy:
                 return False
             await self._let_go()
             return not self._used()
@@ -329,10 +334,10 @@ class Host:
         if record.seq <= head:  # it was here before: what followed from it is in the log
             past = [other for other in agent.records(record.seq) if other.turn == record.turn]
         listener.settle(record.turn, (other for other in past if other.seq > seen))
-        failed = next((other for other in past if other.type == "model_failed"), None)
+        failed = next((other for other in past if other.type in ("model_failed", "budget_exceeded")), None)
         if failed is None:
             return record, None
-        return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", ""))
+        return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
     async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""

@@ -8,21 +8,24 @@ from actors.seats import Enter
 from actors.system import System
 from store import Store
 
-Ask = Callable[[str, str, bytes], Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes. A gateway's `ask`."""
+Ask = Callable[[str, str, bytes, str], Awaitable[Answer]]
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is. A gateway's `ask`."""
 
 
 class Asked:
     """A model behind a gateway, which keeps the connections."""
 
-    def __init__(self, name: str, base_url: str, ask: Ask) -> None:
+    __slots__ = ("_agent_id", "_ask", "_base_url", "name")
+
+    def __init__(self, name: str, base_url: str, ask: Ask, agent_id: str) -> None:
         self.name = name
         self._base_url = base_url
         self._ask = ask
+        self._agent_id = agent_id
 
     async def ask(self, request: bytes) -> Answer:
         """Send exactly these bytes. Raises ModelError."""
-        return await self._ask(self.name, self._base_url, request)
+        return await self._ask(self.name, self._base_url, request, self._agent_id)
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -32,7 +35,7 @@ def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids,
     """The agents of a store, with the functions of `means`, models that are asked through `ask`, and their seats."""
     return System(
         store,
-        models=lambda name: Asked(name, means.base_url, ask),
+        models_of=lambda agent_id: lambda name: Asked(name, means.base_url, ask, agent_id),
         tools=means.tools,
         grants=means.grants,
         clock=clock,

@@ -13,7 +13,7 @@ from store import is_shared
 from .host import Host
 from .many import Order, Outcome, outcomes
 from .shard import Shard, TellTimers
-from .timers import Schedule
+from .timers import Beats, Over, Schedule
 
 
 class LocalRuntime:
@@ -93,7 +93,7 @@ class LocalRuntime:
         """Let go of an agent, so that another process can have it; False if it is at work."""
         shard = self.shard(agent_id)
         if shard is not None:
-            return await shard.release(agent_id)
+            return await shard.release()
         host = self._hosts.get(agent_id)
         return host is None or await host.passivate()
 
@@ -108,7 +108,10 @@ class LocalRuntime:
         for shard in self._shards.values():
             await shard.close()
 
-    async def _fire(self, agent_id: str, command: Fire) -> None:
+    async def _fire(self, beats: Beats, over: Over) -> None:
+        await asyncio.gather(*[self._fire_one(agent_id, command, over) for agent_id, command in beats])
+
+    async def _fire_one(self, agent_id: str, command: Fire, over: Over) -> None:
         try:
             async for _ in self.perform(agent_id, command):
                 pass
@@ -116,3 +119,5 @@ class LocalRuntime:
             self._schedule.know(agent_id, ())
         except EverlogError as error:  # what is still to be done stands in the log
             self._note(f"{agent_id!r}: {error}")
+        finally:
+            over(agent_id)

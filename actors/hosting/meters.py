@@ -21,8 +21,7 @@ VALUES_MAX = 50
 OTHER = "other"
 
 COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
-    "everlog_messages": ("Inputs whose turn has ended", PLACE),
-    "everlog_turns": ("Turns that have ended", PLACE),
+    "everlog_messages": ("Inputs that are durable", PLACE),
     "everlog_model_calls": ("Steps that were asked of a model, the offline one too", PLACE),
     "everlog_commits": ("Commits that are durable", PLACE),
     "everlog_refused": ("Commands that were refused because a queue was full", PLACE),
@@ -38,8 +37,8 @@ GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_agents_active": ("Agents in memory", PLACE),
     "everlog_agents_passive": ("Agents that are registered and not in memory", PLACE),
     "everlog_turns_running": ("Turns that run now", PLACE),
-    "everlog_inputs_waiting": ("Inputs that wait for their turn", PLACE),
-    "everlog_lag_seconds": ("Age of the oldest input that waits", PLACE),
+    "everlog_inputs_waiting": ("Commands that are being carried out", PLACE),
+    "everlog_lag_seconds": ("Age of the oldest of them", PLACE),
     "everlog_memory_bytes": ("Memory of the host's process that it shares with no other", PLACE),
     "everlog_unsealed_bytes": ("Frames of the log that are not sealed yet", PLACE),
     "everlog_hosts": ("Hosts that run", ()),
@@ -59,7 +58,6 @@ HISTOGRAMS: Mapping[str, tuple[str, Sequence[str], Sequence[float]]] = {
 
 _OF_A_HOST = {
     "everlog_messages": "messages",
-    "everlog_turns": "turns_ended",
     "everlog_model_calls": "model_calls",
     "everlog_commits": "commits",
     "everlog_refused": "refused",

@@ -5,21 +5,27 @@ and no file is open for it. The shard's own log is opened when the first agent n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from actors.commands import Command, Heard, Means, Resume
-from actors.constants import IDLE_S, MICROSECONDS, RECOVERIES_MAX, SHARD_AGENTS_MAX, SHARD_MEMORY_MB
+from actors.commands import Command, Heard, Means, Resume, Watch
+from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_RECOVERIES_MAX
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
+from actors.transitions import INPUTS
 from events import EverlogError, Fenced, HostLost, PartitionBusy, UsageError
 from store import FileStore
 
+from .footprint import own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
-from .ticks import Aside, Ticks
+from .meters import Meters
+from .status import HostStatus
+from .ticks import Aside, Counts, Ticks
 from .timers import Due
 
 TellTimers = Callable[[str, Sequence[Due]], None]
@@ -43,11 +49,14 @@ class Shard:
         aside: Aside = asyncio.to_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: TellTimers | None = None,
+        on_idle: Callable[[], Awaitable[None]] | None = None,
         on_fenced: Callable[[], None] | None = None,
         note: Callable[[str], None] | None = None,
+        meters: Meters | None = None,
     ) -> None:
-        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_fenced`
-        is called when another process owns the shard now. `aside`, `sleep`, `tell_timers` and `note` as in a `Host`.
+        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_idle` is
+        called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard now. `aside`
+        runs what takes long beside the event loop; `sleep`, `tell_timers` and `note` are as in a `Host`.
         """
         self.partition = partition
         self.fenced = False
@@ -62,8 +71,10 @@ class Shard:
         self._aside = aside
         self._sleep = sleep
         self._tell_timers = tell_timers
+        self._on_idle = on_idle
         self._on_fenced = on_fenced
         self._note = note or (lambda _: None)
+        self._meters = meters or Meters(None)
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
@@ -72,34 +83,70 @@ class Shard:
         self._opening = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    @property
-    def active(self) -> int:
-        """Agents in memory."""
-        return len(self._hosts)
+        self._counts = Counts()
+        self._asked = 0
+        self._under_way: dict[int, int] = {}
+        """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
+        self._errors: Counter[str] = Counter()
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Have an agent carry out a command; see `Host.perform`. Raises UsageError where there is no room for it."""
-        async for heard in self._host(agent_id).perform(command, seen):
-            yield heard
+        self._asked += 1
+        number = self._asked
+        if not isinstance(command, Watch):
+            self._under_way[number] = self._clock.now()
+        try:
+            async for heard in self._host(agent_id).perform(command, seen):
+                yield heard
+        except EverlogError as error:
+            self._errors[type(error).__name__] += 1
+            raise
+        finally:
+            self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
         return outcomes(self.perform, orders)
 
-    async def recover(self, agents: Sequence[str]) -> None:
-        """Finish what these agents left unfinished, in their order, a few at once."""
-        room = asyncio.Semaphore(RECOVERIES_MAX)
+    async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
+        """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
+        room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
             async with room:
+                command = Resume(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
                 try:
-                    async for _ in self.perform(agent_id, Resume(id=self._ids.new(self._clock.now()))):
+                    async for _ in self.perform(agent_id, command):
                         pass
                 except EverlogError as error:
                     self._note(f"{agent_id!r}: {error}")
 
         await asyncio.gather(*map(resume, agents))
+
+    def status(self, node: str) -> HostStatus:
+        """How it is doing; `node` is where."""
+        ticks, counts = self._ticks, self._counts
+        known = len(ticks.log.agents()) if ticks is not None else 0
+        since = next(iter(self._under_way.values()), None)
+        return HostStatus(
+            place=self.partition,
+            placement="shared",
+            node=node,
+            pid=os.getpid(),
+            active=len(self._hosts),
+            passive=max(known - len(self._hosts), 0),
+            turns=sum(host.busy for host in self._hosts.values()),
+            waiting=len(self._under_way),
+            lag_us=0 if since is None else max(self._clock.now() - since, 0),
+            messages=sum(counts.records[kind] for kind in INPUTS),
+            model_calls=counts.records["model_reply"],
+            commits=counts.commits,
+            ticks=counts.ticks,
+            refused=self._errors["UsageError"],
+            errors=dict(self._errors),
+            memory_bytes=own_memory_bytes(),
+            unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
+        )
 
     async def passivate(self, agent_id: str) -> bool:
         """Let go of an agent; False if it is at work."""
@@ -113,20 +160,18 @@ class Shard:
             del self._used_at[agent_id]
         return True
 
-    async def release(self, agent_id: str) -> bool:
-        """Let go of an agent, and of the log with the last of them, so that another process can have it; False if it is
-        at work, or another of the shard is.
-        """
-        for other in list(self._hosts):
-            if not await self.passivate(other):
+    async def release(self) -> bool:
+        """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
+        for agent_id in list(self._hosts):
+            if not await self.passivate(agent_id):
                 return False
         await self.close()
-        return True
+        return not self._hosts
 
     async def close(self) -> None:
         """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
-        if self._tending is not None:
-            tending, self._tending = self._tending, None
+        tending, self._tending = self._tending, None
+        if tending is not None and tending is not asyncio.current_task():
             tending.cancel()
             await asyncio.wait([tending])
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
@@ -150,8 +195,14 @@ class Shard:
             if self.fenced:
                 raise HostLost(f"another process owns {self.partition} now")
             if self._ticks is None:
+                if self._tending is None:
+                    self._tending = asyncio.get_running_loop().create_task(self._tend())
                 self._ticks = Ticks(
-                    await self._open(), aside=self._aside, on_lost=self._lost, memory_mb=SHARD_MEMORY_MB
+                    await self._open(),
+                    aside=self._aside,
+                    on_lost=self._lost,
+                    counts=self._counts,
+                    meters=self._meters,
                 )
             return self._ticks
 
@@ -198,8 +249,6 @@ class Shard:
                 f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
                 "now. Nothing of this was kept. Try again in a few seconds."
             )
-        if self._tending is None:
-            self._tending = asyncio.get_running_loop().create_task(self._tend())
         if len(self._hosts) >= self._agents_max:
             self._spawn(self._make_room())
         return Host(
@@ -220,10 +269,12 @@ class Shard:
 
     async def _tend(self) -> None:
         """Now and then: let go of who is idle, and seal what has gathered in the log."""
-        while True:
+        while self._tending is asyncio.current_task():
             await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
             for agent_id in self._idle():
                 await self.passivate(agent_id)
+            if not self._hosts and self._on_idle is not None:
+                await self._on_idle()
             if self._ticks is not None:
                 await self._aside(self._sealed, self._ticks)
 

@@ -28,13 +28,11 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     """Turns that run now."""
     waiting: int = 0
-    """Inputs that wait for their turn, or to be committed."""
+    """Commands that are being carried out."""
     lag_us: int = 0
     """Age of the oldest of them, microseconds; 0 where none waits."""
     messages: int = 0
-    """Counter: inputs whose turn has ended."""
-    turns_ended: int = 0
-    """Counter."""
+    """Counter: inputs that are durable."""
     model_calls: int = 0
     """Counter: steps that were asked of a model, the offline one too."""
     commits: int = 0

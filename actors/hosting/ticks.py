@@ -6,6 +6,7 @@ rows. No row is read before that transaction, so everyone reads their own writes
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import groupby
@@ -15,17 +16,31 @@ from typing import Any, Protocol
 import duckdb
 import msgspec
 
+from actors.constants import SHARD_MEMORY_MB
 from events import BadInput, Draft, EverlogError, HostLost, Record, StoreError
 from projections import HEAD, Projections, activate
 from store import Append, Commit, FileLog
 
+from .meters import Meters
+
 Rows = Sequence[Mapping[str, Any]]
+_KIND = attrgetter("type")
 
 
 class Aside(Protocol):
     """Runs what takes long beside the event loop: `asyncio.to_thread`, or in place where a test says so."""
 
     def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
+
+
+class Counts:
+    """What ticks have done since the process began; each log that is opened goes on counting."""
+
+    def __init__(self) -> None:
+        self.ticks = 0
+        self.commits = 0
+        self.records: Counter[str] = Counter()
+        """By kind."""
 
 
 class _Ask(msgspec.Struct):
@@ -45,17 +60,13 @@ class _Ask(msgspec.Struct):
 class Ticks:
     """One partition with its engine. A Journal for each of its agents that has a seat."""
 
-    def __init__(self, log: FileLog, *, aside: Aside, on_lost: Callable[[EverlogError], None], memory_mb: int) -> None:
-        """`on_lost` is told when the log can no longer be written: it must be opened anew, by this process or another.
-
-        `memory_mb`: what the projections may use.
-        """
+    def __init__(self, log: FileLog, *, aside: Aside, on_lost: Callable[[EverlogError], None], counts: Counts,
+                 meters: Meters) -> None:  # fmt: skip
+        """`on_lost` is told when the log can no longer be written: it is opened anew, by this process or another."""
+        self._meters = meters
         self.log = log
-        self.projections = Projections(memory_mb=memory_mb)
-        self.count = 0
-        """Ticks that there were."""
-        self.committed = 0
-        """Commits in them."""
+        self.projections = Projections(memory_mb=SHARD_MEMORY_MB)
+        self._counts = counts
         self._aside = aside
         self._on_lost = on_lost
         self._lost: EverlogError | None = None
@@ -69,9 +80,12 @@ class Ticks:
 
     async def enter(self, agent_id: str) -> int:
         """Take an agent into the projections; the seq of its last record. Raises StoreError."""
+        began = asyncio.get_running_loop().time()
         seated: asyncio.Future[int] = self._future()
         self._entering.append((agent_id, seated))
-        return await seated
+        head = await seated
+        self._meters.activated(asyncio.get_running_loop().time() - began)
+        return head
 
     def leave(self, agent_id: str) -> None:
         """Drop what the projections hold of an agent."""
@@ -139,7 +153,6 @@ class Ticks:
 
     async def _run(self) -> None:
         while self._appends or self._asks or self._entering or self._leaving:
-            self.count += 1
             appends, self._appends = self._appends, []
             self._taken = [done for _, done in appends]
             if appends:
@@ -152,6 +165,7 @@ class Ticks:
 
     async def _commit(self, appends: Sequence[tuple[Append, asyncio.Future[Commit]]]) -> None:
         """One group: made durable beside, then projected here, then acknowledged."""
+        began = asyncio.get_running_loop().time()
         try:
             if self._lost is not None:
                 raise self._gone()
@@ -160,8 +174,12 @@ class Ticks:
             self._lose(error)
             results = [copy(error) for _ in appends]
         commits = [result for result in results if isinstance(result, Commit) and not result.repeated]
-        self.committed += len(commits)
-        self._project([record for commit in commits for record in commit.records])
+        records = [record for commit in commits for record in commit.records]
+        self._meters.ticked(len(commits), asyncio.get_running_loop().time() - began)
+        self._counts.ticks += 1
+        self._counts.commits += len(commits)
+        self._counts.records.update(map(_KIND, records))
+        self._project(records)
         for (_, done), result in zip(appends, results, strict=True):
             _settle(done, result)
 

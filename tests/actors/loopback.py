@@ -16,6 +16,7 @@ class Loopback:
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self.connections = 0
         self._news = threading.Condition()
 
     def wait_for(self, requests: int, seconds: float = 60) -> None:
@@ -38,6 +39,10 @@ def serving(*replies: Reply) -> Iterator[Loopback]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            script.connections += 1
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))

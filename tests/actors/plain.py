@@ -16,6 +16,7 @@ import msgspec
 from actors.agent import Agent
 from actors.system import System
 from events import HeartbeatsPaused, MessageSent, ModelError, ModelFailed, Record
+from store import records_of
 from tests.world import SECOND
 
 INPUTS = ("user_message", "heartbeat")
@@ -103,6 +104,12 @@ class PlainProjections:
         for record in records:
             self._records.setdefault(record.agent_id, []).append(record)
 
+    def load(self, table: Any) -> None:
+        self.add(list(records_of(table)))
+
+    def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+        return [{"agent_id": agent_id, **row} for agent_id, _ in wanted for row in self.rows(name, agent_id)]
+
     def forget(self, agent_id: str) -> None:
         self._records.pop(agent_id, None)
 
@@ -116,7 +123,11 @@ class PlainProjections:
             case "timers":
                 return timers(records)
             case "open_turns":
-                return [{"turn": turn} for turn, of in turns(records).items() if not turn_ended(of)]
+                return [
+                    {"turn": turn, "started_at": of[0].recorded_at}
+                    for turn, of in turns(records).items()
+                    if not turn_ended(of)
+                ]
             case "standing":
                 deleted = any(r.type == "agent_deleted" for r in life)
                 last = max((r.turn for r in life), default=0)
@@ -174,7 +185,6 @@ def plain(wait: Wait) -> Iterator[None]:
         patch("actors.seats.Projections", PlainProjections),
         patch("actors.seats.activate", activate),
         patch("actors.hosting.standing.Projections", PlainProjections),
-        patch("actors.hosting.standing.activate", activate),
         patch("actors.agent.Turns", make),
     ):
         yield

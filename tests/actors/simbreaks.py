@@ -3,7 +3,6 @@
 `python -m tests.actors.simbreaks [NAME ...]` looks for the first seed that does, and prints it.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -15,6 +14,7 @@ from actors.agent import Agent
 from actors.hosting import supervisor, timers
 from actors.hosting.hearing import Audience
 from actors.hosting.host import Host
+from actors.hosting.starting import Starts
 from actors.hosting.supervisor import Supervisor
 from actors.hosting.timers import Schedule
 from events import Heartbeat
@@ -54,33 +54,34 @@ async def _ruthless(self: Host) -> bool:
     return True
 
 
-def _boundless(_: int) -> Any:
-    return REAL_SEMAPHORE(1000)
+def _boundless(self: Starts, at_once_max: int, clock: Any) -> None:
+    REAL_STARTS(self, 1000, clock)
+    del at_once_max
 
 
-def _joined(self: Audience, command_id: str, *, held: bool) -> Any:
-    return REAL_JOINED(self, command_id, held=False)
+def _joined(self: Audience, command_id: str, role: Any, *, held: bool) -> Any:
+    return REAL_JOINED(self, command_id, role, held=False)
 
 
 def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
-    if agent_id not in self._timers:
+    if agent_id not in self._kept:
         REAL_KNOW(self, agent_id, timers)
 
 
-REAL_JOINED, REAL_KNOW, REAL_SEMAPHORE = Audience.joined, Schedule.know, asyncio.Semaphore
+REAL_JOINED, REAL_KNOW, REAL_STARTS = Audience.joined, Schedule.know, Starts.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
-    "let go of when nobody uses it": (35, lambda: patch.object(Host, "passivate", _ruthless)),
+    "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
     "held until settled": (4, lambda: patch.object(Audience, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(Schedule, "know", _unplanned)),
-    "recovery": (120, lambda: patch.object(Supervisor, "_recover", _nothing)),
-    "our own commands are sent again": (127, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
-    "what failed is tried again": (47, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
-    "the newest epoch": (0, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
-    "starts at once": (0, lambda: patch.object(asyncio, "Semaphore", _boundless)),
+    "recovery": (1, lambda: patch.object(Supervisor, "_recover", _nothing)),
+    "our own commands are sent again": (72, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
+    "what failed is tried again": (56, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
+    "the newest epoch": (2, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
+    "starts at once": (6, lambda: patch.object(Starts, "__init__", _boundless)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 

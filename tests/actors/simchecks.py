@@ -24,7 +24,14 @@ def check(world: "World") -> None:
     for key, pids in cluster.acknowledged.items():
         assert len(pids) == 1, f"{key}: acknowledged by the processes {pids}"
     assert cluster.most_starting <= cluster.activations_max
-    expected = ("died; another goes on", "in a row", "no room", "the name is taken", "is open in process", "No.")
+    expected = (
+        "died; what is unfinished goes on",
+        "in a row",
+        "no room",
+        "the name is taken",
+        "is open in process",
+        "No.",
+    )
     strange = [note for note in cluster.notes if not any(words in note for words in expected)]
     assert not strange, strange
     for agent_id in AGENTS:

@@ -6,173 +6,19 @@ import asyncio
 import contextvars
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
-from actors.commands import Command, Done, Heard, Means
-from actors.hosting.host import Host
-from actors.hosting.lending import lent_system
-from actors.hosting.standing import standings
-from actors.hosting.supervisor import Placed, Supervisor
-from actors.hosting.timers import Due
-from events import ClusterError, Draft, EverlogError, HostLost, PartitionBusy
-from store import Commit, MemoryStore
-from store.memory import MemoryLog
+from actors.commands import Command, Done, Heard, Means, Resume
+from actors.hosting.places import Carried, Place, Placed, dedicated
+from actors.hosting.standing import Standing, standings
+from actors.hosting.supervisor import Supervisor
+from events import ClusterError, EverlogError, HostLost, ModelError
+from store import MemoryStore
 from tests.virtual import WallClock
 from tests.world import CountingIds
 
-NODE: contextvars.ContextVar["Node | None"] = contextvars.ContextVar("NODE", default=None)
-Task = asyncio.Task[Any]
-
-
-class Node:
-    """A process: its tasks, which are cancelled when it dies and never heard again."""
-
-    def __init__(self) -> None:
-        self.dead = False
-        self.tasks: dict[Task, None] = {}
-        """In the order in which they were made: nothing here depends on where an object lies in memory."""
-        self.context = contextvars.copy_context()
-        self.context.run(NODE.set, self)
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> Task:
-        return asyncio.get_running_loop().create_task(work, context=self.context.copy())
-
-    def kill(self) -> None:
-        """No task of it goes on; what they do while they are cancelled, nobody sees."""
-        self.dead = True
-        for task in list(self.tasks):
-            task.cancel()
-        if self.tasks:
-            asyncio.get_running_loop().call_soon(self.kill)
-
-
-def follow_tasks() -> None:
-    """From now on the event loop notes the node of each task."""
-
-    def factory(loop: Any, work: Any, *, context: contextvars.Context | None = None) -> Task:
-        task: Task = asyncio.Task(work, loop=loop, context=context)
-        node = (context or contextvars.copy_context()).get(NODE)
-        if node is not None:
-            node.tasks[task] = None
-            task.add_done_callback(lambda _: node.tasks.pop(task, None))
-            if node.dead:
-                loop.call_soon(task.cancel)
-        return task
-
-    asyncio.get_running_loop().set_task_factory(factory)
-
-
-class HostNode(Node):
-    """The process of one host, and what Ray's actor around it does."""
-
-    def __init__(self, cluster: "Cluster", agent_id: str, means: Means, fence: int) -> None:
-        super().__init__()
-        self.cluster = cluster
-        self.agent_id = agent_id
-        cluster.pids += 1
-        self.pid = cluster.pids
-        self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
-        self.left = False
-        self.lost = asyncio.Event()
-        """It answers nobody any more; it may live on without knowing it."""
-        self.ready = asyncio.Event()
-        self.calls: dict[asyncio.Queue[Any], None] = {}
-        self.host = Host(
-            agent_id, self._system, means=means, idle_s=cluster.idle_s, fence=fence, tell_timers=self._tell,
-            on_idle=self._leave, note=cluster.note,
-        )  # fmt: skip
-
-    def _system(self, lent: Means) -> Any:
-        store: Any = NodeStore(self.cluster, self)
-        return lent_system(store, lent, self.cluster.ask, clock=self.clock, ids=self.cluster.ids)
-
-    def lose(self) -> None:
-        """Nobody can reach it."""
-        self.lost.set()
-        for call in self.calls:
-            if self.cluster.chance.random() < 0.5:  # what it said last may be on its way, or not
-                while not call.empty():
-                    call.get_nowait()
-            call.put_nowait(HostLost(f"{self.pid} is gone"))
-
-    def kill(self) -> None:
-        if not self.lost.is_set():
-            self.lose()
-        super().kill()
-
-    def _tell(self, agent_id: str, timers: Sequence[Due]) -> None:
-        self.cluster.message(self, lambda supervisor: supervisor.schedule.know(agent_id, timers))
-
-    async def release(self) -> bool:
-        self.left = self.left or await self.host.passivate()
-        return self.left
-
-    async def _leave(self) -> None:
-        if await self.release():
-            self.cluster.message(self, self._left)
-
-    def _left(self, supervisor: Supervisor) -> None:
-        if supervisor.left(self.agent_id, str(self.pid)) is not None:
-            self.kill()
-
-    async def perform(self, command: Command, seen: int, heard: asyncio.Queue[Any]) -> None:
-        """Carry a command out and put what follows from it into `heard`; an error is a value."""
-        await self.cluster.jitter()
-        try:
-            if self.left:
-                raise HostLost("it has let go")
-            async for item in self.host.perform(command, seen):
-                heard.put_nowait(item)
-        except EverlogError as error:
-            heard.put_nowait(error)
-
-
-class NodeLog(MemoryLog):
-    """A log that a node has open. When the node dies it is neither closed nor written to any more."""
-
-    node: HostNode
-
-    def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        cluster = self.node.cluster
-        if self.node.dead or cluster.strikes(self.node, cluster.before_append):
-            raise asyncio.CancelledError
-        commit = super().append(agent_id, expected_seq, drafts)
-        if cluster.strikes(self.node, cluster.after_append):
-            raise asyncio.CancelledError
-        cluster.acknowledged[agent_id, self.epoch].add(self.node.pid)
-        return commit
-
-    def close(self) -> None:
-        if not self.node.dead:
-            super().close()
-
-
-class NodeStore:
-    """The store as one node sees it."""
-
-    def __init__(self, cluster: "Cluster", node: HostNode) -> None:
-        self._cluster = cluster
-        self._node = node
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster.store, name)
-
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
-        """A live owner, though nobody hears of it, keeps its partition; that of a dead one is free."""
-        if self._node.dead:
-            raise asyncio.CancelledError
-        owner = self._cluster.owners.get(agent_id)
-        shared = self._cluster.store._partition(self._cluster.store.partition_of(agent_id))
-        held = bool(shared.owner) and owner is not None and not owner.dead
-        if held and not take_over:
-            assert owner is not None
-            assert owner.lost.is_set(), "two hosts of one agent live"
-            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", owner.pid)
-        log = NodeLog(command=command, shared=shared, take_over=True)
-        log.node = self._node
-        self._cluster.owners[agent_id] = self._node
-        return log
+from .simnodes import SHARED, HostNode, Node
 
 
 class SimPlaces:
@@ -182,9 +28,9 @@ class SimPlaces:
         self._cluster = cluster
         self._starting = 0
 
-    async def find(self, agent_id: str) -> Placed | None:
+    async def find(self, place: Place) -> Placed | None:
         await self._cluster.jitter()
-        node = self._cluster.nodes.get(agent_id)
+        node = self._cluster.nodes.get(place)
         if node is None or node.lost.is_set():
             return None
         await either(node.ready.wait(), node.lost.wait())
@@ -192,7 +38,7 @@ class SimPlaces:
             node.kill()
         return None if node.lost.is_set() else Placed(str(node.pid), node.pid, node)
 
-    async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
+    async def start(self, place: Place, fence: int) -> Placed:
         cluster = self._cluster
         self._starting += 1
         cluster.most_starting = max(cluster.most_starting, self._starting)
@@ -200,10 +46,10 @@ class SimPlaces:
             await cluster.jitter(cluster.start_s)
             if cluster.chance.random() < cluster.failing_starts:
                 raise ClusterError("no room")
-            old = cluster.nodes.get(agent_id)
+            old = cluster.nodes.get(place)
             if old is not None and not old.lost.is_set():
                 raise ClusterError("the name is taken")
-            node = cluster.nodes[agent_id] = HostNode(cluster, agent_id, means, fence)
+            node = cluster.nodes[place] = HostNode(cluster, place, fence)
             cluster.started += 1
             asyncio.get_running_loop().call_later(cluster.chance.random() * cluster.start_s, node.ready.set)
             await either(node.ready.wait(), node.lost.wait())
@@ -219,8 +65,39 @@ class SimPlaces:
         await placed.handle.lost.wait()
         await self._cluster.jitter()
 
-    def perform(self, placed: Placed, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
-        return self._cluster.performed(placed.handle, command, seen)
+    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+        return self._cluster.performed(placed.handle, agent_id, command, 0)
+
+    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+        carried: asyncio.Queue[tuple[str, EverlogError | None]] = asyncio.Queue()
+
+        async def one(agent_id: str, command: Command) -> None:
+            try:
+                async for _ in self.perform(placed, agent_id, command):
+                    pass
+                carried.put_nowait((agent_id, None))
+            except EverlogError as error:
+                carried.put_nowait((agent_id, error))
+
+        works = [asyncio.ensure_future(one(*each)) for each in commands]
+        try:
+            for _ in commands:
+                yield [await carried.get()]
+        finally:
+            for work in works:
+                work.cancel()
+
+    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+        """A host that shares its place looks through its logs, and finishes one agent after the other."""
+        cluster: Any = self._cluster
+        for standing in standings(cluster.store, cluster.note):
+            if standing.unfinished and cluster.place_of(standing.agent_id) == placed.handle.place:
+                command = Resume(id=cluster.ids.new(cluster.clock.now()), means=lent.get(standing.agent_id))
+                try:
+                    async for _ in self.perform(placed, standing.agent_id, command):
+                        pass
+                except ModelError:
+                    pass
 
 
 async def either(*works: Coroutine[Any, Any, Any]) -> None:
@@ -239,11 +116,10 @@ class SupervisorNode(Node):
     def __init__(self, cluster: "Cluster") -> None:
         super().__init__()
         self.supervisor = Supervisor(
-            SimPlaces(cluster), clock=cluster.clock, ids=cluster.ids, activations_max=cluster.activations_max,
-            note=cluster.note,
+            SimPlaces(cluster), cluster.place_of, clock=cluster.clock, ids=cluster.ids, note=cluster.note,
+            activations_max=cluster.activations_max, unfinished=cluster.unfinished,
         )  # fmt: skip
-        store: Any = cluster.store
-        self.spawn(self.supervisor.begin(standings(store, cluster.note)))
+        self.spawn(self.supervisor.begin(cluster.standings()))
 
 
 class Cluster:
@@ -260,7 +136,11 @@ class Cluster:
         self.failing_starts = chance.choice([0, 0, 0.1, 0.4])
         self.before_append, self.after_append = chance.choice([(0, 0), (0.01, 0.03), (0.03, 0.08)])
         self.pids = self.started = self.most_starting = 0
-        self.nodes: dict[str, HostNode] = {}
+        self.shares: set[str] = set()
+        """Agents that live in the shared place."""
+        self.moves = False
+        """Whether agents are moved."""
+        self.nodes: dict[Place, HostNode] = {}
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
         """By agent and epoch: which processes acknowledged in it."""
@@ -272,6 +152,31 @@ class Cluster:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def place_of(self, agent_id: str) -> Place:
+        return SHARED if agent_id in self.shares else dedicated(agent_id)
+
+    async def move(self, agent_id: str) -> None:
+        """To the other placement, if its host lets go of it now."""
+        node = self.nodes.get(self.place_of(agent_id))
+        if node is None or node.lost.is_set() or not node.ready.is_set():
+            return
+        host = node.hosts.get(agent_id)
+        if host is None or await host.passivate():
+            self.shares ^= {agent_id}
+
+    async def standings(self) -> AsyncIterator[Sequence[Standing]]:
+        """What the logs say; reading them takes a while."""
+        store: Any = self.store
+        found = list(standings(store, self.note))
+        await self.jitter()
+        yield found
+
+    async def unfinished(self, agents: Sequence[str]) -> Collection[str]:
+        """Of which of the agents the logs say that they have unfinished turns."""
+        store: Any = self.store
+        await self.jitter()
+        return {standing.agent_id for standing in standings(store, self.note, agents) if standing.unfinished}
 
     async def jitter(self, seconds: float | None = None) -> None:
         """A message is on its way."""
@@ -301,14 +206,14 @@ class Cluster:
         self._delivered[node] = at
         loop.call_at(at, arrive, context=contextvars.Context())
 
-    async def performed(self, node: HostNode, command: Command, seen: int) -> AsyncIterator[Heard]:
+    async def performed(self, node: HostNode, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
         """What a host says, as its caller hears it. Raises HostLost, or what the command raises."""
         await self.jitter()
         if node.lost.is_set():
             raise HostLost(f"{node.pid} is gone")
         call: asyncio.Queue[Any] = asyncio.Queue()
         node.calls[call] = None
-        work = node.spawn(node.perform(command, seen, call))
+        work = node.spawn(node.perform(agent_id, command, seen, call))
         work.add_done_callback(
             lambda _: work.cancelled() or work.exception() is None or call.put_nowait(work.exception())
         )
@@ -374,7 +279,7 @@ class SimRuntime:
             self._placed[agent_id] = placed
         placed = self._placed[agent_id]
         try:
-            async for heard in self._cluster.performed(placed.handle, command, seen):
+            async for heard in self._cluster.performed(placed.handle, agent_id, command, seen):
                 yield heard
         except HostLost:
             self._placed.pop(agent_id, None)

@@ -16,7 +16,8 @@ from tests import virtual
 from tests.world import SECOND, say
 
 from . import plain
-from .simcluster import Cluster, SimRuntime, follow_tasks
+from .simcluster import Cluster, SimRuntime
+from .simnodes import follow_tasks
 
 AGENTS = ("ada", "ben")
 SETTLED_S = 600
@@ -132,7 +133,7 @@ async def trouble(cluster: Cluster) -> None:
     while True:
         await asyncio.sleep(chance.random() * pace)
         node = chance.choice(list(cluster.nodes.values())) if cluster.nodes else None
-        match chance.choice(["kill", "lose", "supervisor", "release"]):
+        match chance.choice(["kill", "lose", "supervisor", "release", "machine", "move"]):
             case "kill" if node is not None:
                 node.kill()
             case "lose" if node is not None and not node.lost.is_set():
@@ -140,6 +141,11 @@ async def trouble(cluster: Cluster) -> None:
                 asyncio.get_running_loop().call_later(chance.random() * 30, node.kill)
             case "supervisor":
                 await cluster.restart()
+            case "machine" if pace > 2:  # everything on it at the same instant
+                for each in list(cluster.nodes.values()):
+                    each.kill()
+            case "move" if cluster.moves:
+                await cluster.move(chance.choice(AGENTS))
             case "release" if node is not None and not node.lost.is_set():
                 node.spawn(node._leave())
 
@@ -157,13 +163,15 @@ class World:
     async def think(self) -> None:
         await self.cluster.jitter(self.chance.choice([0, 0.1, 2, 20]))
 
-    async def ask(self, name: str, base_url: str, request: bytes) -> Any:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str) -> Any:
         await self.think()
         return Answer(say("Yes."), 1000)
 
     async def live(self) -> None:
         follow_tasks()
         cluster = self.cluster = Cluster(self.chance, self.ask)
+        cluster.shares = set(self.chance.choice([(), AGENTS, AGENTS[1:]]))
+        cluster.moves = self.chance.random() < 0.3
         self.clients = [Client(number, cluster) for number in range(self.chance.randint(1, 3))]
         befalls = asyncio.create_task(trouble(cluster))
         count = 4 if self.real else 10
@@ -172,7 +180,8 @@ class World:
         await asyncio.wait([befalls])
         await self.calm_down()
         self.ended_at = cluster.clock.now()
-        self.active = [name for name, node in cluster.nodes.items() if not node.dead and node.host.active]
+        living = [node for node in cluster.nodes.values() if not node.dead]
+        self.active = [name for node in living for name, host in node.hosts.items() if host.active]
         await cluster.stop()
 
     async def calm_down(self) -> None:

@@ -1,4 +1,4 @@
-"""Hosts, workers and the supervisor at the moments where two things happen at once."""
+"""Hosts and workers at the moments where two things happen at once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,15 +7,11 @@ from typing import Any
 
 import pytest
 
-from actors.commands import Command, Done, Fire, Heard, Means, Resume, Say
-from actors.constants import RESTARTS_MAX
+from actors.commands import Command, Done, Fire, Heard, Resume, Say
 from actors.hosting.host import Host
-from actors.hosting.supervisor import Placed, Standing, Supervisor
-from events import ClusterError, HostLost, ModelError, Record, UnknownAgent, UserMessage
-from tests.virtual import WallClock
-from tests.world import CountingIds
+from events import HostLost, ModelError, Record, UnknownAgent, UserMessage
 
-from .homes import Home, due, run_plain
+from .homes import Home, run_plain
 from .plain import payload
 
 
@@ -235,141 +231,6 @@ def test_timers_are_told_when_they_may_have_changed() -> None:
         assert (await heard(host.perform(stale)))[-1] == Done(False)
         assert [len(timers) for timers in told] == [0, 1, 1], "who sent that knows no better"
         await host.close()
-
-    run_plain(main)
-
-
-class Places:
-    """Where hosts live: as the test says. A host is its key."""
-
-    def __init__(self) -> None:
-        self.living: dict[str, Placed] = {}
-        self.deaths: dict[str, asyncio.Event] = {}
-        self.fences: list[int] = []
-        self.fail = 0
-        self.performed: list[str] = []
-        self.deadly = False
-
-    async def find(self, agent_id: str) -> Placed | None:
-        return self.living.get(agent_id)
-
-    async def start(self, agent_id: str, means: Means, fence: int) -> Placed:
-        self.fences.append(fence)
-        await asyncio.sleep(1)
-        if self.fail:
-            self.fail -= 1
-            raise ClusterError("no room")
-        assert agent_id not in self.living
-        placed = Placed(f"key-{len(self.fences)}", len(self.fences), None)
-        self.living[agent_id], self.deaths[placed.key] = placed, asyncio.Event()
-        return placed
-
-    def die(self, agent_id: str) -> None:
-        self.deaths[self.living.pop(agent_id).key].set()
-
-    async def lives(self, placed: Placed) -> bool:
-        return placed in self.living.values()
-
-    async def death(self, placed: Placed) -> None:
-        await self.deaths[placed.key].wait()
-
-    async def perform(self, placed: Placed, command: Command) -> AsyncIterator[Heard]:
-        await asyncio.sleep(1)
-        if self.deadly and placed in self.living.values():
-            self.die("sam")
-        if placed not in self.living.values():
-            raise HostLost("gone")
-        self.performed.append(type(command).__name__)
-        yield Done()
-
-
-def supervised(notes: list[str]) -> tuple[Supervisor, Places]:
-    places = Places()
-    return Supervisor(places, clock=WallClock(), ids=CountingIds(), activations_max=2, note=notes.append), places
-
-
-def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
-    """Whom to fence is not forgotten because a start failed, and unfinished turns are finished though it did."""
-
-    async def main() -> None:
-        notes: list[str] = []
-        supervisor, places = supervised(notes)
-        await supervisor.place("sam")
-        places.fail = 2
-        places.die("sam")
-        await asyncio.sleep(300)
-        assert places.fences == [0, 1, 1, 1]
-        assert places.performed == ["Resume"]
-        await supervisor.end()
-
-    run_plain(main)
-
-
-def test_a_host_that_lives_is_not_started_again() -> None:
-    """A caller who could not reach it is sent to it again, by a supervisor that has just begun too."""
-
-    async def main() -> None:
-        supervisor, places = supervised([])
-        placed = await supervisor.place("sam")
-        another, _ = supervised([])
-        another._places = places
-        assert await another.place("sam", lost=placed.key) is placed
-        assert places.fences == [0]
-        await supervisor.end()
-        await another.end()
-
-    run_plain(main)
-
-
-def test_turns_are_finished_whoever_notices_the_death_first() -> None:
-    """A caller may come for a dead host before its death is known: what it left unfinished is finished all the same."""
-
-    async def main() -> None:
-        supervisor, places = supervised([])
-        placed = await supervisor.place("sam")
-        del places.living["sam"]
-        await supervisor.place("sam", lost=placed.key)
-        await asyncio.sleep(10)
-        assert places.performed == ["Resume"]
-        await supervisor.end()
-
-    run_plain(main)
-
-
-def test_an_agent_that_kills_its_hosts_is_let_be() -> None:
-    """It is started again a few times, and then when somebody asks; a timer asks once a minute."""
-
-    async def main() -> None:
-        notes: list[str] = []
-        supervisor, places = supervised(notes)
-        places.deadly = True
-        await supervisor.begin([Standing("sam", unfinished=True, timers=[])])
-        await asyncio.sleep(1000)
-        assert len(places.fences) <= 2 * (1 + RESTARTS_MAX)
-        assert any("in a row" in note for note in notes)
-        before = len(places.fences)
-        supervisor.schedule.know("sam", [due(0)])
-        await asyncio.sleep(600)
-        assert 10 <= len(places.fences) - before <= 20
-        places.deadly = False
-        await asyncio.sleep(100)
-        assert places.performed == ["Fire"] * len(places.performed) != []
-        await supervisor.end()
-
-    run_plain(main)
-
-
-def test_a_supervisor_that_has_ended_starts_nothing() -> None:
-    """Nor does it leave a task behind."""
-
-    async def main() -> None:
-        supervisor, places = supervised([])
-        await supervisor.begin([Standing("sam", unfinished=True, timers=[due(0)])])
-        await asyncio.sleep(1.5)
-        await supervisor.end()
-        with pytest.raises(ClusterError):
-            await supervisor.place("ada")
-        assert len(places.fences) == 1
 
     run_plain(main)
 

@@ -23,7 +23,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 def world_of(server: Loopback, world: World | None = None) -> World:
     """A world whose model is the server."""
     world = world or World()
-    world.system._models = lambda name: Endpoint(name, server.url, attempts_max=1)
+    world.system._models = lambda name: Endpoint(name, server.url)
     return world
 
 

@@ -45,7 +45,7 @@ def makers(told: list[Any]) -> Makers:
 
 HOST = HostStatus(
     place=AGENT, placement="dedicated", node="10.0.0.7", pid=4711, active=3, passive=9, turns=1, waiting=2,
-    lag_us=250_000, messages=10, turns_ended=11, model_calls=12, commits=20, ticks=5, refused=1,
+    lag_us=250_000, messages=10, model_calls=12, commits=20, ticks=5, refused=1,
     errors={"StoreError": 2},
     memory_bytes=5000, unsealed_bytes=600,
 )  # fmt: skip

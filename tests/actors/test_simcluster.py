@@ -11,8 +11,8 @@ from . import plain
 from .simbreaks import BREAKS, fails
 from .simworld import AGENTS, World, simulate
 
-CHUNK = 50
-SEEDS = 200
+CHUNK = 40
+SEEDS = 160
 SEEDS_LONG = 5000
 NEARBY = 30
 """Seeds that are tried when a change has changed what happens in the one that is written down."""

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from actors.commands import Fire
-from actors.hosting.timers import Due, Schedule
 from events import BadInput
 from tests import virtual
 from tests.virtual import WallClock
 from tests.world import SECOND, completion
 
-from .homes import Home, due, moment, run_plain
+from .homes import Home, moment, run_plain
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -280,94 +279,3 @@ def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> N
         await home.leave()
 
     virtual.run(main)
-
-
-class Sent:
-    """Where a schedule sends to: it notes what was sent, and each agent's next one is due `every_s` later."""
-
-    def __init__(self, every_s: int = 60) -> None:
-        self.every_s = every_s
-        self.sent: list[tuple[str, Fire]] = []
-        self.clock = Looked()
-        self.schedule = Schedule(self.send, clock=self.clock)
-
-    async def send(self, agent_id: str, command: Fire) -> None:
-        self.sent.append((agent_id, command))
-        await asyncio.sleep(0.001)
-        if self.every_s:
-            self.schedule.know(agent_id, [Due(command.due_at + self.every_s * SECOND, command.timer, self.every_s, 1)])
-
-
-class Looked(WallClock):
-    """Counts how often somebody looks at it."""
-
-    looks = 0
-
-    def now(self) -> int:
-        self.looks += 1
-        return super().now()
-
-
-def scheduled(sent: Sent, known: dict[str, list[Due]], for_s: float) -> None:
-    """Keep the schedule for so long."""
-
-    async def main() -> None:
-        for agent_id, timers in known.items():
-            sent.schedule.know(agent_id, timers)
-        running = asyncio.create_task(sent.schedule.run())
-        await asyncio.sleep(for_s)
-        running.cancel()
-        await asyncio.wait([running])
-
-    virtual.run(main)
-
-
-def test_a_thousand_agents_cost_what_is_due() -> None:
-    """With a heartbeat each ten minutes, a thousand agents are not all looked at whenever one of them is due."""
-    sent = Sent(every_s=600)
-    compared = Counter[str]()
-
-    class Name(str):
-        __slots__ = ()
-
-        def __hash__(self) -> int:
-            compared["hash"] += 1
-            return str.__hash__(self)
-
-        __eq__ = str.__eq__
-
-    scheduled(sent, {Name(f"agent-{n}"): [due(n * 0.6)] for n in range(1000)}, 1199.8)
-    counts = Counter(agent for agent, _ in sent.sent)
-    assert len(counts) == 1000 and set(counts.values()) == {2}
-    assert compared["hash"] < 60 * len(sent.sent)
-    assert sent.clock.looks < 8 * len(sent.sent)
-    assert len(sent.schedule._heap) < 3000
-
-
-def test_what_cannot_be_sent_does_not_spin() -> None:
-    """An agent whose timers stay as they were after a heartbeat is tried again a minute later, and told late."""
-    sent = Sent(every_s=0)
-    scheduled(sent, {"sam": [due(10)]}, 310)
-    assert [command.late for _, command in sent.sent] == [False, True, True, True, True]
-    assert len({command.id for _, command in sent.sent}) == 5, "an old id would be refused as stale one day"
-
-
-def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
-    """An agent may lose its last timer in the very moment in which it is due: the schedule goes on with the others."""
-    sent = Sent()
-
-    async def main() -> None:
-        schedule = sent.schedule
-        schedule.know("sam", [due(10)])
-        schedule.know("ada", [due(20)])
-        running = asyncio.create_task(schedule.run())
-        await asyncio.sleep(9)
-        asyncio.get_running_loop().call_at(10, lambda: asyncio.get_running_loop().call_soon(schedule.know, "sam", ()))
-        await asyncio.sleep(15)
-        schedule.know("sam", [due(30)])
-        await asyncio.sleep(10)
-        running.cancel()
-        await asyncio.wait([running])
-
-    virtual.run(main)
-    assert [agent for agent, _ in sent.sent][-2:] == ["ada", "sam"]

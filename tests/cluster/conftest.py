@@ -93,10 +93,10 @@ def ray_cluster() -> Iterator[str]:
         prepare(Path("tests"), "")
         import ray
 
-        from actors.hosting import cluster
+        from actors.hosting import link
 
         before = descendants(os.getpid())
-        cluster.connect("tests", "")
+        link.connect("tests", "")
         yield str(ray.get_runtime_context().gcs_address)
         left = {pid: name for pid, name in descendants(os.getpid()).items() if pid not in before}
         ray.shutdown()

@@ -79,7 +79,7 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
     """What Ray refuses with becomes one paragraph that names the versions and the way without."""
     import ray
 
-    from actors.hosting import cluster
+    from actors.hosting import link
 
     def init(*_: object, **__: object) -> None:
         raise said("Version mismatch: The cluster was started with:\n    Ray: 1.0")
@@ -88,9 +88,9 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterError, match=r"joined at .*: Version mismatch: .* This is Ray .*--runtime local"):
-            cluster.connect(str(bare), address)
+            link.connect(str(bare), address)
     with pytest.raises(ClusterError, match="Ray could not be started on this machine: Version mismatch"):
-        cluster.connect(str(bare), "")
+        link.connect(str(bare), "")
 
 
 def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def resumed(records: list[Record], cut: int) -> Projections:
     """An engine that has the state after `cut` records, and all of them behind it."""
     engine = Projections()
     rows = DERIVER(None, table_of(records[:cut]))
-    engine.resume("sam", rows, lambda head: table_of([r for r in records if r.seq <= head]))
+    engine.resume(rows, {"sam": lambda head: table_of([r for r in records if r.seq <= head])})
     return engine
 
 

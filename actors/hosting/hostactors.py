@@ -1,0 +1,223 @@
+"""What a host is as a Ray actor: a `Host` for one agent, or a `Shard` for many, and the way from it to the others.
+
+Its constructor cannot fail: what can fail waits for the first command. It has no state beside the log, and is killed as
+soon as it has let go of its agents.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.commands import Command, Fire, Heard, Means, Resume
+from actors.real import RealClock, RealIds
+from actors.seats import Enter
+from actors.system import System
+from events import EverlogError, HostLost
+from store import FileStore, Sight, seen_by
+
+from . import link
+from .asking import Asker
+from .footprint import own_memory_bytes, thin
+from .host import Host
+from .lending import lent_system
+from .many import Order, Outcome, outcomes
+from .meters import Meters
+from .notes import Notes
+from .packing import unpack
+from .places import Place
+from .shard import Shard
+from .standing import standings
+from .status import HostStatus
+from .timers import Due
+from .wire import packed
+
+Wire = Heard | EverlogError
+"""What comes back from a host: an error is a value, so that it arrives as it was raised."""
+
+LOOK_S = 1
+"""Between two looks at itself, for the metrics."""
+
+
+class HostActor:
+    """What both kinds have in common."""
+
+    def __init__(self, root: str, place: Place) -> None:
+        thin()
+        self._root = root
+        self._place = place
+        self._left = False
+        self._clock, self._ids = RealClock(), RealIds()
+        self._store = FileStore(Path(root), self._clock.now)
+        self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
+        self._asker = Asker(root)
+        self._means: tuple[Means, Means] | None = None
+        """What was lent last, packed and unpacked."""
+        self._lent: set[str] = set()
+        """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
+
+    def __repr__(self) -> str:
+        return f"host of {self._place}"
+
+    async def ready(self) -> int:
+        """The process id; 0 once it has let go of its agents."""
+        return 0 if self._left else os.getpid()
+
+    async def death(self) -> None:
+        """Never returns: who waits for it hears of the end of this process."""
+        await asyncio.Event().wait()
+
+    async def modules(self) -> list[str]:
+        """What this process has imported."""
+        return sorted(sys.modules)
+
+    async def sight(self) -> Sight:
+        """How this process sees the store."""
+        return seen_by(Path(self._root))
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Wire]:
+        """Have an agent carry out a command, with errors as values."""
+        try:
+            async for heard in self._perform(agent_id, command, seen):
+                yield heard
+        except EverlogError as error:
+            yield error
+
+    async def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[bytes]:
+        """Carry out many commands; what became of them, `packed`, as it does."""
+        async for found in self._outcomes(orders):
+            yield packed(found)
+
+    def _outcomes(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+        return outcomes(self._perform, orders)
+
+    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        if self._left:
+            raise HostLost(f"the host of {self._place} has let go of its agents")
+        async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+            yield heard
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        raise NotImplementedError
+
+    def _unpacked(self, agent_id: str, command: Command) -> Command:
+        """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
+        if command.means is None:
+            return command
+        if not isinstance(command, (Resume, Fire)):
+            self._lent.add(agent_id)
+        elif agent_id in self._lent:
+            return msgspec.structs.replace(command, means=None)
+        if self._means is None or self._means[0] != command.means:
+            self._means = command.means, unpack(command.means)
+        return msgspec.structs.replace(command, means=self._means[1])
+
+    async def _leave(self) -> None:
+        """Tell the supervisor that this process is of no more use."""
+        self._left = True
+        supervisor = link.found(self._root, "supervisor")
+        if supervisor is not None:
+            supervisor.left.remote(self._place, link.own_key())
+
+    def _tell_timers(self, agent_id: str, timers: Sequence[Due]) -> None:
+        supervisor = link.found(self._root, "supervisor")
+        if supervisor is not None:
+            supervisor.know.remote(agent_id, list(timers))
+
+    def _system(self, lent: Means, enter: Enter | None = None) -> System:
+        return lent_system(self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter)
+
+
+class DedicatedActor(HostActor):
+    """The Ray actor of one agent."""
+
+    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
+        super().__init__(root, place)
+        self._host = Host(
+            place.agent_id, self._system, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers, on_idle=self._idle,
+            note=self._note,
+        )  # fmt: skip
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        return self._host.perform(command, seen)
+
+    async def status(self) -> HostStatus:
+        """How it is doing."""
+        return HostStatus(
+            place=self._host.agent_id, placement="dedicated", node=link.own_node(), pid=os.getpid(),
+            active=int(self._host.active), passive=int(not self._host.active), turns=int(self._host.busy),
+            memory_bytes=own_memory_bytes(),
+        )  # fmt: skip
+
+    async def release(self) -> bool:
+        """Let go of the agent for good, unless it is at work."""
+        self._left = self._left or await self._host.passivate()
+        return self._left
+
+    async def _idle(self) -> None:
+        if await self.release():
+            await self._leave()
+
+    async def close(self) -> None:
+        """Let go of the agent for good, now."""
+        self._left = True
+        await self._host.close()
+
+
+class SharedActor(HostActor):
+    """The Ray actor of the agents of one shard."""
+
+    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
+        super().__init__(root, place)
+        self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
+        self._shard = Shard(
+            place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
+            tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced, note=self._note,
+            meters=self._meters,
+        )  # fmt: skip
+        self._metering = asyncio.get_running_loop().create_task(self._meter())
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        return self._shard.perform(agent_id, command, seen)
+
+    async def recover(self, lent: Mapping[str, Means]) -> EverlogError | None:
+        """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
+        try:
+            agents = (await self._shard.ticks()).log.agents()
+        except EverlogError as error:
+            return error
+        found = await asyncio.to_thread(lambda: list(standings(self._store, self._note, agents)))
+        hottest = sorted((one for one in found if one.unfinished), key=lambda one: -one.at)
+        await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in lent.items()})
+        return None
+
+    async def status(self) -> HostStatus:
+        """How it is doing."""
+        return self._shard.status(link.own_node())
+
+    async def release(self) -> bool:
+        """Let go of all agents for good, unless some are at work."""
+        self._left = self._left or await self._shard.release()
+        return self._left
+
+    async def _idle(self) -> None:
+        if await self.release():
+            await self._leave()
+
+    async def close(self) -> None:
+        """Let go of all agents for good, now."""
+        self._left = True
+        await self._shard.close()
+
+    def _fenced(self) -> None:
+        """Another process owns the shard: this one stops itself."""
+        self._left = True
+        asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
+
+    async def _meter(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._meters.host(self._shard.status(link.own_node()))
