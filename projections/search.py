@@ -11,7 +11,8 @@ import pyarrow as pa
 from events import FunctionError
 
 from .catalogue import batched, sql
-from .engine import Projections, Row
+from .engine import Projections
+from .rows import Row
 from .stems import query_stems, stems
 
 K1, B = 0.9, 0.4

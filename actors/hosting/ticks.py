@@ -7,7 +7,7 @@ rows. No row is read before that transaction, so everyone reads their own writes
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from itertools import groupby
 from operator import attrgetter
@@ -18,12 +18,11 @@ import msgspec
 
 from actors.constants import SHARD_MEMORY_MB
 from events import BadInput, Draft, EverlogError, HostLost, Record, StoreError
-from projections import HEAD, Projections, activate
+from projections import HEAD, Projections, Rows, activate, activate_many
 from store import Append, Commit, FileLog
 
 from .meters import Meters
 
-Rows = Sequence[Mapping[str, Any]]
 _KIND = attrgetter("type")
 
 
@@ -205,30 +204,33 @@ class Ticks:
     def _seat(self) -> None:
         """Take in who comes, after who has left."""
         leaving, self._leaving = self._leaving, []
-        for agent_id in leaving:
-            self.projections.forget(agent_id)
+        if leaving:
+            self.projections.forget_many(leaving)
         entering, self._entering = self._entering, []
-        for agent_id, seated in entering:
-            try:
-                activate(self.projections, self.log, agent_id)
-            except EverlogError as error:  # the log is damaged where this agent's records are
-                _settle(seated, error)
+        if entering:
+            self._activate(entering)
+
+    def _activate(self, entering: "Sequence[tuple[str, asyncio.Future[int]]]") -> None:
+        """Take agents in together; where the log is damaged, one by one, so that it is seen whose records are."""
+        try:
+            activate_many(self.projections, self.log, list(dict.fromkeys(agent_id for agent_id, _ in entering)))
+        except EverlogError as error:
+            if len(entering) == 1:
+                _settle(entering[0][1], error)
             else:
+                for one in entering:
+                    self._activate([one])
+        else:
+            for agent_id, seated in entering:
                 _settle(seated, self.log.head(agent_id).seq)
 
     def _answer(self, asks: Sequence[_Ask]) -> None:
-        """One query for each kind of ask; of an agent that asks the same twice, one for each time."""
+        """One query for each kind of ask."""
         for (name, _), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
-            rest = list(group)
-            while rest:
-                first: dict[str, _Ask] = {}
-                again = [ask for ask in rest if first.setdefault(ask.agent_id, ask) is not ask]
-                found: dict[str, list[Mapping[str, Any]]] = {agent_id: [] for agent_id in first}
-                for row in self.projections.batch(name, [(ask.agent_id, ask.as_of) for ask in first.values()]):
-                    found[row["agent_id"]].append(row)
-                for agent_id, ask in first.items():
-                    _settle(ask.rows, found[agent_id])
-                rest = again
+            together = list(group)
+            answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in together])
+            for ask, rows in zip(together, answers, strict=True):
+                _settle(ask.rows, rows)
 
 
 def _settle(waiting: "asyncio.Future[Any]", result: object) -> None:

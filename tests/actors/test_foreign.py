@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from actors.commands import Means, Resume
-from actors.hosting.cluster import HostActor
+from actors.hosting.hostactors import DedicatedActor
 from actors.hosting.packing import pack, unpack
+from actors.hosting.places import dedicated
 from actors.memory import Memory
 from actors.tools import Tool, tool
 from events import BadInput, EverlogError
 from interfaces.opening import tools_in
+from store import FileStore
 from tests.actors.test_effects import BORN, assert_verified, results, told
 from tests.world import World, completion, say
 
@@ -167,13 +169,15 @@ def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
     cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its constructor does not fail; the first command is answered with the fault."""
-    monkeypatch.setattr("actors.hosting.cluster.thin", lambda: None)
+    monkeypatch.setattr("actors.hosting.hostactors.thin", lambda: None)
+    monkeypatch.setattr("actors.hosting.link.own_node", lambda: "here")
+    FileStore.create(tmp_path, lambda: 1, "store")
     lent = pack(lending(Unwilling(ZeroDivisionError("x"), late=True)), cloud)
     assert lent is not None
 
     async def main() -> list[Any]:
-        host = HostActor(str(tmp_path), "sam", lent, 60, 0)
-        return [heard async for heard in host.perform(Resume(id="1"))]
+        host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, 0)
+        return [heard async for heard in host.perform("sam", Resume(id="1", means=lent))]
 
     (heard,) = asyncio.run(main())
     assert isinstance(heard, EverlogError)
