@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from actors.api import AgentSystem
+from actors.hosting.footprint import own_memory_bytes
 from actors.hosting.status import Watchable
 from actors.importing import conversation
 from actors.real import monotonic_us
@@ -180,16 +181,7 @@ async def memory_of(system: AgentSystem) -> tuple[int, int]:
     if isinstance(system.runtime, Watchable):
         hosts = (await system.runtime.status()).hosts
         return sum(host.memory_bytes for host in hosts), len(hosts)
-    return private_bytes("self"), 0
-
-
-def private_bytes(pid: int | str) -> int:
-    """Memory that a process shares with no other; 0 where the system does not tell."""
-    try:
-        rows = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith(("Private_Clean:", "Private_Dirty:")))
+    return own_memory_bytes(), 0
 
 
 def latencies(taken_us: Sequence[int]) -> dict[str, float]:
