@@ -180,7 +180,7 @@ class AgentRef:
     ) -> None:
         """Bring it into memory; `System.agent` does so."""
         wanted = commands.Open(
-            id=self._new_id(), means=self._means or Means(), settings=settings, create=create, take_over=take_over,
+            id=self._new_id(), means=self._means if as_it_is else self._means or Means(), settings=settings, create=create, take_over=take_over,
             as_it_is=as_it_is, command=command,
         )  # fmt: skip
         self.opened = await self._value(wanted)

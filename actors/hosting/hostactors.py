@@ -21,7 +21,7 @@ from store import FileStore, Sight, seen_by
 
 from . import link
 from .asking import Asker
-from .footprint import own_memory_bytes, thin
+from .footprint import own_memory_bytes, roomy, thin
 from .host import Host
 from .lending import lent_system
 from .many import Order, Outcome, outcomes
@@ -172,6 +172,7 @@ class SharedActor(HostActor):
 
     def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
         super().__init__(root, place)
+        roomy()
         self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
             place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
