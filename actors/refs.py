@@ -179,10 +179,16 @@ class AgentRef:
         self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
     ) -> None:
         """Bring it into memory; `System.agent` does so."""
+        means = self._means if as_it_is else self._means or Means()  # what others lent it stays, as it is
         wanted = commands.Open(
-            id=self._new_id(), means=self._means if as_it_is else self._means or Means(), settings=settings, create=create, take_over=take_over,
-            as_it_is=as_it_is, command=command,
-        )  # fmt: skip
+            id=self._new_id(),
+            means=means,
+            settings=settings,
+            create=create,
+            take_over=take_over,
+            as_it_is=as_it_is,
+            command=command,
+        )
         self.opened = await self._value(wanted)
 
     def _new_id(self) -> str:
