@@ -80,7 +80,7 @@ class Plan(msgspec.Struct, frozen=True):
     gateway_messages: int = 10
 
 
-QUICK = Plan(messages=3, rounds=1, cold=50, old=3, gateway_messages=4)
+QUICK = Plan(messages=3, rounds=1, cold=40, old=2, gateway_messages=4)
 
 
 class Seen(msgspec.Struct):
