@@ -111,6 +111,8 @@ class AgentSystem:
         """
         if create:
             self.store.register(name, shared=(placement or self._placement) == "shared")
+        else:
+            self._reading.refuse_unknown(name_of(name))
         agent = AgentRef(
             name_of(name), self.runtime, means=self._means, clock=self._clock, ids=self._ids, listen=listen
         )

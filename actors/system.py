@@ -178,6 +178,13 @@ class System:
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
+    def refuse_unknown(self, agent_id: str) -> None:
+        """Raises UnknownAgent, naming those that are near, for a name that nobody was ever given."""
+        try:
+            self.store.partition_of(agent_id)
+        except UnknownAgent:
+            raise self.unknown(agent_id) from None
+
     def unknown(self, agent_id: str) -> UnknownAgent:
         """The error for a name that is no agent's."""
         names = [name for name in self.agents() if name != agent_id]
