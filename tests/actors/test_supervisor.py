@@ -27,12 +27,12 @@ class Places:
     def __init__(self) -> None:
         self.living: dict[Place, Placed] = {}
         self.deaths: dict[str, asyncio.Event] = {}
-        self.fences: list[int] = []
+        self.fences: list[str] = []
         self.started: list[str] = []
         self.fail = 0
         self.performed: list[str] = []
         self.means: list[Means | None] = []
-        self.calls: list[int] = []
+        self.calls: list[str] = []
         """How many commands each call with many brought."""
         self.deadly = False
         self.wrong: dict[str, EverlogError] = {}
@@ -40,7 +40,7 @@ class Places:
     async def find(self, place: Place) -> Placed | None:
         return self.living.get(place)
 
-    async def start(self, place: Place, fence: int) -> Placed:
+    async def start(self, place: Place, fence: str) -> Placed:
         self.fences.append(fence)
         self.started.append(place.agent_id or place.name)
         number = len(self.fences)
@@ -124,7 +124,7 @@ def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> N
             places.fail = 2
             places.die(SAM)
             await asyncio.sleep(300)
-            assert places.fences == [0, 1, 1, 1]
+            assert places.fences == ["", "/1", "/1", "/1"]
             assert places.performed == ["Resume"]
 
     run_plain(main)
@@ -138,7 +138,7 @@ def test_a_host_that_lives_is_not_started_again() -> None:
             placed = await supervisor.place("sam")
             another._places = places
             assert await another.place("sam", lost=placed.key) is placed
-            assert places.fences == [0]
+            assert places.fences == [""]
 
     run_plain(main)
 
