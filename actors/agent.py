@@ -6,11 +6,8 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
-
-import msgspec
 
 from events import (
     AgentConfigured,
@@ -33,7 +30,7 @@ from store import Damage
 
 from . import setup
 from .constants import INBOX_MAX
-from .context import Context
+from .context import Context, configuration_of
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
@@ -48,6 +45,11 @@ Listener = Callable[[Sequence[Record]], None]
 
 class Agent:
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
+
+    __slots__ = (
+        "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_tools", "_turn", "_turns",
+        "_waiting", "_writing", "agent_id", "cut", "head", "model", "model_name", "schemas", "unsealed", "zone",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class Agent:
         self._ids = ids
         self._listen = listen
         self._turn = 0
-        self._waiting: deque[tuple[int, str]] = deque()
+        self._waiting: list[tuple[int, str]] = []
         self._writing = asyncio.Lock()
         self._running = asyncio.Lock()
         self.model: Model | None = None
@@ -84,8 +86,8 @@ class Agent:
         self.unsealed = ""
         """Why the log could not be sealed when it was opened or closed, though much has gathered; empty if it could."""
         self.zone = "UTC"
-        self.schemas: dict[str, str] = {}
-        """JSON schema text by sha256, from every configuration in the log."""
+        self.schemas: Mapping[str, str] = {}
+        """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._thinker = Thinker(self)
         self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
@@ -134,9 +136,14 @@ class Agent:
 
     def _follow(self, configured: AgentConfigured) -> None:
         """Go by a configuration."""
-        self.schemas.update(configured.schemas)
+        self._know(configured.schemas)
         self.zone = configured.zone
         self.model_name = configured.model
+
+    def _know(self, schemas: Mapping[str, str]) -> None:
+        """Remember schemas; a mapping that holds all of them is kept as it is, and never changed."""
+        if not schemas.keys() <= self.schemas.keys():
+            self.schemas = {**self.schemas, **schemas} if self.schemas else schemas
 
     async def close(self) -> None:
         """Let go of the model. Idempotent."""
@@ -197,7 +204,7 @@ class Agent:
                 await self._turns.run(turn, cause)
             except ModelError as error:  # it is in the log and ends the turn; the turns after it may have better luck
                 failed = error
-            self._waiting.popleft()
+            self._waiting.pop(0)
             return turn, failed
 
     async def commit(
@@ -258,9 +265,8 @@ class Agent:
         """The newest configuration of this life; every schema of the log is remembered by its name."""
         recorded: AgentConfigured | None = None
         for row in sorted(await self.rows("configurations"), key=lambda row: cast("int", row["seq"])):
-            found = msgspec.json.decode(row["payload"], type=AgentConfigured)
-            msgspec.structs.force_setattr(found, "text", row["text"] or "")
-            self.schemas.update(found.schemas)
+            found = cast("AgentConfigured", configuration_of(AgentConfigured.version, row["text"], row["payload"]))
+            self._know(found.schemas)
             if row["living"]:
                 recorded = found
         return recorded
@@ -333,7 +339,7 @@ class Agent:
         ended_now = ended(await self.rows("turn_records"), hidden)
         left: list[Event | Placed] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
         records = await self.commit(left, turn=turn, step=0, ids=_ids(event_id))
-        self._waiting = deque(waiting for waiting in self._waiting if waiting[0] not in hidden)
+        self._waiting = [waiting for waiting in self._waiting if waiting[0] not in hidden]
         return records[0]
 
     async def _once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:

@@ -1,6 +1,8 @@
 """The agent's state before a call, typed: what the rows of `context_window` say, and nothing more. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -70,7 +72,7 @@ class Context(msgspec.Struct, frozen=True):
     def warned(self) -> bool:
         """The agent was warned of memory pressure since the last summary, and the warning is in view."""
         since = self.summary.seq if self.summary else 0
-        return any(message.seq > since and is_warning(message.event) for message in self.messages)
+        return any(is_warning(m.event) for m in self.messages if isinstance(m.event, SystemAlert) and m.seq > since)
 
     @property
     def tokens(self) -> int:
@@ -98,20 +100,24 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     slots: dict[str, Message] = {}
     header: Mapping[str, Any] = {}
     for row in rows:
-        event = decode(row["type"], row["version"], row["text"], row["payload"])
-        at = row["said_at"] if row["said_at"] is not None else row["recorded_at"]
-        message = Message(row["seq"], row["turn"], row["step"], at, event)
-        slot = row["slot"]
-        if row["recall"] is not None and row["seq"] > header.get("seq", 0):
-            header = row
-        if slot is not None and message.seq >= (slots[slot].seq if slot in slots else 0):
-            slots[slot] = message
-        if isinstance(event, ContextTrimmed):
-            trims[event.target_seq or event.label] = event
-        elif isinstance(event, TurnsHidden):
-            hidden.update(event.turns)
-        elif isinstance(event, ReplyRethought):
-            rethought[event.target_seq] = event.text
+        seq, slot, said_at, kind = row["seq"], row["slot"], row["said_at"], row["type"]
+        if kind == AgentConfigured.kind:
+            event = configuration_of(row["version"], row["text"], row["payload"])
+        else:
+            event = decode(kind, row["version"], row["text"], row["payload"])
+        message = Message(seq, row["turn"], row["step"], row["recorded_at"] if said_at is None else said_at, event)
+        if slot is not None:
+            if row["recall"] is not None and seq > header.get("seq", 0):
+                header = row
+            if slot not in slots or seq >= slots[slot].seq:
+                slots[slot] = message
+        if isinstance(event, _CHANGES):
+            if isinstance(event, ContextTrimmed):
+                trims[event.target_seq or event.label] = event
+            elif isinstance(event, TurnsHidden):
+                hidden.update(event.turns)
+            else:
+                rethought[event.target_seq] = event.text
         elif row["shown"]:
             shown.append(message)
     reply = slots.get("reply")
@@ -130,10 +136,21 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     )
 
 
+_CHANGES = (ContextTrimmed, TurnsHidden, ReplyRethought)
+"""What changes how other records are shown."""
+
+
+@lru_cache(maxsize=256)
+def configuration_of(version: int, text: str | None, payload: str) -> AnyEvent:
+    """The configuration in a record, one for all agents that are set up alike: prompt and schemas are large."""
+    return decode(AgentConfigured.kind, version, text, payload)
+
+
 def _in_view(messages: Sequence[Message], hidden: Collection[int], rethought: Mapping[int, str]) -> list[Message]:
     """The messages in order, without those of `hidden` turns, and replies as they were rethought."""
-    seen = (m for m in messages if m.turn not in hidden or is_imported(m.event))
-    return sorted((_reworded(m, rethought) for m in seen), key=lambda message: (message.turn, message.seq))
+    seen = [m for m in messages if m.turn not in hidden or is_imported(m.event)] if hidden else messages
+    told = [_reworded(m, rethought) for m in seen] if rethought else seen
+    return sorted(told, key=attrgetter("turn"))  # they come by seq, and stay so within a turn
 
 
 def _reworded(message: Message, rethought: Mapping[int, str]) -> Message:
@@ -155,6 +172,8 @@ def is_warning(event: AnyEvent) -> bool:
 
 def of_turn(context: Context, turn: int) -> Context:
     """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+    if not context.messages or context.messages[-1].turn <= turn:
+        return context
     return msgspec.structs.replace(context, messages=[m for m in context.messages if m.turn <= turn])
 
 

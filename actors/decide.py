@@ -72,8 +72,7 @@ class Step:
     ) -> None:
         self._context = context
         self._reply = reply
-        had = {function.name for function in context.config.functions}
-        self._tools = {name: tool for name, tool in tools.items() if name in had}
+        self._tools = tools
         self._desk = desk
         self._place = place
         self._keys = keys or {}
@@ -128,7 +127,7 @@ class Step:
 
         Not if it was at most once when it was begun, or is today; nor if its function is gone or no longer takes it.
         """
-        tool = self._tools.get(ALIASES.get(intent.name, intent.name))
+        tool = self._tool(intent.name)
         if tool is None or tool.effect == "pure" or "at_most_once" in (intent.effect, tool.effect):
             return False
         arguments = parse.arguments(intent.arguments)
@@ -148,7 +147,7 @@ class Step:
         """Leave what follows all calls, token warning, failure, heartbeat in this order; True if the turn goes on."""
         follow: list[Event] = []
         config = self._context.config
-        if not self._context.warned and self._reply.usage.total > config.pressure_fraction * config.window:
+        if self._reply.usage.total > config.pressure_fraction * config.window and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
         if self._failed:
             follow.append(Heartbeat(reason="function_failed"))
@@ -167,10 +166,15 @@ class Step:
             elif call.id in results and self._asks(call):
                 self._requested.append(call.id)
 
+    def _tool(self, name: str) -> Tool | None:
+        """The function of that name, if the agent has it."""
+        name = ALIASES.get(name, name)
+        has = any(function.name == name for function in self._context.config.functions)
+        return self._tools.get(name) if has else None
+
     def _run(self, call: Call) -> Outside | None:
         """Run a pure call; give any other back."""
-        name = ALIASES.get(call.name, call.name)
-        tool = self._tools.get(name)
+        tool = self._tool(call.name)
         if tool is None:
             self._refused(call, f"No function named {call.name}")
             return None
@@ -228,7 +232,7 @@ class Step:
 
     def _asks(self, call: Call) -> bool:
         """Whether a call that went well had asked for a heartbeat."""
-        tool = self._tools.get(ALIASES.get(call.name, call.name))
+        tool = self._tool(call.name)
         return (tool is None or tool.heartbeat) and parse.arguments(call.arguments).get(HEARTBEAT) is True
 
 

@@ -4,9 +4,8 @@ Times are the record's own (`said_at` of an import, else `recorded_at`), told in
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -35,9 +34,38 @@ _REASONS = {
 _json = msgspec.json.Encoder()
 
 
+class _Told(msgspec.Struct, omit_defaults=True, gc=False):
+    """What the model is told of an event; what is None is left out."""
+
+    type: str
+    message: str | None = None
+    reason: str | None = None
+    last_login: str | None = None
+    name: str | None = None
+    time: str | None = None
+
+
+class _Result(msgspec.Struct, gc=False):
+    status: str
+    message: str | None
+    time: str
+
+
 @lru_cache(maxsize=4096)
 def _clock(seconds: int, zone: str) -> str:
-    return datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%d %I:%M:%S %p %Z%z")
+    """As `strftime("%Y-%m-%d %I:%M:%S %p %Z%z")` has it, in half the time, and whatever the locale."""
+    at = datetime.fromtimestamp(seconds, ZoneInfo(zone))
+    half = "PM" if at.hour >= 12 else "AM"
+    time = f"{at.hour % 12 or 12:02}:{at.minute:02}:{at.second:02} {half}"
+    return f"{at.year}-{at.month:02}-{at.day:02} {time} {at.tzname()}{_offset(at.utcoffset() or timedelta())}"
+
+
+@lru_cache(maxsize=256)
+def _offset(offset: timedelta) -> str:
+    """The offset of a zone as +HHMM, and its seconds where it has any."""
+    minutes, seconds = divmod(abs(int(offset.total_seconds())), 60)
+    sign = "-" if offset < timedelta() else "+"
+    return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{seconds:02}" if seconds else "")
 
 
 def told(at: int, zone: str) -> str:
@@ -57,19 +85,19 @@ def cut(text: str, shown: int | None, seq: int) -> str:
     return f"{text[:shown]} [... {len(text) - shown} more characters; the whole is record {seq} of the log]"
 
 
-def _dump(**fields: Any) -> str:
-    return _json.encode({key: value for key, value in fields.items() if value is not None}).decode()
+def _dump(told: _Told | _Result) -> str:
+    return _json.encode(told).decode()
 
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
     """A user's words."""
-    return _dump(type="user_message", message=text, name=event.name or None, time=told(at, zone))
+    return _dump(_Told("user_message", message=text, name=event.name or None, time=told(at, zone)))
 
 
 def login(event: UserLogin, at: int, zone: str) -> str:
     """A user logged in."""
     last = told(event.last_login, zone) if event.last_login else "Never (first login)"
-    return _dump(type="login", last_login=last, time=told(at, zone))
+    return _dump(_Told("login", last_login=last, time=told(at, zone)))
 
 
 def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
@@ -77,12 +105,12 @@ def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
     reason = event.text or _REASONS[event.reason]
     if event.timer:
         reason = f"{reason} ({event.timer}{', late' if event.late else ''})"
-    return _dump(type="heartbeat", reason=reason, time=told(at, zone))
+    return _dump(_Told("heartbeat", reason=reason, time=told(at, zone)))
 
 
 def alert(at: int, zone: str, text: str) -> str:
     """A word from the system."""
-    return _dump(type="system_alert", message=text, time=told(at, zone))
+    return _dump(_Told("system_alert", message=text, time=told(at, zone)))
 
 
 def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
@@ -91,7 +119,7 @@ def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str
 
 
 def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
-    return _json.encode({"status": "OK" if ok else "Failed", "message": message, "time": time}).decode()
+    return _dump(_Result("OK" if ok else "Failed", message, time))
 
 
 def no_result(at: int, zone: str) -> str:
@@ -106,7 +134,7 @@ def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
         f"conversation memory constraints.\nThe following is a summary of the previous {event.summarized} messages:\n"
         f" {event.text}"
     )
-    return _dump(type="system_alert", message=message, time=told(at, zone))
+    return _dump(_Told("system_alert", message=message, time=told(at, zone)))
 
 
 def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:

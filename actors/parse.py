@@ -158,6 +158,16 @@ def arguments(text: str) -> dict[str, Any]:
 
 
 def _loaded(text: str) -> object:
+    """JSON as it stands, else mended."""
+    try:
+        value: object = _lenient.decode(text)
+    except (ValueError, RecursionError):
+        return _mended(text)
+    half = "\\u" in text or not text.isascii()  # there may be half a character in it
+    return _mended(text) if half else value
+
+
+def _mended(text: str) -> object:
     """JSON with raw line breaks in strings, escaped underscores, words around it, or its last quote and braces lost."""
     try:
         return _whole(text)

@@ -29,6 +29,37 @@ ChatMessage = dict[str, Any]
 
 _json = msgspec.json.Encoder()
 
+
+class _Function(msgspec.Struct, gc=False):
+    name: str
+    arguments: str
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    id: str
+    type: str
+    function: _Function
+
+
+class _Said(msgspec.Struct, omit_defaults=True):
+    """A chat message of the system, the user or the assistant."""
+
+    role: str
+    content: str
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Returned(msgspec.Struct, gc=False):
+    """A chat message with the result of a call."""
+
+    role: str
+    tool_call_id: str
+    content: str
+
+
+_Shown = list[tuple[int, _Said | _Returned]]
+"""Chat messages, each with the seq of the record that it shows."""
+
 ACCESS = "(use functions to access them)"
 
 TRANSCRIPT_ELLIPSIS = "\n[... the middle of this transcript was left out ...]\n"
@@ -43,7 +74,7 @@ SUMMARIZER = (
 
 def request(context: Context, schemas: Mapping[str, str]) -> bytes:
     """The body of the chat-completions request for `context`; `schemas` holds the JSON schema text of each sha256."""
-    body: dict[str, Any] = {"model": context.config.model, "messages": messages(context)}
+    body: dict[str, Any] = {"model": context.config.model, "messages": [message for _, message in _shown(context)]}
     if context.config.functions:
         body["tools"] = [
             {"type": "function", "function": msgspec.Raw(schemas[function.sha256].encode())}
@@ -65,15 +96,18 @@ def messages(context: Context) -> list[ChatMessage]:
 
 def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
     """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
+    return [(seq, msgspec.to_builtins(message)) for seq, message in _shown(context)]
+
+
+def _shown(context: Context) -> _Shown:
     zone = context.config.zone
-    chat: list[tuple[int, ChatMessage]] = [(0, {"role": "system", "content": system_message(context)})]
+    chat: _Shown = [(0, _Said("system", system_message(context)))]
     summary = summary_of(context)
     if summary is not None and context.summary is not None:
-        told = envelopes.summary(summary, context.summary.at, zone)
-        chat.append((context.summary.seq, {"role": "user", "content": told}))
+        chat.append((context.summary.seq, _Said("user", envelopes.summary(summary, context.summary.at, zone))))
     results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
     for message in context.messages:
-        chat.extend(_chat(context, message, results))
+        _show(chat, context, message, results)
     return chat
 
 
@@ -99,14 +133,15 @@ def _block(context: Context, *, label: str, value: str, limit: int, seq: int) ->
     return f'<{label} characters="{len(value)}/{limit}">\n{shown}\n</{label}>'
 
 
-def _chat(
-    context: Context, message: Message, results: Mapping[tuple[int, int, str], Message]
-) -> list[tuple[int, ChatMessage]]:
-    """The chat messages of one record. A function result is shown with its call, wherever it stands in the log."""
+def _show(chat: _Shown, context: Context, message: Message, results: Mapping[tuple[int, int, str], Message]) -> None:
+    """Add the chat messages of one record. A function result is shown with its call, wherever it stands in the log."""
     zone = context.config.zone
     match message.event:
+        case FunctionResult():
+            return
         case ModelReply() as reply:
-            return _reply(context, message, reply, results)
+            _show_reply(chat, context, message, reply, results)
+            return
         case UserMessage() as said:
             content = envelopes.user_message(said, message.at, zone, _words(context, message))
         case UserLogin() as login:
@@ -116,23 +151,29 @@ def _chat(
         case SystemAlert():
             content = envelopes.alert(message.at, zone, _words(context, message))
         case MessageSent(imported=True):
-            return _imported(context, message)
+            _show_imported(chat, context, message)
+            return
         case _:
-            return []
-    return [(message.seq, {"role": "user", "content": content})]
+            return
+    chat.append((message.seq, _Said("user", content)))
 
 
 def _words(context: Context, message: Message) -> str:
-    return envelopes.cut(message.event.text or "", envelopes.shown_chars(context.trims, message.seq), message.seq)
+    text = message.event.text or ""
+    if message.seq not in context.trims:
+        return text
+    return envelopes.cut(text, envelopes.shown_chars(context.trims, message.seq), message.seq)
 
 
-def _reply(
-    context: Context, message: Message, reply: ModelReply, results: Mapping[tuple[int, int, str], Message]
-) -> list[tuple[int, ChatMessage]]:
-    said: ChatMessage = {"role": "assistant", "content": _words(context, message)}
-    if reply.calls:
-        said["tool_calls"] = [_call(context, message, call) for call in reply.calls]
-    chat = [(message.seq, said)]
+def _show_reply(
+    chat: _Shown,
+    context: Context,
+    message: Message,
+    reply: ModelReply,
+    results: Mapping[tuple[int, int, str], Message],
+) -> None:
+    calls = [_call(context, message, call) for call in reply.calls] or None
+    chat.append((message.seq, _Said("assistant", _words(context, message), calls)))
     for call in reply.calls:
         result = results.get((message.turn, message.step, call.id))
         if result is not None and isinstance(result.event, FunctionResult):
@@ -140,11 +181,10 @@ def _reply(
         else:
             content = envelopes.no_result(message.at, context.config.zone)
         seq = result.seq if result is not None else message.seq
-        chat.append((seq, {"role": "tool", "tool_call_id": call.id, "content": content}))
-    return chat
+        chat.append((seq, _Returned("tool", call.id, content)))
 
 
-def _call(context: Context, message: Message, call: Call) -> ChatMessage:
+def _call(context: Context, message: Message, call: Call) -> _ToolCall:
     arguments = call.arguments
     shown = envelopes.shown_chars(context.trims, message.seq)
     if shown is not None and len(arguments) > shown:
@@ -152,23 +192,18 @@ def _call(context: Context, message: Message, call: Call) -> ChatMessage:
     return _tool_call(call.id, call.name, arguments)
 
 
-def _tool_call(call_id: str, name: str, arguments: str) -> ChatMessage:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+def _tool_call(call_id: str, name: str, arguments: str) -> _ToolCall:
+    return _ToolCall(call_id, "function", _Function(name, arguments))
 
 
-def _imported(context: Context, message: Message) -> list[tuple[int, ChatMessage]]:
+def _show_imported(chat: _Shown, context: Context, message: Message) -> None:
     """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
     call_id = f"import_{message.seq}"
     arguments = _json.encode({"message": _words(context, message)}).decode()
     time = envelopes.told(message.at, context.config.zone)
-    result = envelopes.plain_ok(time)
-    return [
-        (
-            message.seq,
-            {"role": "assistant", "content": "", "tool_calls": [_tool_call(call_id, "send_message", arguments)]},
-        ),
-        (message.seq, {"role": "tool", "tool_call_id": call_id, "content": result}),
-    ]
+    calls = [_tool_call(call_id, "send_message", arguments)]
+    chat.append((message.seq, _Said("assistant", "", calls)))
+    chat.append((message.seq, _Returned("tool", call_id, envelopes.plain_ok(time))))
 
 
 def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:

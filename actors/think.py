@@ -45,7 +45,7 @@ class Author(Protocol):
 
     agent_id: str
     head: int
-    schemas: dict[str, str]
+    schemas: Mapping[str, str]
 
     async def ask(self, request: bytes) -> Answer: ...
 
@@ -58,6 +58,8 @@ class Author(Protocol):
 
 class Thinker:
     """Asks the model on behalf of one agent."""
+
+    __slots__ = ("_agent",)
 
     def __init__(self, agent: Author) -> None:
         self._agent = agent

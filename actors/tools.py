@@ -12,6 +12,7 @@ The first parameter may be annotated with `Memory`: then the function edits core
 that it leaves there (effect class `pure`). Pure: nothing here runs a function; `step.py` does.
 """
 
+import functools
 import hashlib
 import inspect
 import re
@@ -61,7 +62,7 @@ class Tool(msgspec.Struct, frozen=True):
     @property
     def sha256(self) -> str:
         """Name of the schema: sha256 of its text, in hexadecimal."""
-        return hashlib.sha256(self.schema.encode()).hexdigest()
+        return _sha256(self.schema)
 
     @property
     def outside(self) -> bool:
@@ -82,6 +83,12 @@ class Tool(msgspec.Struct, frozen=True):
         except msgspec.ValidationError as error:
             raise FunctionError(f"wrong arguments for {self.name}: {error}") from error
         return {name: getattr(bound, name) for name in self.arguments.__struct_fields__}
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256(schema: str) -> str:
+    """Asked for each function whenever an agent is opened."""
+    return hashlib.sha256(schema.encode()).hexdigest()
 
 
 def tool(

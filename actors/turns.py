@@ -25,6 +25,8 @@ from .transitions import INPUTS
 class Turns:
     """Runs the turns of one agent."""
 
+    __slots__ = ("_agent", "_clock", "_searcher", "_thinker", "_tools")
+
     def __init__(
         self,
         agent: Author,

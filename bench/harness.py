@@ -142,14 +142,20 @@ def workspace() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def options(bench: str, about: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The arguments that every benchmark has."""
+def options(
+    bench: str,
+    about: str,
+    argv: Sequence[str] | None = None,
+    more: Callable[[argparse.ArgumentParser], None] = lambda _: None,
+) -> argparse.Namespace:
+    """The arguments that every benchmark has, and those that `more` adds."""
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.{bench}",
         description=about,
         epilog=f"example: python -m bench.{bench} --quick | tail -1 | python -m json.tool",
     )
     parser.add_argument("--quick", action="store_true", help="under 45 s on 2 cores; fewer runs, the same keys")
+    more(parser)
     return parser.parse_args(argv)
 
 

@@ -90,7 +90,7 @@ class Seen(msgspec.Struct, frozen=True):
 def pairs(turns: int) -> tuple[str, list[Pair]]:
     """What is said, and where it is from: real conversations where the data set is at hand, else words at random."""
     data = Path(os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data")
-    real = list(itertools.islice(_talk(data / "locomo" / "dev"), turns))
+    real = list(itertools.islice(talk_of(data / "locomo" / "dev"), turns))
     if len(real) == turns:
         return "LoCoMo", real
     chance = random.Random(7)
@@ -100,7 +100,8 @@ def pairs(turns: int) -> tuple[str, list[Pair]]:
     )
 
 
-def _talk(folder: Path) -> Iterator[Pair]:
+def talk_of(folder: Path) -> Iterator[Pair]:
+    """What one says and what the other answers, in the conversations of a folder; nothing if there is none."""
     for path in sorted(folder.glob("*.jsonl")):
         if path.name.endswith(".questions.jsonl"):
             continue

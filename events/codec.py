@@ -99,7 +99,8 @@ def _payload(event: Event) -> str:
         bare = msgspec.structs.replace(event, text="") if event.text else event
         payload = _encoder.encode(bare)
         _decoders[event.kind].decode(payload)
-        event.text.encode()
+        if not event.text.isascii():
+            event.text.encode()
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError, KeyError) as error:
         what = "holds half of a character" if isinstance(error, UnicodeEncodeError) else "is not what its type promises"
         raise BadInput(f"A {type(event).__name__} {what}: {error}. Nothing of it was kept.") from error
@@ -155,7 +156,7 @@ def _later(payload: str) -> Any:
     """Stands in for the decoder of what `decode` has to look at by itself."""
 
 
-def event_of(record: Record) -> AnyEvent:
+def event_of(record: Record | Draft) -> AnyEvent:
     """The typed event inside `record`."""
     return decode(record.type, record.version, record.text, record.payload, record.recorded_at)
 

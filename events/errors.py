@@ -74,6 +74,10 @@ class Fenced(StoreError):
     """A newer epoch owns the partition: this writer was never acknowledged for the append and must stop."""
 
 
+class Moved(StoreError):
+    """The agent went to another partition: nothing was kept here. Look up where it is, and send it there."""
+
+
 class PartitionBusy(StoreError):
     """A live process owns the partition. `pid` is its number if it runs on this machine, else 0; `owner` is its machine
     and its number there, as `node-3/4711`.

@@ -65,14 +65,22 @@ class AgentForked(Event, frozen=True, kw_only=True):
 
 
 class AgentMoved(Event, frozen=True, kw_only=True):
-    """The stream goes on in another partition (`to`), or comes from one (`from`)."""
+    """The stream goes on in another partition (`to`), or comes from one (`from`).
+
+    The last record of the stream in the one, and the first in the other.
+    """
 
     kind: ClassVar[str] = "agent_moved"
 
     direction: Literal["to", "from"]
     partition: str
+    """The other one."""
     seq: int
+    """The seq before this record's own."""
     chain: str
+    """Chain value there, in hexadecimal."""
+    epoch: int = 0
+    """Generation of the assignment to the new partition, from 2; 0 where it was not written down."""
 
 
 class AgentDeleted(Event, frozen=True, kw_only=True):

@@ -229,6 +229,38 @@ def _following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="look again every second, until Ctrl-C")
 
 
+def _crowd(parser: argparse.ArgumentParser) -> None:
+    """How many agents, and what is said to them."""
+    for option, default, what in (
+        ("--agents", 100, "how many agents (100): fleet-00001 and so on, made where there are none"),
+        ("--messages", 5, "messages that each of them is told (5)"),
+        ("--at-once", 1000, "messages under way at once, at most (1000)"),
+    ):
+        parser.add_argument(option, metavar="N", type=values.count, default=default, help=what)
+    parser.add_argument(
+        "--placement",
+        choices=("shared", "dedicated"),
+        default="shared",
+        metavar="HOW",
+        help="shared (many in one process and log), or dedicated (a process and a log for each); for new ones (shared)",
+    )
+    parser.add_argument(
+        "--shards", metavar="K", type=values.count, help="shared logs of a store that is made (one for each processor)"
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="what is said: text, one message a line; or a .jsonl as `import` reads it (sixty everyday lines)",
+    )
+    parser.add_argument("--model", metavar="MODEL", type=values.words, help="as with `create` (offline)")
+    parser.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint, for this command only")
+
+
+_FLEET = """\
+Each agent is told its next message once it has answered the one before. At the
+end every message that was acknowledged is looked up in the logs. Exit code 1 if
+one is lost or doubled, or if anything failed. Ctrl-C ends it with a report."""
 _ERASING = """\
 All records up to the head, or those of --from and --to. Order, counts and the
 chain stay as they were; search, memory and context know nothing of them any
@@ -282,6 +314,8 @@ COMMANDS = (
             (_name, _yes, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
+    Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
+            "everlog fleet --agents 2000 --messages 5", (_crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
     Command("down", "cluster:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
     Command("cluster up", "cluster:up", "the same as `everlog up`", "everlog cluster up", (), _UP),

@@ -74,6 +74,8 @@ def agents_of(args: Namespace, world: World, *, timers: bool = False) -> Abstrac
         ids=world.ids,
         note=warn,
         timers=timers,
+        placement=getattr(args, "placement", "dedicated"),
+        shards=getattr(args, "shards", None),
     )
 
 

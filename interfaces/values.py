@@ -8,6 +8,8 @@ SEQ_MAX = 10**15
 PAGE_MAX = 10**6
 """Last page that can be asked for."""
 WINDOW_TOKENS_MAX = 10**8
+COUNT_MAX = 10**6
+"""Most agents, messages or shards that can be asked for; the store has limits of its own."""
 
 
 def block(text: str) -> str:
@@ -78,6 +80,11 @@ def seq(text: str) -> int:
 def page(text: str) -> int:
     """A page, from 0."""
     return _number(text, 0, PAGE_MAX)
+
+
+def count(text: str) -> int:
+    """How many of something, from 1."""
+    return _number(text, 1, COUNT_MAX)
 
 
 def window(text: str) -> int:

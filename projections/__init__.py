@@ -6,6 +6,7 @@ own step, time travel and analytics over all agents.
 
 from .catalogue import PROJECTIONS
 from .engine import HEAD, Projections
+from .fates import Fate, fates
 from .rows import Row, Rows
 from .search import Found, Search
 from .state import DERIVER, activate, activate_many
@@ -14,6 +15,7 @@ __all__ = [
     "DERIVER",
     "HEAD",
     "PROJECTIONS",
+    "Fate",
     "Found",
     "Projections",
     "Row",
@@ -21,4 +23,5 @@ __all__ = [
     "Search",
     "activate",
     "activate_many",
+    "fates",
 ]

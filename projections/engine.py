@@ -40,7 +40,6 @@ _OF_A_STATE = frozenset(
     }
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
-_KINDS = "SELECT type, min(version) AS version FROM incoming GROUP BY type"
 _SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
@@ -130,20 +129,22 @@ class Projections:
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             batches = [batch_of([current(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
-            self._note_changed(len(records))
+            self._changed += len(records)
+            self._compact_if_due()
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
         if not table.num_rows:
             return
         batches = table.to_batches()
+        shapes = set(zip(table.column("type").to_pylist(), table.column("version").to_pylist(), strict=True))
+        if any(version < CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
+            batches = [batch_of([current(record) for record in records_of(table)])]
         self._incoming.batches = batches
-        oldest = {row["type"]: row["version"] for row in self._query(_KINDS)}
-        if any(version < CATALOGUE[kind].version for kind, version in oldest.items() if kind in CATALOGUE):
-            batches = self._incoming.batches = [batch_of([current(record) for record in records_of(table)])]
-        births = self._query(_BIRTHS) if "agent_created" in oldest else []
-        summaries = self._query(_SUMMARIES_OF) if not oldest.keys().isdisjoint(_SUMMARIES) else []
-        counted = not oldest.keys().isdisjoint(_COUNTED)
+        kinds = {kind for kind, _ in shapes}
+        births = self._query(_BIRTHS) if "agent_created" in kinds else []
+        summaries = self._query(_SUMMARIES_OF) if not kinds.isdisjoint(_SUMMARIES) else []
+        counted = not kinds.isdisjoint(_COUNTED)
         self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
         self._add(
             batches,
@@ -151,6 +152,7 @@ class Projections:
             "count_all" if counted else None,
             sorted({row["agent_id"] for row in summaries}),
         )
+        self._changed += table.num_rows
 
     def resume(self, rows: pa.Table, histories: Mapping[str, History]) -> None:
         """Go on from states, the `states` of an engine before: as good as all records up to them, for what is now.
@@ -168,11 +170,13 @@ class Projections:
         if self._restoring is None or self._restoring.schema != rows.schema:
             self._restoring = _Incoming(rows.schema)
             self._db.register("restoring", self._restoring)
+            self._db.execute("PREPARE restore AS INSERT INTO hot FROM restoring")
         self._restoring.batches = rows.to_batches()
         try:
-            self._db.execute("INSERT INTO hot FROM restoring")
+            self._db.execute("EXECUTE restore")
         finally:
             self._restoring.batches = ()
+        self._changed += rows.num_rows
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
@@ -228,7 +232,8 @@ class Projections:
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
-        self._db.execute(f"INSERT INTO settled {batched('settle', 'hot')}", [agents, [HEAD] * len(agents)])
+        settle = batched("settle", "hot", few=len(agents) <= FEW_AGENTS)
+        self._db.execute(f"INSERT INTO settled {settle}", [agents, [HEAD] * len(agents)])
         self._db.execute(
             "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
         )
@@ -244,14 +249,15 @@ class Projections:
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
-        dropped = 0
+        among = "list_contains($1::VARCHAR[], agent_id)"
+        if len(agents) > FEW_AGENTS:
+            among = "agent_id IN (SELECT unnest($1::VARCHAR[]))"
         for table in ("hot", "cold", *sorted(self._filled)):
-            statement = f"DELETE FROM {table} WHERE agent_id IN (SELECT unnest($1::VARCHAR[]))"
-            dropped += cast("tuple[int]", self._db.execute(statement, [list(agents)]).fetchone())[0]
-        self._note_changed(dropped)
+            dropped = self._db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
+            self._changed += cast("tuple[int]", dropped)[0]
+        self._compact_if_due()
 
-    def _note_changed(self, rows: int) -> None:
-        self._changed += rows
+    def _compact_if_due(self) -> None:
         if self._changed >= self._compact_at:
             self.compact()
 
@@ -278,7 +284,7 @@ class Projections:
 
         The answers share what they were read from: let go of them before long.
         """
-        return answers(self._columns(name, wanted), wanted)
+        return answers(self._columns(name, list(dict.fromkeys(wanted))), wanted)
 
     def _columns(self, name: str, wanted: Sequence[tuple[str, int]]) -> dict[str, list[Any]]:
         """What a projection says, column by column."""

@@ -7,6 +7,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .check import Report, check
+from .checkmoves import check_moves
 from .constants import (
     APPEND_BYTES_MAX,
     FORMAT_VERSION,
@@ -19,7 +20,7 @@ from .constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
-from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, Store
+from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
 from .filelog import FileLog
 from .filestore import FileStore
@@ -64,11 +65,13 @@ __all__ = [
     "Sealed",
     "Sight",
     "State",
+    "States",
     "Stats",
     "Store",
     "batch_of",
     "caveat",
     "check",
+    "check_moves",
     "events_of",
     "is_shared",
     "name_of",

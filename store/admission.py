@@ -13,6 +13,7 @@ from events import (
     CorruptLog,
     Draft,
     DuplicateId,
+    Moved,
     Record,
     StaleId,
     StoreError,
@@ -29,6 +30,7 @@ from .arrow import id_bytes
 from .constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
 from .contract import Append, Commit, Head
 from .idmemory import ID_MEMORY_US, IdMemory, time_in
+from .moves import chain_before, is_departure
 from .names import name_of
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
@@ -162,15 +164,21 @@ class Ledger:
 
 
 def follow(heads: dict[str, Head], records: Sequence[Record], where: str) -> None:
-    """Move `heads` past `records`. Raises CorruptLog, naming `where`, for a gap in a stream."""
+    """Move `heads` past `records`. Raises CorruptLog, naming `where`, for a gap in a stream.
+
+    What an agent did in another partition, from which it came, is no gap.
+    """
     for record in records:
         head = heads.get(record.agent_id) or Head(0, GENESIS)
+        chain: bytes | None = head.chain
         if record.seq != head.seq + 1:
+            chain = chain_before(record, record.seq, head)
+        if chain is None:
             raise CorruptLog(
                 f"{where}: {record.agent_id!r} goes on with seq {record.seq} after {head.seq}, but a stream has no "
                 "gaps. Nothing was changed."
             )
-        heads[record.agent_id] = Head(record.seq, extend(head.chain, record))
+        heads[record.agent_id] = Head(record.seq, extend(chain, record), is_departure(record))
 
 
 class Group:
@@ -200,9 +208,12 @@ class Group:
         if append.is_late or append.oldest <= ledger.ids.forgotten_to:
             return _stale(append, ledger.ids.forgotten_to)
         head = self._heads.get(agent_id) or ledger.head(agent_id)
-        seq, chain = head.seq, head.chain
-        if seq != append.expected_seq:
-            return WrongSequence(agent_id, append.expected_seq, seq)
+        seq, chain = append.expected_seq, head.chain
+        if seq != head.seq or head.away:
+            before = chain_before(append.drafts[0], seq + 1, head)
+            if before is None:
+                return _gone(agent_id) if head.away else WrongSequence(agent_id, seq, head.seq)
+            chain = before
         number = ledger.commits + len(self._commits) + 1
         records = []
         for draft, key, digest in zip(append.drafts, keys, append.digests, strict=True):
@@ -210,7 +221,7 @@ class Group:
             records.append(place(draft, agent_id, seq, number))
             chain = link(chain, digest)
             self._ids[key] = number
-        self._heads[agent_id] = Head(seq, chain)
+        self._heads[agent_id] = Head(seq, chain, is_departure(append.drafts[-1]))
         self._commits[number] = records
         self.records += records
         return Commit(agent_id, number, records)
@@ -239,6 +250,14 @@ class Group:
                     "Use a new id for a new event."
                 )
         return Commit(agent_id, number, list(records), repeated=True)
+
+
+def _gone(agent_id: str) -> Moved:
+    """The error for an append where the agent is no longer."""
+    return Moved(
+        f"{agent_id!r} went to another partition: nothing of this append is kept. Look up where it is, and send the "
+        "same events there."
+    )
 
 
 def _stale(append: Weighed, forgotten_to: int) -> StaleId:

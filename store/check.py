@@ -147,7 +147,9 @@ def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: s
 def _check_states(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
     """The newest state of each agent is what its records say."""
     reader = Reader(partition)
-    states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in sorted(manifest.closed_heads())}
+    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # theirs are of other files too
+    here = sorted(manifest.closed_heads().keys() - travelled)
+    states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
     found = {agent_id: state for agent_id, state in states.items() if state is not None}
     parts = [SCHEMA.empty_table()]
     for agent_id, state in found.items():

@@ -39,6 +39,12 @@ ROW_GROUP_ROWS = 16_384
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Uncompressed bytes that are read together, about: where rows are large, there are fewer in a group."""
 
+STATE_GROUP_BYTES = 256 * 1024
+"""The same for states, of which one agent's are read at a time, when it is activated."""
+
+FOOTERS_MAX = 16
+"""Parquet files of which the owner of a partition keeps the footer in memory."""
+
 PAGE_BYTES = 8 * 1024 * 1024
 """Uncompressed bytes of a Parquet page: large ones compress better, and a row group is read whole anyway."""
 

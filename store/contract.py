@@ -66,6 +66,8 @@ class Head(msgspec.Struct, frozen=True):
     """Last seq, 0 for an empty stream."""
     chain: bytes
     """Chain value at that seq (32 bytes)."""
+    away: bool = False
+    """The stream goes on in another partition: nothing is appended to it here before it comes back."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -75,6 +77,16 @@ class State(msgspec.Struct, frozen=True):
     """Last seq that it was derived from."""
     rows: pa.Table
     """As the Derive gave them."""
+
+
+class States(msgspec.Struct, frozen=True):
+    """Where several agents stood, and what came after: what `state` and `table` say of each, together."""
+
+    agents: Sequence[str]
+    rows: pa.Table | None
+    """The newest states of those agents that have one; None if nobody has."""
+    after: pa.Table
+    """The records after the states, of agents without a state all of them, in commit order."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -138,6 +150,13 @@ class LogReader(Protocol):
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
 
         It saves reading the records up to its seq, and is never needed: whoever gets None reads them.
+        """
+        ...
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, and the records after it, some hundred agents at a time; None: of all that are here.
+
+        For whoever asks about everybody: it reads each part of a file once for many.
         """
         ...
 
@@ -211,8 +230,33 @@ class Store(Protocol):
         """Name of the partition that `agent_id` is in; raises UnknownAgent if it was never registered."""
         ...
 
-    def reader(self, agent_id: str) -> LogReader:
-        """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered. Never locks."""
+    def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
+        """The log of `agent_id` for reading, through all partitions that it was in. Never locks.
+
+        `own` is for the owner of a partition, who reads there what it knows. Raises UnknownAgent if the agent was never
+        registered.
+        """
+        ...
+
+    def states(self, maker: str) -> Iterator[States]:
+        """Where every agent stood, and the records after that, some hundred agents at a time. Raises CorruptLog."""
+        ...
+
+    def begin_move(self, log: Log, agent_id: str, to: str) -> None:
+        """Let an agent go from the partition of `log`, which has it, to another one: durable when it returns.
+
+        Then `log` refuses what is appended to it with Moved. Raises that if the agent is elsewhere, BadInput for a
+        partition that the store does not have, and what `append` does. After a failure, and when it is done, the same
+        call is harmless.
+        """
+        ...
+
+    def finish_move(self, log: Log, agent_id: str) -> bool:
+        """Take an agent in whose move to the partition of `log` was begun; False if there is nothing to do.
+
+        To be called before an agent is activated from a partition that others share; `open` does it. Raises Moved if
+        the agent is elsewhere, and finishes a move from here that was interrupted.
+        """
         ...
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:

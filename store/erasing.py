@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from events import ERASED_PREFIX, RecordsErased, event_of, tombstone
+from events import ERASED_PREFIX, AgentMoved, RecordsErased, event_of, tombstone
 
 from .arrow import SCHEMA, batch_of, records_of
 from .lazy import pc
@@ -56,7 +56,10 @@ def erased(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
 
 
 def _named(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
-    """Which rows of `table` are named by `erasures` and are no tombstones yet."""
+    """Which rows of `table` are named by `erasures` and are no tombstones yet.
+
+    Moves between partitions are not content: they stay, for the stream hangs together by them.
+    """
     found = None
     for agent_id, spans in erasures.items():
         for span in spans:
@@ -66,4 +69,7 @@ def _named(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
             found = mine if found is None else pc.or_(found, mine)
     if found is None:
         return None
-    return pc.and_(found, pc.invert(pc.starts_with(table.column("payload"), ERASED_PREFIX)))
+    spared = pc.or_(
+        pc.starts_with(table.column("payload"), ERASED_PREFIX), pc.equal(table.column("type"), AgentMoved.kind)
+    )
+    return pc.and_(found, pc.invert(spared))

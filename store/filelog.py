@@ -6,7 +6,7 @@ writer which was interrupted anywhere in between never writes again.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -15,25 +15,26 @@ from events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
 
 from .admission import Group, Weighed
 from .constants import SEGMENT_BYTES_MAX
-from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
+from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .disk import remove_if_there, storage, storage_error
 from .epoch import Ownership, take, this_process
+from .frameindex import commit_in
 from .group import GroupCommit, Result
 from .manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
 from .names import name_of
-from .openfile import OpenFile, commit_in
+from .openfile import OpenFile
 from .partition import Partition
-from .reader import Reader
+from .reader import Reader, View
 from .recovery import Recovered, recover, remove_cut, strays
 from .sealed import commit_of, ids_of
-from .sealing import Change, Sealing
+from .sealing import Change, History, Sealing
 
 
 class FileLog:
     """One partition in files, with its writer. Thread-safe; see `store.Log` for what each method promises."""
 
     def __init__(self, partition: Partition, ownership: Ownership, recovered: Recovered, now: Callable[[], int],
-                 segment_bytes_max: int) -> None:  # fmt: skip
+                 segment_bytes_max: int, history: History | None) -> None:  # fmt: skip
         """Use `FileLog.open`."""
         self.cut = recovered.cut
         """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
@@ -43,12 +44,13 @@ class FileLog:
         self._ownership = ownership
         self._now = now
         self._segment_bytes_max = segment_bytes_max
+        self._history = history
         self._manifest = recovered.manifest
         self._file = recovered.file
         self._ledger = recovered.ledger
-        self._indexes = recovered.indexes
-        self._durable = (self._file.entry.name, self._file.length)
-        self._reader = Reader(partition, lambda: self._durable)
+        self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
+        self._view = self._now_seen()
+        self._reader = Reader(partition, lambda: self._view)
         self._io = threading.Lock()
         self._sealing = threading.Lock()
         self._group = GroupCommit(self._commit)
@@ -58,11 +60,13 @@ class FileLog:
 
     @classmethod
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
-             take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX) -> "FileLog":  # fmt: skip
+             take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
+             history: History | None = None) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
-        is closed. Raises PartitionBusy, CorruptLog, NewerFormat, Fenced, StoreError.
+        is closed; `history` gives all records of an agent that came from another partition. Raises PartitionBusy,
+        CorruptLog, NewerFormat, Fenced, StoreError.
         """
         ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
         opened = False
@@ -72,7 +76,7 @@ class FileLog:
         finally:
             if not opened:
                 ownership.release()
-        log = cls(partition, ownership, recovered, now, segment_bytes_max)
+        log = cls(partition, ownership, recovered, now, segment_bytes_max, history)
         opened = False
         try:
             log._finish_erasures()
@@ -134,6 +138,10 @@ class FileLog:
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
         return self._reader.state(agent_id, maker)
 
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""
+        return self._reader.states(maker, self.agents() if agents is None else agents)
+
     def close(self) -> None:
         """Give the partition up. Idempotent; waits for the group that is being written."""
         with self._io:
@@ -191,7 +199,7 @@ class FileLog:
             self._fenced = True
             raise Fenced(self._fenced_message())
         group.settle()
-        self._durable = (self._file.entry.name, self._file.length)
+        self._view = self._now_seen()
         self._poison = ""
 
     def _roll(self) -> None:
@@ -206,10 +214,14 @@ class FileLog:
             if not published:
                 file.close()
         self._file.close()
-        self._indexes.append(self._file.index)
+        self._indexes = {**self._indexes, file.entry.name: file.index}
         self._ledger.ids.begin_generation(closed.last_commit, self._now())
         self._file = file
-        self._durable = (file.entry.name, 0)
+        self._view = self._now_seen()
+
+    def _now_seen(self) -> View:
+        """What this writer's own reads see: nothing that was not acknowledged."""
+        return View(self._manifest, self._file.length, self._indexes)
 
     def _publish(self, files: list[FileEntry]) -> None:
         """Make `files` the live ones. May raise StoreError, Fenced."""
@@ -261,7 +273,7 @@ class FileLog:
     def _seal_some(self, derive: Derive | None, progress: Progress | None, tried: set[str]) -> Change | None:
         """One step of sealing; None if nothing is left to do."""
         before = self._manifest
-        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried)
+        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried, self._history)
         adopted = False
         try:
             with storage("seal", self._where.path):
@@ -295,7 +307,8 @@ class FileLog:
                 raise
             self._poison = ""
             gone = {entry.name for entry in change.before}
-            self._indexes = [index for index in self._indexes if index.name not in gone]
+            self._indexes = {name: index for name, index in self._indexes.items() if name not in gone}
+            self._view = self._view._replace(manifest=self._manifest, indexes=self._indexes)
             for entry in (*change.rewritten.values(), change.after):
                 self._remember(entry)
             replaced = before.names() - self._manifest.names()
@@ -321,7 +334,7 @@ class FileLog:
     def _recall(self, number: int) -> Sequence[Record]:
         """The records of a durable commit."""
         with storage("read", self._where.path):
-            for index in (self._file.index, *self._indexes):
+            for index in reversed(self._indexes.values()):
                 records = commit_in(self._where, index, number)
                 if records:
                     return records

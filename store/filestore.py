@@ -12,13 +12,15 @@ from pathlib import Path
 
 import google_crc32c
 import msgspec
+import pyarrow as pa
 
-from events import BadInput, CorruptLog, NewerFormat, StoreError
+from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError
 
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from .disk import Disk, RealDisk, publish, storage, understood
 from .filelog import FileLog
-from .names import name_of, partition_of, shard_of, unknown_agent
+from .moving import Moving
+from .names import name_of, partition_of, shard_of
 from .partition import Partition, token
 from .reader import Reader
 from .register import Assignment, Register
@@ -37,18 +39,17 @@ class Configuration(msgspec.Struct, frozen=True):
     """Of the other fields; empty in a store of everlog 0.1."""
 
 
-class FileStore:
+class FileStore(Moving):
     """All agents of one folder. See `store.Store` for what each method promises."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,
                  segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:  # fmt: skip
         """Open the store in `root`, which exists; `now` gives microseconds UTC. Raises StoreError, NewerFormat."""
         self.root = root
-        self._now = now
+        super().__init__(now)
         self._disk = disk or RealDisk()
         self._segment_bytes_max = segment_bytes_max
         self._configuration = _load(self._disk, root)
-        self._register = Register(self._disk, root)
 
     @classmethod
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
@@ -91,13 +92,9 @@ class FileStore:
         """Number of shared partitions, fixed when the store was made."""
         return self._configuration.shards
 
-    def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted."""
-        return list(self._register.all())
-
-    def assigned(self) -> dict[str, str]:
-        """The partition of every agent that was ever registered, sorted by agent. One pass over the register."""
-        return self._register.all()
+    @property
+    def _register(self) -> Register:
+        return Register(self._disk, self.root)
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""
@@ -112,18 +109,28 @@ class FileStore:
     def _assignment(self, name: str, *, shared: bool) -> Assignment:
         return Assignment(name, shard_of(name, self.shards) if shared else partition_of(name))
 
-    def partition_of(self, agent_id: str) -> str:
-        """Name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
-        return self._assigned(name_of(agent_id)).partition
+    def _place(self, name: str, partition: str) -> Reader:
+        return Reader(self._found(name, partition))
 
-    def reader(self, agent_id: str) -> Reader:
-        """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered. Never locks."""
-        return Reader(self._found(name_of(agent_id)))
+    def _history(self, agent_id: str) -> pa.Table:
+        return self.reader(agent_id).table(agent_id)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
         """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""
         name = name_of(agent_id)
-        return self.open_partition(self._found(name).name, command, label=name, take_over=take_over)
+        partition = self._assigned(name).partition
+        log = self.open_partition(self._found(name, partition).name, command, label=name, take_over=take_over)
+        here = False
+        try:
+            self.finish_move(log, name)
+            here = True
+        except Moved:  # to where the register did not say yet that it went
+            log.close()
+            return self.open(agent_id, command, take_over=take_over)
+        finally:
+            if not here:
+                log.close()
+        return log
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
@@ -134,11 +141,12 @@ class FileStore:
             label=label,
             take_over=take_over,
             segment_bytes_max=self._segment_bytes_max,
+            history=self._history,
         )
 
-    def _found(self, name: str) -> Partition:
-        """The partition of an agent, whose folder was made before the agent was registered."""
-        partition = self.partition(self._assigned(name).partition)
+    def _found(self, name: str, of: str) -> Partition:
+        """A partition of an agent, whose folder was made before the agent was registered in it."""
+        partition = self.partition(of)
         with storage("look for", partition.path):
             there = self._disk.exists(partition.path)
         if not there:
@@ -154,12 +162,6 @@ class FileStore:
         folder = self.root / "log"
         with storage("list the partitions in", folder):
             return sorted(self._disk.names(folder)) if self._disk.exists(folder) else []
-
-    def _assigned(self, name: str) -> Assignment:
-        assignment = self._register.find(name)
-        if assignment is None:
-            raise unknown_agent(name, self.agents())
-        return assignment
 
 
 def _refuse_orphans(disk: Disk, root: Path) -> None:

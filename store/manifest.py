@@ -64,6 +64,10 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Time of the newest event id in it, microseconds UTC."""
     chains: dict[str, tuple[int, str]] = {}
     """Of each stream that has records in it: seq and chain value (hexadecimal) at its end."""
+    away: list[str] = []
+    """Those of the streams that have gone to another partition at its end, sorted."""
+    arrivals: dict[str, int] = {}
+    """Of each stream that came from another partition in it: the seq of the last record that says so."""
     records: int = 0
     text_bytes: int = 0
     """UTF-8 bytes of `text` and `payload`, as they were appended: what amplification is held against."""
@@ -86,11 +90,12 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def closed_heads(self) -> dict[str, Head]:
         """The end of every stream in the closed files."""
-        return {
-            agent_id: Head(seq, bytes.fromhex(chain))
-            for entry in self.files
-            for agent_id, (seq, chain) in entry.chains.items()
-        }
+        heads = {}
+        for entry in self.files:
+            away = frozenset(entry.away)
+            for agent_id, (seq, chain) in entry.chains.items():
+                heads[agent_id] = Head(seq, bytes.fromhex(chain), agent_id in away)
+        return heads
 
     def covered_to(self) -> int:
         """Number of the last commit in the closed files, 0 for none."""

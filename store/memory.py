@@ -4,18 +4,20 @@ The same rules as in files (`admission`), no disk. What was opened here lives as
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import pyarrow as pa
 
-from events import Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
+from events import AgentMoved, Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
-from .contract import Append, Commit, Derive, Head, Progress, Sealed, State
+from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .erasing import erasures_in
-from .names import name_of, partition_of, shard_of, unknown_agent
+from .moving import Moving
+from .names import name_of, partition_of, shard_of
+from .register import Assignment
 
 
 class _Shared:
@@ -67,6 +69,13 @@ class MemoryReader:
         """None: nothing is kept beside the records."""
         name_of(agent_id)
         return None
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """All records of the agents: nothing is kept beside them."""
+        names = sorted(map(name_of, self.agents() if agents is None else agents))
+        among = frozenset(names)
+        records = [record for record in list(self._shared.records) if record.agent_id in among]
+        yield States(names, None, pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA))
 
 
 class MemoryLog(MemoryReader):
@@ -129,7 +138,10 @@ class MemoryLog(MemoryReader):
             self._refuse_if_unfit()
             spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
             left = [
-                tombstone(r) if any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r for r in shared.records
+                tombstone(r)
+                if r.type != AgentMoved.kind and any(s.holds(r.seq) for s in spans.get(r.agent_id, ()))
+                else r
+                for r in shared.records
             ]
             count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
             shared.records = left
@@ -153,14 +165,36 @@ class MemoryLog(MemoryReader):
             raise StoreError(f"the log {self._shared.name} was closed; open it again.")
 
 
-class MemoryStore:
+class _Register:
+    """The assignments of a store in memory, by agent, oldest first."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, list[Assignment]] = {}
+
+    def all(self) -> dict[str, Assignment]:
+        return {name: places[-1] for name, places in sorted(self.places.items())}
+
+    def find(self, name: str) -> Assignment | None:
+        return self.places[name][-1] if name in self.places else None
+
+    def before(self, assignment: Assignment) -> list[Assignment]:
+        return self.places[assignment.agent_id][: assignment.epoch - 1]
+
+    def move(self, assignment: Assignment) -> None:
+        places = self.places[assignment.agent_id]
+        if len(places) < assignment.epoch:
+            places.append(assignment)
+
+
+class MemoryStore(Moving):
     """All agents of one place, in memory."""
 
-    def __init__(self, shards: int = 0) -> None:
-        """An empty store with that many partitions for agents that share them."""
+    def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
+        """An empty store with that many partitions for agents that share them; `now` gives microseconds UTC."""
+        super().__init__(now)
         self._mutex = threading.Lock()
         self._shards = shards
-        self._assigned: dict[str, str] = {}
+        self._places = _Register()
         self._partitions: dict[str, _Shared] = {}
 
     @property
@@ -168,13 +202,9 @@ class MemoryStore:
         """Number of shared partitions."""
         return self._shards
 
-    def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted."""
-        return sorted(self._assigned)
-
-    def assigned(self) -> dict[str, str]:
-        """The partition of every agent, sorted by agent."""
-        return dict(sorted(self._assigned.items()))
+    @property
+    def _register(self) -> _Register:
+        return self._places
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
@@ -185,29 +215,24 @@ class MemoryStore:
         known = dict.fromkeys(map(name_of, names))
         placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
         with self._mutex:
-            new = [name for name in placed if name not in self._assigned]
-            self._assigned.update((name, placed[name]) for name in new)
+            new = [name for name in placed if name not in self._places.places]
+            self._places.places.update((name, [Assignment(name, placed[name])]) for name in new)
         return new
-
-    def partition_of(self, agent_id: str) -> str:
-        """Name of the partition of `agent_id`; raises UnknownAgent if it was never registered."""
-        name = name_of(agent_id)
-        if name not in self._assigned:
-            raise unknown_agent(name, self.agents())
-        return self._assigned[name]
-
-    def reader(self, agent_id: str) -> MemoryReader:
-        """The partition of `agent_id` for reading; raises UnknownAgent if it was never registered."""
-        return MemoryReader(self._partition(self.partition_of(agent_id)))
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
         """Own the partition of `agent_id`. Raises PartitionBusy while another log has it open, unless `take_over`."""
-        return self.open_partition(self.partition_of(agent_id), command, take_over=take_over)
+        log = self.open_partition(self.partition_of(agent_id), command, take_over=take_over)
+        self.finish_move(log, agent_id)
+        return log
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
         """Own a partition by its name; the error names it by that."""
         del label
         return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
+
+    def _place(self, name: str, partition: str) -> MemoryReader:
+        del name
+        return MemoryReader(self._partition(partition))
 
     def _partition(self, name: str) -> _Shared:
         with self._mutex:

@@ -1,45 +1,19 @@
 """The open file of a writer: where its frames end, and what a manifest will say of it when it is closed."""
 
 import hashlib
-from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 
-import pyarrow as pa
-
-from events import Record, RecordsErased
+from events import AgentMoved, Record, RecordsErased
 
 from .admission import Ledger
-from .arrow import batch_in, body_of, records_of
+from .arrow import body_of
 from .disk import DiskFile
-from .frame import HEADER_BYTES, body_is_right, pack, unpack
+from .frame import HEADER_BYTES, pack
+from .frameindex import FrameIndex
 from .manifest import FRAMES, OPEN, FileEntry, chains_of
+from .moves import is_departure
 from .partition import Partition, open_name
 from .segment import Frame
-
-
-class FrameIndex:
-    """Where the frames of one file begin: 16 bytes of memory for each."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._commits = array("q")
-        self._offsets = array("q")
-
-    def add(self, first_commit: int, offset: int) -> None:
-        """Note a frame; frames come in order."""
-        self._commits.append(first_commit)
-        self._offsets.append(offset)
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last frame; there must be one."""
-        return self._offsets[-1]
-
-    def offset_of(self, commit: int) -> int | None:
-        """Offset of the frame that would hold `commit`; None if all frames begin after it."""
-        position = bisect_right(self._commits, commit) - 1
-        return self._offsets[position] if position >= 0 else None
 
 
 class OpenFile:
@@ -55,10 +29,11 @@ class OpenFile:
         self.records = 0
         self.erasures = 0
         """How many `records_erased` are in the file: each is carried out when it is sealed."""
+        self.arrivals: dict[str, int] = {}
+        """Of each stream that came from another partition in the file: the seq of the last record that says so."""
         self._salt = partition.salt(entry.name)
         self._file = file
         self._previous = 0
-        self._agents: set[str] = set()
         self._sha256 = hashlib.sha256()
 
     @classmethod
@@ -75,7 +50,7 @@ class OpenFile:
 
     def take_in(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
         """Go past a frame that is in the file; `data` is the file from its start."""
-        self.index.add(frame.header.first_commit, frame.offset)
+        self.index.add(records, frame.offset, frame.end)
         self._count(records)
         self._sha256.update(memoryview(data)[frame.offset : frame.end])
         self._previous = frame.header.crc
@@ -84,31 +59,32 @@ class OpenFile:
     def write(self, records: Sequence[Record], commits: int, epoch: int) -> None:
         """Append `records`, which are `commits` whole commits, as one frame. Not durable yet. May raise OSError."""
         body = body_of(records)
-        first_commit = records[0].commit
         header, crc = pack(
             self._salt,
             self.length,
             body,
             epoch=epoch,
-            first_commit=first_commit,
+            first_commit=records[0].commit,
             commits=commits,
             records=len(records),
             previous=self._previous,
         )
         self._file.write([header, body], self.length)
-        self.index.add(first_commit, self.length)
+        end = self.length + HEADER_BYTES + len(body)
+        self.index.add(records, self.length, end)
         self._count(records)
         self._sha256.update(header)
         self._sha256.update(body)
         self._previous = crc
-        self.length += HEADER_BYTES + len(body)
+        self.length = end
 
     def _count(self, records: Sequence[Record]) -> None:
         self.records += len(records)
         for record in records:
-            self._agents.add(record.agent_id)
             if record.type == RecordsErased.kind:
                 self.erasures += 1
+            elif record.type == AgentMoved.kind and not is_departure(record):
+                self.arrivals[record.agent_id] = record.seq
 
     def sync(self) -> None:
         """Make what was written durable. May raise OSError."""
@@ -126,6 +102,7 @@ class OpenFile:
 
     def closed(self, ledger: Ledger) -> FileEntry:
         """What a manifest says of the file when it is closed as it is now."""
+        heads = {agent_id: ledger.heads[agent_id] for agent_id in self.index.agents()}
         return FileEntry(
             self.entry.name,
             FRAMES,
@@ -134,7 +111,9 @@ class OpenFile:
             self.length,
             self._sha256.hexdigest(),
             ledger.ids.newest,
-            chains_of({agent_id: ledger.heads[agent_id] for agent_id in self._agents}),
+            chains_of(heads),
+            away=sorted(agent_id for agent_id, head in heads.items() if head.away),
+            arrivals=dict(sorted(self.arrivals.items())),
             records=self.records,
             erasures=self.erasures,
         )
@@ -147,19 +126,3 @@ class OpenFile:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
-
-
-def commit_in(partition: Partition, index: FrameIndex, commit: int) -> list[Record]:
-    """The records of one commit, read back from the file of `index`; empty if they are not there. May raise OSError."""
-    offset = index.offset_of(commit)
-    if offset is None:
-        return []
-    path = partition.path / index.name
-    head = partition.disk.read(path, offset, HEADER_BYTES)
-    header = unpack(partition.salt(index.name), offset, head, at=0)
-    if header is None:
-        return []
-    body = pa.py_buffer(partition.disk.read(path, offset + HEADER_BYTES, header.body_bytes))
-    if not body_is_right(header, body):
-        return []
-    return [record for record in records_of(batch_in(body)) if record.commit == commit]

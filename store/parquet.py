@@ -6,7 +6,9 @@ touches the groups that hold it and no others. Any tool reads the files without 
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from mmap import mmap
 from typing import Any
 
@@ -15,7 +17,14 @@ import pyarrow as pa
 
 from events import CorruptLog
 
-from .constants import PAGE_BYTES, ROW_GROUP_BYTES, ROW_GROUP_ROWS, ZSTD_LEVEL
+from .constants import (
+    FOOTERS_MAX,
+    PAGE_BYTES,
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
+    STATE_GROUP_BYTES,
+    ZSTD_LEVEL,
+)
 from .disk import remove_if_there
 from .lazy import pc, pq
 from .manifest import GroupEntry, ParquetEntry
@@ -32,6 +41,29 @@ ENCODINGS = {
 """A quarter less than the defaults of Parquet, and read by every tool; docs/decisions/0008 has the figures."""
 STATISTICS = ("agent_id", "seq", "commit", "recorded_at", "type")
 """Columns whose smallest and largest value are known for each row group, so that a query passes over the others."""
+
+
+class Footers:
+    """The footers of files that were read lately, understood: what a writer reads again for each of its agents.
+
+    A file never changes, so its name is enough. For one thread at a time, or for several: what two do is done twice.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def find(self, name: str) -> Any:
+        """The metadata of a file; None if it is not here."""
+        return self._found.get(name)
+
+    def add(self, name: str, metadata: Any) -> None:
+        """Keep the metadata of a file, and forget that of the oldest above `FOOTERS_MAX`."""
+        kept = [*self._found.items(), (name, metadata)][-FOOTERS_MAX:]
+        self._found = dict(kept)
+
+    def keep(self, names: AbstractSet[str]) -> None:
+        """Forget all files but these."""
+        self._found = {name: metadata for name, metadata in self._found.items() if name in names}
 
 
 def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> tuple[ParquetEntry, str]:
@@ -58,7 +90,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     table = table.sort_by(SORTED_BY)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **_options(table.schema)) as writer:
-        writer.write_table(table, row_group_size=_rows_together(table))
+        writer.write_table(table, row_group_size=_rows_together(table, STATE_GROUP_BYTES if maker else ROW_GROUP_BYTES))
     content = sink.getvalue().to_pybytes()
     metadata = pq.read_metadata(pa.BufferReader(content))
     starts = [_start(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
@@ -76,9 +108,9 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     return content, ParquetEntry(name, len(content), groups, crc, maker)
 
 
-def _rows_together(table: pa.Table) -> int:
+def _rows_together(table: pa.Table, bytes_max: int) -> int:
     """Rows of a row group: fewer than ROW_GROUP_ROWS where they are large, for a group is read whole."""
-    rows = ROW_GROUP_BYTES * table.num_rows // max(table.nbytes, 1)
+    rows = bytes_max * table.num_rows // max(table.nbytes, 1)
     return max(1, min(ROW_GROUP_ROWS, rows))
 
 
@@ -115,23 +147,35 @@ def _key(table: pa.Table, row: int) -> tuple[str, int]:
     return table.column("agent_id")[row].as_py(), table.column("seq")[row].as_py()
 
 
-def tables(partition: Partition, entry: ParquetEntry, agent_id: str | None = None, from_seq: int = 1,
-           to_seq: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:  # fmt: skip
-    """The rows of a file, one table for each row group that holds what is wanted; all agents' for None.
+def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
+           to_seq: int | None = None, columns: Sequence[str] | None = None, footers: Footers | None = None
+           ) -> Iterator[pa.Table]:  # fmt: skip
+    """The rows of a file, one table for each row group that holds what is wanted.
 
-    `from_seq` and `to_seq` are inclusive. Raises CorruptLog when it comes to a part that does not have its checksum,
-    after everything before was given; FileNotFoundError and other OSErrors.
+    That is one agent, several (sorted), or all for None; `from_seq` and `to_seq`, inclusive, are for one. With
+    `footers` a footer is read, and checked, once. Raises CorruptLog when it comes to a part that does not have its
+    checksum, after everything before was given; FileNotFoundError and other OSErrors.
     """
     wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
     if not wanted:
         return
     content = mmap(-1, entry.bytes)  # memory for what is fetched only
-    _fetch_footer(partition, entry, content)
-    file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)))  # sees what is fetched later: the bytes are shared
+    known = footers.find(entry.name) if footers is not None else None
+    if known is None:
+        _fetch_footer(partition, entry, content)
+    source = pa.BufferReader(pa.py_buffer(content))  # sees what is fetched later: the bytes are shared
+    file = pq.ParquetFile(source, metadata=known)
+    if footers is not None and known is None:
+        footers.add(entry.name, file.metadata)
     for number in wanted:
         _fetch(partition, entry, number, content)
         table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
-        yield _only(table, agent_id, from_seq, to_seq) if agent_id is not None else table
+        if agent_id is None:
+            yield table
+        elif isinstance(agent_id, str):
+            yield _only(table, agent_id, from_seq, to_seq)
+        else:
+            yield table.filter(pc.is_in(table.column("agent_id"), pa.array(agent_id, pa.string())))
 
 
 def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
@@ -142,18 +186,23 @@ def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
         return False
 
 
-def _holds(group: GroupEntry, agent_id: str | None, from_seq: int, to_seq: int | None) -> bool:
+def _holds(group: GroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:
     if agent_id is None:
         return True
+    if not isinstance(agent_id, str):
+        first = bisect_left(agent_id, group.first[0])
+        return first < len(agent_id) and agent_id[first] <= group.last[0]
     return group.last >= (agent_id, from_seq) and group.first <= (agent_id, 2**63 if to_seq is None else to_seq)
 
 
 def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> pa.Table:
+    """The rows of one agent among sorted ones, which lie side by side: without a copy."""
     seq = table.column("seq")
     keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
     if to_seq is not None:
         keep = pc.and_(keep, pc.less_equal(seq, to_seq))
-    return where(table, keep)
+    start = pc.index(keep, True).as_py()
+    return table.slice(max(start, 0), pc.sum(keep).as_py() or 0)
 
 
 def where(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:

@@ -4,7 +4,7 @@ A reader follows the manifest, and looks again when a file is gone. It sees whol
 over and noted in `damage`; damage before the end raises CorruptLog after everything before it was given.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,19 +14,24 @@ from events import AnyEvent, CorruptLog, Record
 
 from .admission import follow
 from .arrow import EVENT_COLUMNS, SCHEMA, events_of, records_of
-from .contract import Head, State
+from .contract import Head, State, States
 from .disk import read_errors, storage
 from .epoch import has_live_owner
+from .frameindex import FrameIndex, tables_at
 from .lazy import pc
 from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .names import name_of
-from .parquet import where
+from .parquet import Footers, where
 from .partition import MANIFEST, Partition
-from .sealed import newest_state, rows_of, whole
+from .sealed import COMMIT_ORDER, newest_state, newest_states, rows_of, whole
 from .segment import Frame, Scan, corrupt, gone
 
 BATCHES_AT_ONCE = 1024
 """Frames that `read` decodes together."""
+
+
+AGENTS_AT_ONCE = 256
+"""Agents whose states are read together."""
 
 
 class Damage(NamedTuple):
@@ -40,13 +45,25 @@ class Damage(NamedTuple):
         return f"{self.path}: {self.bytes} bytes after byte {self.offset} are no whole frame; the next owner cuts them"
 
 
+class View(NamedTuple):
+    """What the owner of a partition knows, and others look for on the disk."""
+
+    manifest: Manifest
+    length: int
+    """How many bytes of its open file are acknowledged."""
+    indexes: Mapping[str, FrameIndex]
+    """Of the files of frames, by name; a file that is missing here is read from its start."""
+
+
 class Reader:
     """A partition, for reading. Reads what was whole when the read began."""
 
-    def __init__(self, partition: Partition, durable: Callable[[], tuple[str, int]] | None = None) -> None:
-        """`durable` is for the writer's own reads: its open file, and how many bytes of it are acknowledged."""
+    def __init__(self, partition: Partition, own: Callable[[], View] | None = None) -> None:
+        """`own` is for the writer's own reads: what it knows."""
         self._where = partition
-        self._durable = durable
+        self._own = own
+        self._footers = Footers() if own is not None else None
+        self._kept = 0
         self.damage: Damage | None = None
         """What the last complete read found after the last whole frame; None while a live owner may be writing it."""
 
@@ -81,14 +98,80 @@ class Reader:
     def state(self, agent_id: str, maker: str) -> State | None:
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
         name = name_of(agent_id)
+        lost = False
         while True:
-            manifest = load(self._where)
+            manifest, _ = self._seen(lost)
             with storage("read", self._where.path):
-                found = newest_state(self._where, manifest, name, maker)
+                found = newest_state(self._where, manifest, name, maker, self._footers)
             if found is not None:
                 return State(found[1], found[0])
             if not self._is_old(manifest):
                 return None
+            lost = True
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""
+        names = self.agents() if agents is None else sorted({name_of(agent_id) for agent_id in agents})
+        for start in range(0, len(names), AGENTS_AT_ONCE):
+            yield self._states(maker, names[start : start + AGENTS_AT_ONCE])
+
+    def _states(self, maker: str, names: Sequence[str]) -> States:
+        lost = False
+        while True:
+            manifest, view = self._seen(lost)
+            with storage("read", self._where.path):
+                rows, seqs = newest_states(self._where, manifest, names, maker, self._footers)
+            parts = [SCHEMA.empty_table()]
+            lost = False
+            for entry in manifest.files:
+                try:
+                    parts += self._later_of(entry, manifest, view, names, seqs)
+                except FileNotFoundError as error:
+                    if not self._is_old(manifest):
+                        raise gone(str(self._where.path / entry.name), entry.first_commit) from error
+                    lost = True
+                    break
+            if not lost:
+                return States(names, rows, pa.concat_tables(parts).sort_by(COMMIT_ORDER))
+
+    def _later_of(self, entry: FileEntry, manifest: Manifest, view: View | None, names: Sequence[str],
+                  seqs: Mapping[str, int]) -> list[pa.Table]:  # fmt: skip
+        """The records of a file that are of `names`, sorted, and after the `seqs`. Raises FileNotFoundError.
+
+        A state is of the end of a file: another file is wholly before it or wholly after it.
+        """
+        if entry.kind != OPEN:
+            names = [name for name in names if entry.chains.get(name, (0, ""))[0] > seqs.get(name, 0)]
+        if not names:
+            return []
+        path = self._where.path / entry.name
+        if entry.kind == SEALED:
+            with read_errors(path):
+                return list(rows_of(self._where, entry, names, footers=self._footers))
+        index = view.indexes.get(entry.name) if view is not None else None
+        if view is not None and index is not None:
+            end = view.length if entry.kind == OPEN else entry.bytes
+            runs = sorted(run for name in names for run in index.runs(name, 1, None, end))
+            with read_errors(path):
+                tables = list(tables_at(self._where, entry.name, runs))
+            if None not in tables:
+                return [table for table in tables if table is not None]
+        among = pa.array(names, pa.string())
+        whole_of = _tables(self._frames(entry, manifest, view))
+        return [table.filter(pc.is_in(table.column("agent_id"), among)) for table in whole_of]
+
+    def _seen(self, lost: bool) -> tuple[Manifest, View | None]:
+        """The manifest that rules, and what the owner knows beside it. `lost`: something that it named is gone."""
+        view = self._own() if self._own is not None else None
+        if view is not None and not lost:
+            if self._footers is not None and view.manifest.number != self._kept:
+                self._kept = view.manifest.number
+                self._footers.keep(view.manifest.names())
+            return view.manifest, view
+        manifest = load(self._where)
+        if view is not None and view.manifest.number == manifest.number:
+            return view.manifest, view
+        return manifest, None
 
     def _stream(self, name: str, from_seq: int, to_seq: int | None, columns: Sequence[str] = SCHEMA.names
                 ) -> Iterator[pa.Table]:  # fmt: skip
@@ -118,33 +201,51 @@ class Reader:
         They do when a file went because the owner sealed it: its records are in another by then.
         """
         self.damage = None
-        again = True
+        lost, again = False, True
         while again:
             again = False
-            manifest = load(self._where)
+            manifest, view = self._seen(lost)
             for entry in manifest.files:
                 if entry.kind == OPEN or entry.last_commit >= commit:
                     try:
-                        yield from self._file(entry, manifest, name, from_seq, to_seq, columns)
+                        if name is None:
+                            yield from self._all_of(entry, manifest, view)
+                        else:
+                            yield from self._some_of(entry, manifest, view, name, from_seq, to_seq, columns)
                     except FileNotFoundError as error:
                         if self._is_old(manifest):
-                            again = True
+                            lost = again = True
                             break
                         raise gone(str(self._where.path / entry.name), entry.first_commit) from error
 
-    def _file(self, entry: FileEntry, manifest: Manifest, name: str | None, from_seq: int, to_seq: int | None,
-              columns: Sequence[str]) -> Iterator[pa.Table]:  # fmt: skip
+    def _all_of(self, entry: FileEntry, manifest: Manifest, view: View | None) -> Iterator[pa.Table]:
         """The records of a file. Raises FileNotFoundError."""
-        if entry.kind != OPEN and name is not None and entry.chains.get(name, (0, ""))[0] < from_seq:
-            return
         if entry.kind != SEALED:
-            yield from _tables(self._frames(entry, manifest))
+            yield from _tables(self._frames(entry, manifest, view))
             return
         with read_errors(self._where.path / entry.name):
-            if name is None:
-                yield whole(self._where, entry)
-            else:
-                yield from rows_of(self._where, entry, name, from_seq, to_seq, columns)
+            yield whole(self._where, entry)
+
+    def _some_of(self, entry: FileEntry, manifest: Manifest, view: View | None, name: str, from_seq: int,
+                 to_seq: int | None, columns: Sequence[str]) -> Iterator[pa.Table]:  # fmt: skip
+        """The records of one stream in a file, and perhaps others. Raises FileNotFoundError."""
+        if entry.kind != OPEN and entry.chains.get(name, (0, ""))[0] < from_seq:
+            return
+        if entry.kind == SEALED:
+            with read_errors(self._where.path / entry.name):
+                yield from rows_of(self._where, entry, name, from_seq, to_seq, columns, self._footers)
+            return
+        index = view.indexes.get(entry.name) if view is not None else None
+        if view is not None and index is not None:
+            runs = index.runs(name, from_seq, to_seq, view.length if entry.kind == OPEN else entry.bytes)
+            with read_errors(self._where.path / entry.name):
+                for table in tables_at(self._where, entry.name, runs):
+                    if table is None:
+                        break
+                    yield table
+                else:
+                    return
+        yield from _tables(self._frames(entry, manifest, view))  # which also says what is damaged, and where
 
     def _heads(self) -> dict[str, Head]:
         manifest = load(self._where)
@@ -153,26 +254,22 @@ class Reader:
             follow(heads, list(records_of(table)), str(self._where.path))
         return heads
 
-    def _frames(self, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
+    def _frames(self, entry: FileEntry, manifest: Manifest, view: View | None) -> Iterator[Frame]:
         """The frames of a file that is not sealed, as far as they count."""
         if entry.kind != OPEN:
             yield from closed_frames(self._where, entry, manifest)
             return
         path = self._where.path / entry.name
-        limit = None
-        if self._durable is not None:
-            name, length = self._durable()
-            limit = length if name == entry.name else None
         with read_errors(path):
-            data = self._where.disk.read(path, 0, limit)
-        if self._is_old(manifest):
+            data = self._where.disk.read(path, 0, None if view is None else view.length)
+        if view is None and self._is_old(manifest):
             raise FileNotFoundError(path)  # it may be closed by now, and hold what a fenced writer wrote
         scan = Scan(data, self._where.salt(entry.name), entry.first_commit, str(path))
         yield from scan
         if scan.later is not None:
             raise corrupt(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
                           heads_before(manifest, entry))  # fmt: skip
-        if scan.tail_bytes and self._durable is None and not has_live_owner(self._where):
+        if scan.tail_bytes and self._own is None and not has_live_owner(self._where):
             self.damage = Damage(path, scan.end, scan.tail_bytes)
 
     def _is_old(self, manifest: Manifest) -> bool:

@@ -15,8 +15,9 @@ from .admission import Ledger
 from .arrow import records_of
 from .disk import publish, remove_if_there, storage
 from .epoch import Ownership
+from .frameindex import FrameIndex
 from .manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
-from .openfile import FrameIndex, OpenFile
+from .openfile import OpenFile
 from .partition import EPOCH, MANIFEST, Named, Partition, named, token
 from .reader import Damage, closed_frames, heads_before
 from .sealed import ids_of
@@ -115,8 +116,9 @@ def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger
     index = FrameIndex(entry.name)
     try:
         for frame in closed_frames(partition, entry, manifest):
-            ledger.ids.add(records_of(frame.batch))
-            index.add(frame.header.first_commit, frame.offset)
+            records = list(records_of(frame.batch))
+            ledger.ids.add(records)
+            index.add(records, frame.offset, frame.end)
     except FileNotFoundError as error:
         raise gone(str(partition.path / entry.name), entry.first_commit) from error
     ledger.ids.begin_generation(entry.last_commit, now)

@@ -44,22 +44,22 @@ class Register:
         self._folder = root / "agents"
         self._log = root / "log"
 
-    def all(self) -> dict[str, str]:
-        """The partition of every agent, sorted by agent; one pass. Raises CorruptLog, StoreError."""
-        found: dict[str, str] = {}
+    def all(self) -> dict[str, Assignment]:
+        """Where every agent is, sorted by agent; one pass. Raises CorruptLog, StoreError."""
+        found: dict[str, Assignment] = {}
         with storage("list the agents in", self._folder):
             if self._disk.exists(self._folder):
                 for name in self._disk.names(self._folder):
                     found.update(self._in(self._folder / name))
         return dict(sorted(found.items()))
 
-    def _in(self, folder: Path) -> Mapping[str, str]:
+    def _in(self, folder: Path) -> Mapping[str, Assignment]:
         newest: dict[str, int] = {}
         for name in self._disk.names(folder):
             match = _ASSIGNMENT(name)
             if match:
                 newest[match[1]] = max(int(match[2] or 1), newest.get(match[1], 1))
-        found = {}
+        found: dict[str, Assignment] = {}
         last, together = b"", {}
         for digest, epoch in sorted(newest.items()):
             path = _numbered(folder / digest, epoch)
@@ -67,7 +67,7 @@ class Register:
             if content != last:  # agents that share a file come one after the other: it is understood once
                 last, together = content, _understood(content, path)
             assignment = _of(together, path, digest)
-            found[assignment.agent_id] = assignment.partition
+            found[assignment.agent_id] = assignment
         return found
 
     def find(self, name: str) -> Assignment | None:
@@ -79,8 +79,36 @@ class Register:
             epoch = 1
             while self._disk.exists(_numbered(first, epoch + 1)):
                 epoch += 1
-            path = _numbered(first, epoch)
-            return _of(_understood(self._disk.read(path), path), path, first.name)
+            return self._read(name, epoch)
+
+    def before(self, assignment: Assignment) -> list[Assignment]:
+        """Where an agent was before it was put where it is, oldest first. Raises CorruptLog, StoreError."""
+        name = assignment.agent_id
+        with storage("read", self._path_of(name)):
+            return [self._read(name, epoch) for epoch in range(1, assignment.epoch)]
+
+    def _read(self, name: str, epoch: int) -> Assignment:
+        first = self._path_of(name)
+        path = _numbered(first, epoch)
+        return _of(_understood(self._disk.read(path), path), path, first.name)
+
+    def move(self, assignment: Assignment) -> None:
+        """Put an agent into another partition, durably; again is harmless. Raises CorruptLog, StoreError.
+
+        Its epoch is the one after that of the partition in which the agent was.
+        """
+        first = self._path_of(assignment.agent_id)
+        path = _numbered(first, assignment.epoch)
+        with storage("register an agent in", path.parent):
+            self._make_partitions([assignment])
+            file = publish(self._disk, path, msgspec.json.encode(assignment), token())
+            if file is not None:
+                file.close()
+            elif self._read(assignment.agent_id, assignment.epoch) != assignment:
+                raise CorruptLog(
+                    f"{path} says that {assignment.agent_id!r} went elsewhere than to {assignment.partition}, where "
+                    "its log says that it went. Nothing was changed; restore one of them from a backup."
+                )
 
     def add(self, assignment: Assignment) -> bool:
         """Put an agent into its partition, durably; False if it has one already, which may be another."""

@@ -12,21 +12,22 @@ from .disk import read_errors
 from .idmemory import Ids
 from .lazy import pc
 from .manifest import SEALED, FileEntry, Manifest
-from .parquet import tables
+from .parquet import Footers, tables
 from .partition import Partition
 from .segment import gone
 
 COMMIT_ORDER = [("commit", "ascending"), ("seq", "ascending")]
 
 
-def rows_of(partition: Partition, entry: FileEntry, agent_id: str | None = None, from_seq: int = 1,
-            to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.Table]:  # fmt: skip
+def rows_of(partition: Partition, entry: FileEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
+            to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names, footers: Footers | None = None
+            ) -> Iterator[pa.Table]:  # fmt: skip
     """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does.
 
     With `columns` they have no others; for one agent, `agent_id` and `seq` must be among them.
     """
     assert entry.parquet is not None
-    for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq, columns):
+    for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq, columns, footers):
         yield table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
 
 
@@ -66,25 +67,41 @@ def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
         raise gone(str(path), entry.first_commit) from error
 
 
-def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str) -> tuple[pa.Table, int] | None:
+def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, footers: Footers | None = None
+                 ) -> tuple[pa.Table, int] | None:  # fmt: skip
     """The newest state of an agent that `maker` made, and the seq that it is of; None if there is none to be used.
 
     A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
     """
     for entry in reversed(manifest.files):
         if entry.kind == SEALED and agent_id in entry.chains:
-            rows = state_rows(partition, entry, maker, agent_id)
+            rows = state_rows(partition, entry, maker, agent_id, footers)
             if rows is not None and rows.num_rows:
                 return rows, entry.chains[agent_id][0]
     return None
 
 
-def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | None = None) -> pa.Table | None:
-    """The state rows at the end of a sealed file, of one agent or of all; None if they cannot be used."""
+def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | Sequence[str] | None = None,
+               footers: Footers | None = None) -> pa.Table | None:  # fmt: skip
+    """The state rows at the end of a sealed file, of one agent, of several, or of all; None if they cannot be used."""
     if entry.state is None or entry.state.maker != maker:
         return None
     try:
-        found = list(tables(partition, entry.state, agent_id))
+        found = list(tables(partition, entry.state, agent_id, footers=footers))
     except (CorruptLog, OSError):
         return None
     return pa.concat_tables(found) if found else None
+
+
+def newest_states(partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str, footers: Footers | None
+                  ) -> tuple[pa.Table | None, dict[str, int]]:  # fmt: skip
+    """What `newest_state` says of each of `agents`, sorted, together; and the seqs, by agent."""
+    found: dict[str, int] = {}
+    parts = []
+    for entry in reversed(manifest.files):
+        here = [name for name in agents if name not in found and name in entry.chains]
+        rows = state_rows(partition, entry, maker, here, footers) if here and entry.kind == SEALED else None
+        if rows is not None:
+            parts.append(rows)
+            found.update((name, entry.chains[name][0]) for name in pc.unique(rows.column("agent_id")).to_pylist())
+    return (pa.concat_tables(parts) if found else None), found

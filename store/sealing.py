@@ -5,7 +5,7 @@ must name in place of what. Whoever owns the partition publishes that and then r
 records of new files are read back and compared before anybody relies on them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
@@ -26,6 +26,9 @@ from .parquet import is_whole, save
 from .partition import Partition, sealed_name
 from .reader import closed_frames
 from .sealed import COMMIT_ORDER, rows_of, state_rows, whole
+
+History = Callable[[str], pa.Table]
+"""All records of an agent, by seq, wherever they are."""
 
 
 class Change(NamedTuple):
@@ -50,12 +53,17 @@ class Sealing:
     """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
 
     def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: Derive | None,
-                 progress: Progress | None, tried: AbstractSet[str] = frozenset()) -> None:  # fmt: skip
-        """`tried` are names of sealed files for which a state was derived already, as far as one could be."""
+                 progress: Progress | None, tried: AbstractSet[str] = frozenset(),
+                 history: History | None = None) -> None:  # fmt: skip
+        """`tried` are names of sealed files for which a state was derived already, as far as one could be.
+
+        `history` is asked for the records of agents that came from another partition; without it they get no state.
+        """
         self._where = partition
         self._manifest = manifest
         self._epoch = epoch
         self._derive = derive
+        self._history = history
         self._progress = progress or (lambda _done, _all: None)
         self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
         self._inputs = chosen(self._closed) or self._stateless(tried)
@@ -126,8 +134,16 @@ class Sealing:
         first, last = self._inputs[0], self._inputs[-1]
         chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
         ids_to = max(entry.ids_to for entry in self._inputs)
+        away = {name: name in entry.away for entry in self._inputs for name in entry.chains}
         entry = FileEntry(
-            "", SEALED, first.first_commit, last.last_commit, ids_to=ids_to, chains=dict(sorted(chains.items()))
+            "",
+            SEALED,
+            first.first_commit,
+            last.last_commit,
+            ids_to=ids_to,
+            chains=dict(sorted(chains.items())),
+            away=sorted(name for name, gone in away.items() if gone),
+            arrivals=_arrivals(self._inputs),
         )
         return self._written(entry, table)
 
@@ -200,12 +216,15 @@ class Sealing:
         before = [entry for entry in files if entry.last_commit < after.first_commit]
         later = {agent_id for entry in files if entry.first_commit > after.last_commit for agent_id in entry.chains}
         agents = set(after.chains) - later
-        earlier, known = self._known(derive.maker, before, agents - set(self._erasures))
-        unknown = pa.array(sorted(agents - known), pa.string())
+        arrivals = _arrivals([*before, after])
+        earlier, known = self._known(derive.maker, before, agents - set(self._erasures), arrivals)
+        travelled = agents.intersection(arrivals) - known
+        unknown = pa.array(sorted(agents - known - travelled), pa.string())
         records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
         try:
             for entry in before:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
+            records += [self._travels(self._history, name, after) for name in sorted(travelled) if self._history]
         except CorruptLog:  # told to whoever reads it
             return None
         rows = derive(earlier, pa.concat_tables(records).sort_by(COMMIT_ORDER))
@@ -216,21 +235,42 @@ class Sealing:
             return []
         return list(rows_of(self._where, entry))
 
-    def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str]) -> tuple[pa.Table | None, set[str]]:
-        """The states of `agents` before the fresh records, as far as the newest file of each has one."""
+    def _travels(self, history: History, name: str, after: FileEntry) -> pa.Table:
+        """All records of an agent up to the end of the new file, those in other partitions too, as if they were here.
+
+        Its commits count its records, for those of partitions do not go on from one to the other.
+        """
+        table = history(name)
+        table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
+        table, _ = erased(table, self._erasures)
+        table = table.sort_by("seq")
+        return table.set_column(table.column_names.index("commit"), SCHEMA.field("commit"), table.column("seq"))
+
+    def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]
+               ) -> tuple[pa.Table | None, set[str]]:  # fmt: skip
+        """The states of `agents` before the fresh records, as far as the newest file of each has one.
+
+        A state from before its agent came from another partition lacks what was there.
+        """
         wanted = set(agents)
         known: set[str] = set()
         found = []
         sealed = [entry for entry in (*files, *self._inputs) if entry.kind == SEALED]
         for entry in sorted(sealed, key=lambda entry: -entry.first_commit):
             here = wanted.intersection(entry.chains)
-            rows = state_rows(self._where, entry, maker) if here else None
             wanted -= here
+            here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
+            rows = state_rows(self._where, entry, maker) if here else None
             if rows is not None:
                 rows = _only(rows, pa.array(sorted(here), pa.string()))
                 known.update(rows.column("agent_id").unique().to_pylist())
                 found.append(rows)
         return (pa.concat_tables(found) if found else None), known
+
+
+def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
+    """The last arrival of each agent that came from another partition in one of `files`, which are in order."""
+    return dict(sorted((name, seq) for entry in files for name, seq in entry.arrivals.items()))
 
 
 def _only(table: pa.Table, agents: pa.Array) -> pa.Table:

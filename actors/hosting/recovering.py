@@ -62,7 +62,8 @@ class Recoveries:
         self._recover = recover
         self._unfinished = unfinished
         self._clock = clock
-        self._starts_max = starts_max
+        self._starting_max = 2 * starts_max
+        """As many as are started wait beside them, so that their turn is never a timer's."""
         self._hurt: dict[Place, _Hurt] = {}
         self._later: list[tuple[int, int, Place]] = []
         self._ready: list[tuple[int, int, Place]] = []
@@ -109,7 +110,7 @@ class Recoveries:
             while True:
                 self._sort_out()
                 self._look()
-                while self._ready and self._starting < self._starts_max and self.running < RECOVERIES_MAX:
+                while self._ready and self._starting < self._starting_max and self.running < RECOVERIES_MAX:
                     self._begin(heappop(self._ready)[2])
                 now = self._clock.now()
                 await self._bell.wait(max(self._later[0][0] - now, 0) / MICROSECONDS if self._later else None)

@@ -44,10 +44,8 @@ class _Read(msgspec.Struct):
     tables: list[pa.Table] = []
     """Their records, or those after their states."""
     states: list[pa.Table] = []
-
-    @property
-    def bytes(self) -> int:
-        return sum(table.nbytes for table in self.tables)
+    bytes: int = 0
+    """Of the records, in memory."""
 
     def of(self, names: Sequence[str]) -> "_Read":
         """The part of it that is of these agents."""
@@ -111,8 +109,10 @@ def _partitions(store: Store, note: Note, agents: Sequence[str]) -> Iterator[tup
 def _take(few: _Read, reader: LogReader, name: str) -> None:
     """Read what is needed of one agent: its newest state and the records after it, or all of them."""
     state = reader.state(name, DERIVER.maker)
-    few.tables.append(reader.table(name, state.seq + 1 if state is not None else 1))
+    table = reader.table(name, state.seq + 1 if state is not None else 1)
+    few.tables.append(table)
     few.names.append(name)
+    few.bytes += table.nbytes
     if state is not None:
         few.states.append(state.rows)
 

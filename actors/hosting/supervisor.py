@@ -323,15 +323,20 @@ class Supervisor:
 
     async def _fire_at(self, place: Place, waiting: Waiting, over: Over) -> None:
         """Send heartbeats to one place, again to those agents whose host was lost; the schedule tries the others."""
+        try:
+            await self._fire_until_lost(place, waiting, over)
+        except Full:  # seen in the status: it would be noted a thousand times
+            pass
+        except ClusterError as error:
+            self._note(f"{place}: {error}")
+        for agent_id in waiting:
+            over(agent_id)
+
+    async def _fire_until_lost(self, place: Place, waiting: Waiting, over: Over) -> None:
+        """Raises ClusterError."""
         lost = ""
         for _ in range(1 + RESENDS_MAX):
-            try:
-                placed = await self._place(place, lost, Urgency.TIMER)
-            except Full:  # seen in the status: it would be noted a thousand times
-                return
-            except ClusterError as error:
-                self._note(f"{place}: {error}")
-                return
+            placed = await self._place(place, lost, Urgency.TIMER)
             lost = placed.key
             with suppress(HostLost):
                 await self._sent(placed, waiting, over)

@@ -92,11 +92,12 @@ def reply(request: bytes) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"The offline model was sent no chat-completions request: {error}.", kind="request") from error
     system = asked.messages[0].content or "" if asked.messages and asked.messages[0].role == "system" else ""
-    words = summary.limit(system)
-    if asked.tools is None and words is not None:
-        return _encoded(request, summary.summary(asked.messages[-1].content or "", words), [])
-    if asked.tools is None and talk.is_question(system):
-        return _encoded(request, talk.NO_HELPER, [])
+    if asked.tools is None:
+        words = summary.limit(system)
+        if words is not None:
+            return _encoded(request, summary.summary(asked.messages[-1].content or "", words), [])
+        if talk.is_question(system):
+            return _encoded(request, talk.NO_HELPER, [])
     turn = _turn(asked, system)
     made = _allowed(plan(turn), turn, {tool.function.name for tool in asked.tools or []})
     return _encoded(request, made.thought, made.calls)

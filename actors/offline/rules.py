@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from .words import plain, sentences, short, stems, to_you, words
+from .words import Wording, plain, sentences, short, stems, to_you, words
 
 SAID = "The user said"
 FACT_CHARS_MAX = 200
@@ -65,11 +65,11 @@ _FILLER = re.compile(
 _CLAUSES = re.compile(
     r",?\s+(?:and|but)\s+(?=(?:i|i'm|i've|my|call|we)\b)|,\s+(?!i mean\b)(?=(?:i|i'm|i've|my)\s)", re.IGNORECASE
 )
-_CORRECTED = re.compile(
+_CORRECTED = Wording(
     r"[,.!-]{0,3}\s+(?:(?:oh )?no,? wait|wait,? no|no,? sorry|i mean|or rather|no,? actually|scratch that|make that)\b"
     r"[,:.!]{0,3}\s+",
-    re.IGNORECASE,
-)
+    "wait", "sorry", "i mean", "or rather", "actually", "scratch that", "make that",
+)  # fmt: skip
 """What stands between a slip and the word that was meant."""
 _TIMES = re.compile(
     r",?\s+(?:(?:last|this) (?:year|month|week|summer|winter|spring|autumn|fall|\w+day)|in (?:19|20)\d\d|since .+"
@@ -122,6 +122,8 @@ _NAME_OF = re.compile(r"^my ([\w -]{1,40}?)'s name(?:'s| is) (.+)", re.IGNORECAS
 _MY = re.compile(r"^my ([\w' -]{1,40}?) (?:is|are) (.+)", re.IGNORECASE)
 _MY_SHORT = re.compile(r"^my ([\w -]{1,40}?)'s ((?:an?|the|\d)\b.*)", re.IGNORECASE)
 _NO_KEY = re.compile(r"\b(?:and|or|but|who|that|which|said|says|thinks?|name)\b|^\S+(?: \S+){4}", re.IGNORECASE)
+_OWN = re.compile(r"i|we|my|our|you|just|call|people|friends|everyone|they|this", re.IGNORECASE)
+"""What every clause begins with in which somebody tells of themselves: most begin otherwise."""
 _FIRST_PERSON = re.compile(r"^(?:i|we|i'm|i've|we're|we've|my|our) \w+", re.IGNORECASE)
 _NO_FACT = re.compile(
     r"^(?:(?:i'm|i am) (?:not |so |very |just |really |quite |doing |feeling |a bit )*(?:fine|good|ok|okay|well|great"
@@ -162,9 +164,9 @@ def facts(text: str) -> list[Fact]:
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks something."""
     start = _unfilled(sentence)
-    if _REMEMBER.match(start) or _TODO.match(start):
+    if not sentence.rstrip(" \"')").endswith("?") and not _QUESTION.match(start):
         return False
-    return sentence.rstrip(" \"')").endswith("?") or bool(_QUESTION.match(start))
+    return not _REMEMBER.match(start) and not _TODO.match(start)
 
 
 def known_name(lines: Sequence[str]) -> str | None:
@@ -220,6 +222,8 @@ def _of_clause(clause: str, *, wanted: bool) -> Iterator[Fact]:
     slip, corrected, meant = clause.rpartition(", no wait, ")
     if corrected:
         yield from _meant(slip, meant, clause, wanted=wanted)
+        return
+    if not wanted and not _OWN.match(clause):
         return
     name = _name(clause)
     if name:

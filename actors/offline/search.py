@@ -39,6 +39,15 @@ class Found(msgspec.Struct, frozen=True):
     text: str
 
 
+class _Scored(msgspec.Struct, frozen=True):
+    """How well a result fits a question."""
+
+    hit: Found
+    common: int
+    """Words of the question that it holds."""
+    score: float
+
+
 class Search(msgspec.Struct, frozen=True):
     """One search that came back."""
 
@@ -91,12 +100,12 @@ def best(search: Search, asked: Sequence[str], not_known: str) -> list[Found]:
         for hit in search.found
         if " ".join(hit.text.split()) not in own and not_known not in hit.text and not _ORDER.match(hit.text)
     ]
-    ranked = sorted(usable, key=lambda hit: -_score(hit, wanted))
-    if dated and (not ranked or _score(ranked[0], wanted) < 1):
+    ranked = sorted((_scored(hit, wanted) for hit in usable), key=lambda scored: -scored.score)
+    if dated and (not ranked or ranked[0].score < 1):
         telling = [hit for hit in usable if not _dull(hit)] or usable
         return telling[:DATED_HITS]
     needed = min(COMMON_MIN, -(-len(wanted) // 2))
-    return [hit for hit in ranked if _score(hit, wanted) >= SCORE_MIN and _common(hit, wanted) >= needed][:1]
+    return [s.hit for s in ranked if s.score >= SCORE_MIN and s.common >= needed][:1]
 
 
 def _dull(hit: Found) -> bool:
@@ -112,13 +121,10 @@ def _asks(hit: Found) -> bool:
     return all(is_question(sentence) for sentence in sentences(hit.text))
 
 
-def _common(hit: Found, wanted: set[str]) -> int:
-    return len(wanted & stems(f"{hit.who} {hit.text}"))
-
-
-def _score(hit: Found, wanted: set[str]) -> float:
+def _scored(hit: Found, wanted: set[str]) -> _Scored:
     """Words in common; a question says little, and what we said ourselves less than what others said."""
-    return _common(hit, wanted) - 0.8 * _asks(hit) - 0.5 * (hit.who == "assistant")
+    common = len(wanted & stems(f"{hit.who} {hit.text}"))
+    return _Scored(hit, common, common - 0.8 * _asks(hit) - 0.5 * (hit.who == "assistant"))
 
 
 def told(hits: Sequence[Found]) -> str:

@@ -3,7 +3,7 @@
 import re
 import zlib
 
-from .words import plain
+from .words import Wording, plain
 
 INTRODUCTION = "I am everlog's offline stand-in: rule-based, not a language model."
 HELP = (
@@ -17,59 +17,77 @@ NO_HELPER = (
 )
 SORRY = "I am sorry to hear that."
 
+
+def _begins(pattern: str) -> re.Pattern[str]:
+    """What a message begins with, in any letter case."""
+    return re.compile(rf"^(?:{pattern})\b", re.IGNORECASE)
+
+
 _QUESTION = re.compile(r"\byou help another assistant\b.*\banswer briefly\b", re.IGNORECASE)
 _GREETING = re.compile(r"^(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
-_IDENTITY = re.compile(
+_IDENTITY = Wording(
     r"\b(?:who|what) (?:exactly )?are you\b|\bwho am i (?:talking|speaking)|\bwhat(?:'s| is) your name\b|\bwhat model\b"
     r"|\bare you (?:an? |the |really |even )*(?:ai|bot|robot|chatbot|human|person|language model|llm|gpt\S*|chatgpt"
     r"|claude|real|machine|program|computer|alive|conscious|sentient|rule)"
     r"|\bintroduce yourself\b|\babout yourself\b|\bhow do you work\b|\bwho (?:made|built|created|wrote) you\b"
     r"|\bwhat(?:'s| is) everlog\b",
-    re.IGNORECASE,
-)
-_SMALL = tuple((re.compile(pattern, re.IGNORECASE), answer) for pattern, answer in (
-    (r"\bhow are (?:you|things)\b|\bhow'?s (?:it going|life)\b|\bwhat'?s up\b",
+    "are you", "who ", "your name", "what model", "yourself", "how do you work", "everlog",
+)  # fmt: skip
+_SMALL = (
+    (Wording(r"\bhow are (?:you|things)\b|\bhow'?s (?:it going|life)\b|\bwhat'?s up\b",
+             "how are", "it going", "life", "s up"),
      "All my rules are in order, thank you. How are you?"),
-    (r"^(?:help|what can (?:you|i) (?:do|remember|ask|say)|what do you do|how can you help|(?:can|could) you help)\b",
+    (_begins(r"help|what can (?:you|i) (?:do|remember|ask|say)|what do you do|how can you help"
+             r"|(?:can|could) you help"),
      HELP),
-    (r"^(?:thanks|thank you|thx|cheers|many thanks)\b", "You are welcome."),
-    (r"^(?:ok(?:ay)?,? )?(?:bye|goodbye|good ?night|see you|see ya|talk to you later|take care|quit|exit)\b",
+    (_begins(r"thanks|thank you|thx|cheers|many thanks"), "You are welcome."),
+    (_begins(r"(?:ok(?:ay)?,? )?(?:bye|goodbye|good ?night|see you|see ya|talk to you later|take care|quit|exit)"),
      "Goodbye. I keep what you told me."),
-    (r"\b(?:another|more|other|second)\b.{0,20}\bjokes?\b", "That was my only one. I am made of rules, not of jokes."),
-    (r"\bjoke\b", "Only one fits into my rules: an event log walks into a bar, and it can tell you exactly when."),
-    (r"\bnice to meet you\b|\bpleased to meet you\b", "It is nice to meet you too."),
-    ((r"^i (?:really |do )*(?:love|like|miss) you\b|^you(?:'re| are) (?:\w+ ){0,2}?(?:great|nice|awesome|amazing|cool"
-     r"|sweet|smart|funny|kind|wonderful|helpful|the best)\b"
-            r"|^(?:well done|good (?:job|bot))\b"), "That is kind of you."),
-    ((r"^i (?:really )?hate you\b|^you(?:'re| are) (?:\w+ ){0,2}?(?:stupid|useless|dumb|bad|boring|annoying|terrible)\b"
-     r"|^you suck\b"), "I am sorry that I am not more use. My rules are simple, but my memory is good."),
-    ((r"\b(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|true|correct|what i))|^wrong\b"
-     r"|^you(?:'re| are) (?:wrong|mistaken)\b|^you got (?:that|it) wrong\b"),
+    (Wording(r"\b(?:another|more|other|second)\b.{0,20}\bjokes?\b", "joke"),
+     "That was my only one. I am made of rules, not of jokes."),
+    (Wording(r"\bjoke\b", "joke"),
+     "Only one fits into my rules: an event log walks into a bar, and it can tell you exactly when."),
+    (Wording(r"\bnice to meet you\b|\bpleased to meet you\b", "to meet you"), "It is nice to meet you too."),
+    (_begins(r"i (?:really |do )*(?:love|like|miss) you|you(?:'re| are) (?:\w+ ){0,2}?(?:great|nice|awesome|amazing"
+             r"|cool|sweet|smart|funny|kind|wonderful|helpful|the best)|(?:well done|good (?:job|bot))"),
+     "That is kind of you."),
+    (_begins(r"i (?:really )?hate you"
+             r"|you(?:'re| are) (?:\w+ ){0,2}?(?:stupid|useless|dumb|bad|boring|annoying|terrible)|you suck"),
+     "I am sorry that I am not more use. My rules are simple, but my memory is good."),
+    (Wording(r"\b(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|true|correct|what i))|^wrong\b"
+             r"|^you(?:'re| are) (?:wrong|mistaken)\b|^you got (?:that|it) wrong\b",
+             "wrong", "incorrect", "not ", "mistaken"),
      "I am sorry. Tell me what is right, and I will note it."),
-    (r"^(?:ha(?:ha)+|lol|rofl|hehe)\b|\bthat(?:'s| is| was) (?:so |very )?funny\b", "I am glad that you are amused."),
-    ((r"^(?:(?:i'm|i am|im) )?(?:doing |feeling |pretty |very |quite |all |not )*(?:good|fine|well|great|ok|okay|bad"
-     r"|happy)(?:,? (?:and you|too|thanks|thank you|today))+"
-     r"|^(?:i'm|i am|im) (?:\w+ ){0,2}?(?:good|fine|well|great|happy|glad)\b"),
+    (Wording(r"^(?:ha(?:ha)+|lol|rofl|hehe)\b|\bthat(?:'s| is| was) (?:so |very )?funny\b",
+             "haha", "lol", "rofl", "hehe", "funny"),
+     "I am glad that you are amused."),
+    (re.compile(r"^(?:(?:i'm|i am|im) )?(?:doing |feeling |pretty |very |quite |all |not )*(?:good|fine|well|great|ok"
+                r"|okay|bad|happy)(?:,? (?:and you|too|thanks|thank you|today))+"
+                r"|^(?:i'm|i am|im) (?:\w+ ){0,2}?(?:good|fine|well|great|happy|glad)\b", re.IGNORECASE),
      "Good to hear. What would you like me to remember?"),
-    (r"\bbored\b", "Then tell me about your day: I keep every word."),
-    ((r"^(?:ok(?:ay)?|cool|great|nice|fine|good|wow|sure|yes|yep|yeah|no|nope|right|alright|all right|perfect|awesome"
-     r"|i see|got it|understood|maybe|hm+)[\s.!]*$"), "All right."),
-))  # fmt: skip
-_SAD = re.compile(
+    (Wording(r"\bbored\b", "bored"), "Then tell me about your day: I keep every word."),
+    (re.compile(r"^(?:ok(?:ay)?|cool|great|nice|fine|good|wow|sure|yes|yep|yeah|no|nope|right|alright|all right|perfect"
+                r"|awesome|i see|got it|understood|maybe|hm+)[\s.!]*$", re.IGNORECASE),
+     "All right."),
+)  # fmt: skip
+_SAD = Wording(
     r"\b(?:died|passed away|funeral|sad|lonely|depressed|sick|hurts?|divorced?|cancer|anxious|unhappy|heartbroken"
     r"|awful|miserable|lost my|broke up)\b",
-    re.IGNORECASE,
-)
-_GLAD = re.compile(
-    r"\b(?:got (?:married|engaged|promoted|the job)|passed my|graduated|won the|had a baby|new job)\b", re.IGNORECASE
-)
+    "died", "passed away", "funeral", "sad", "lonely", "depressed", "sick", "hurt", "divorce", "cancer", "anxious",
+    "unhappy", "heartbroken", "awful", "miserable", "lost my", "broke up",
+)  # fmt: skip
+_GLAD = Wording(
+    r"\b(?:got (?:married|engaged|promoted|the job)|passed my|graduated|won the|had a baby|new job)\b",
+    "got ", "passed my", "graduated", "won the", "had a baby", "new job",
+)  # fmt: skip
 _TASK = re.compile(
     r"^(?:(?:can|could|would|will) you )?(?:please )?(?:write|explain|translate|summari[sz]e|solve|calculate|draw|sing"
     r"|suggest|recommend|teach|compose|invent|code)\b|^(?:what|how) (?:should|can|do) i (?!have\b|need\b|like\b|know\b"
     r"|do\b(?! (?:about|when|if))|look\b|live\b|work\b|prefer\b|want\b|own\b|eat\b|drink\b|love\b|hate\b)"
-    r"|^should i\b|\byour opinion\b|^what do you think\b|^(?:what(?:'?s| is) )?\d{1,9} ?[+*/x] ?\d",
+    r"|^should i\b|^what do you think\b|^(?:what(?:'?s| is) )?\d{1,9} ?[+*/x] ?\d",
     re.IGNORECASE,
 )
+_OPINION = Wording(r"\byour opinion\b", "your opinion")
 _YOURS = re.compile(
     r"^(?:do|are|have|would) you (?!(?:\w+ )?(?:remember|recall|know|keep|store|save|find|search|look|tell"
     r"|sure|kept|heard)\b)"
@@ -77,11 +95,12 @@ _YOURS = re.compile(
     r"|^what(?:'s| is| are) your\b",
     re.IGNORECASE,
 )
-_DEEP = re.compile(
+_DEEP = Wording(
     r"\b(?:understand|opinion|explain|why|advice|advise|translate|summari[sz]e|write|poem|story|code|solve|calculate|suggest"
     r"|recommend|help me|what (?:do|should|would) (?:you|i)|how (?:do|can|should) i)\b",
-    re.IGNORECASE,
-)
+    "understand", "opinion", "explain", "why", "advice", "advise", "translate", "summari", "write", "poem", "story",
+    "code", "solve", "calculate", "suggest", "recommend", "help me", "what ", "how ",
+)  # fmt: skip
 _PLEASANT = (
     "Go on, I am listening.",
     "Tell me more about that.",
@@ -121,7 +140,7 @@ def feeling(text: str) -> str | None:
 
 def beyond(question: str) -> str | None:
     """An honest answer to what rules cannot do, or to what is asked of a person."""
-    if _TASK.search(question):
+    if _TASK.search(question) or _OPINION.search(question):
         return HONEST
     return "I am a set of rules, so I have nothing of my own to tell about that." if _YOURS.search(question) else None
 

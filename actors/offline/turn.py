@@ -13,7 +13,7 @@ from actors.constants import PAUSE_MINUTES_MAX
 from . import rules, talk
 from .plan import Event, Outcome, Plan, Turn
 from .search import DATED, Search, best, told
-from .words import content, days, plain, sentences, short
+from .words import Wording, content, days, plain, sentences, short
 
 STEPS_MAX = 3
 """Replies to one input, inclusive; the last one calls nothing that asks for another."""
@@ -34,13 +34,13 @@ _KEEP = re.compile(
     r"|archive(?: this| that)?)(?:\s*[:,-]\s*|\s+)(\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_PAUSE = re.compile(r"\bpause\b[^.?!]{0,60}?\bfor\s+(?:about\s+)?(\d{1,6}|an?|half an)\s+(min|hour)", re.IGNORECASE)
+_PAUSE = Wording(r"\bpause\b[^.?!]{0,60}?\bfor\s+(?:about\s+)?(\d{1,6}|an?|half an)\s+(min|hour)", "pause")
 _FORGET = re.compile(r"^(?:please )?forget (?:that |about |the fact that )?(.+)", re.IGNORECASE | re.DOTALL)
-_ABOUT_ME = re.compile(
+_ABOUT_ME = Wording(
     r"\b(?:know|remember|noted?|learned|told you|recall) (?:anything |all )?about (?:me|myself)\b|\bremember me\b"
     r"|\bwho am i\b|\btell me about (?:me|myself)\b",
-    re.IGNORECASE,
-)
+    "about me", "about myself", "remember me", "who am i",
+)  # fmt: skip
 _NO_LONGER = re.compile(
     r"^(?:no,? )?(i (?:don't|do not|no longer) (?:live in|work at|work as|work for) .+"
     r"|i (?:don't|do not|no longer) .+ (?:any ?more|any longer)|i no longer .+)$",
@@ -53,13 +53,20 @@ _LATELY = re.compile(
     r"(?: last| before| earlier| so far| just now| until now)?[\s?.]*$",
     re.IGNORECASE,
 )
-_TODO = re.compile(r"\bto-?do\b|\bwhat (?:do|did|should) i (?:have|need|want) to do\b", re.IGNORECASE)
-_MY_NAME = re.compile(r"^(?:\w+ )*?what'?s?(?: is)? my (?:first )?name\b|\bknow my name\b", re.IGNORECASE)
+_TODO = Wording(r"\bto-?do\b|\bwhat (?:do|did|should) i (?:have|need|want) to do\b", "todo", "to-do", "to do")
+_MY_NAME = Wording(r"^(?:\w+ )*?what'?s?(?: is)? my (?:first )?name\b|\bknow my name\b", "name")
 _LIKE = re.compile(r"(^what(?:'?s| is| was| are| were)\b.*) like(?=\W*$)", re.IGNORECASE)
 _OF_ARCHIVE = frozenset(["archive", "archives", "archival", "archived", "memory", "memories"])
-_TIME = re.compile(r"\bwhat (?:time|day) is it\b|\bwhat(?:'s| is) (?:the time|today's date|the date)\b", re.IGNORECASE)
-_SAID = re.compile(r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|discuss|discussed)\b", re.IGNORECASE)
-_ARCHIVE = re.compile(r"\barchiv|\bdid you (?:keep|store|save)\b|\bask(?:ed)? you to keep\b", re.IGNORECASE)
+_TIME = Wording(
+    r"\bwhat (?:time|day) is it\b|\bwhat(?:'s| is) (?:the time|today's date|the date)\b", "is it", "the time", "date"
+)
+_SAID = Wording(
+    r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|discuss|discussed)\b",
+    "say", "said", "talk", "tell you", "told", "mention", "discuss",
+)  # fmt: skip
+_ARCHIVE = Wording(
+    r"\barchiv|\bdid you (?:keep|store|save)\b|\bask(?:ed)? you to keep\b", "archiv", "did you", "you to keep"
+)
 
 
 def plan(turn: Turn) -> Plan:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import lru_cache
 
 TEXT_CHARS_MAX = 4000
 """Rules look at no more of a message than this."""
@@ -18,6 +19,33 @@ _STOP = frozenset(
     with would yes you your yours
     """.split()  # noqa: SIM905 - one word a line would be longer than the rules
 )
+
+
+class Wording:
+    """A pattern in any letter case, and `needs`: of these texts, in lower case, one stands in all that it matches.
+
+    To look for a text is a hundred times cheaper than to try a pattern at every place, and mostly there is none.
+    """
+
+    __slots__ = ("needs", "pattern")
+
+    def __init__(self, pattern: str, *needs: str) -> None:
+        self.pattern = re.compile(pattern, re.IGNORECASE)
+        self.needs = needs
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in `text`."""
+        return self.pattern.search(text) if self._may_match(text) else None
+
+    def sub(self, to: str, text: str) -> str:
+        """`text` with `to` in the place of every match."""
+        return self.pattern.sub(to, text) if self._may_match(text) else text
+
+    def _may_match(self, text: str) -> bool:
+        """Letters beyond ASCII may be the other case of one in `needs`."""
+        return not text.isascii() or any(map(text.lower().__contains__, self.needs))
+
+
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|;\s+")
 _ENDINGS = ("ing", "ed", "es", "s", "e")
@@ -28,7 +56,8 @@ _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+(\d{{4}}))?\b", re.IGNORECASE)
 _MONTH_DAY = re.compile(rf"\b{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(\d{{4}}))?", re.IGNORECASE)
-_NEAR = re.compile(r"\b(today|yesterday|last week|past week)\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_NEAR = Wording(r"\b(today|yesterday|last week|past week)\b", "today", "yesterday", "last week", "past week")
 _NEAR_DAYS = {"today": (0, 0), "yesterday": (1, 1), "last week": (7, 0), "past week": (7, 0)}
 
 _SWAPPED = {
@@ -52,7 +81,7 @@ def plain(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of `text`."""
-    return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
+    return [stripped for part in _SENTENCE.split(text) if (stripped := part.strip())]
 
 
 def words(text: str) -> list[str]:
@@ -66,6 +95,7 @@ def content(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in found if word not in _STOP and (len(word) > 1 or word.isdecimal())))
 
 
+@lru_cache(maxsize=10_000)
 def stem(word: str) -> str:
     """A word without its ending; words that mean the same to us give the same."""
     for ending in _ENDINGS:
@@ -101,6 +131,8 @@ def without_days(text: str) -> str:
 
 
 def _named(text: str, year: str) -> Iterator[date | None]:
+    if not _DIGIT.search(text):
+        return
     for match in _ISO.finditer(text):
         yield _date(match[1], match[2], match[3])
     for match in _DAY_MONTH.finditer(text):

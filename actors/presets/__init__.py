@@ -5,6 +5,7 @@ system prompt is what `--preset` names; it may bring functions.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Literal
@@ -45,6 +46,7 @@ def extras(name: str) -> Sequence[str]:
     return _EXTRAS.get(name, ())
 
 
+@cache
 def _text(kind: Kind, name: str) -> str:
     known = names(kind)
     if name not in known:

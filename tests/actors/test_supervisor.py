@@ -1,118 +1,21 @@
 """The supervisor: whom it starts, when and in which order, whatever dies."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import pytest
 
-from actors.commands import Command, Done, Fire, Heard, Means, Resume
+from actors.commands import Means
 from actors.constants import RESTARTS_MAX, STARTS_WAITING_MAX
-from actors.hosting.places import Carried, Place, Placed, dedicated
+from actors.hosting.places import Place, Placed, dedicated
 from actors.hosting.standing import Standing
-from actors.hosting.supervisor import Supervisor
-from events import ClusterError, EverlogError, HostLost, UnknownAgent
-from tests.virtual import WallClock
-from tests.world import CountingIds
+from events import ClusterError, EverlogError, UnknownAgent
 
 from .homes import due, run_plain
+from .supervised import Run, names
 
 SAM, SHARD = dedicated("sam"), Place("shard-000")
 LENT = Means(base_url="http://127.0.0.1:9")
-
-
-class Places:
-    """Where hosts live: as the test says. A host is its key."""
-
-    def __init__(self) -> None:
-        self.living: dict[Place, Placed] = {}
-        self.deaths: dict[str, asyncio.Event] = {}
-        self.fences: list[str] = []
-        self.started: list[str] = []
-        self.fail = 0
-        self.performed: list[str] = []
-        self.means: list[Means | None] = []
-        self.calls: list[str] = []
-        """How many commands each call with many brought."""
-        self.deadly = False
-        self.wrong: dict[str, EverlogError] = {}
-
-    async def find(self, place: Place) -> Placed | None:
-        return self.living.get(place)
-
-    async def start(self, place: Place, fence: str) -> Placed:
-        self.fences.append(fence)
-        self.started.append(place.agent_id or place.name)
-        number = len(self.fences)
-        await asyncio.sleep(1)
-        if self.fail:
-            self.fail -= 1
-            raise ClusterError("no room")
-        assert place not in self.living
-        placed = Placed(f"key-{number}", number, None)
-        self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
-        return placed
-
-    def die(self, *places: Place) -> None:
-        for place in places:
-            self.deaths[self.living.pop(place).key].set()
-
-    async def lives(self, placed: Placed) -> bool:
-        return placed in self.living.values()
-
-    async def death(self, placed: Placed) -> None:
-        await self.deaths[placed.key].wait()
-
-    async def work(self, placed: Placed) -> None:
-        await asyncio.sleep(1)
-        if self.deadly and placed in self.living.values():
-            self.die(next(place for place, other in self.living.items() if other == placed))
-        if placed not in self.living.values():
-            raise HostLost("gone")
-
-    async def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
-        await self.work(placed)
-        self.performed.append(type(command).__name__)
-        self.means.append(command.means)
-        yield Done()
-
-    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
-        await self.work(placed)
-        self.calls.append(len(commands))
-        self.performed += [type(command).__name__ for _, command in commands]
-        self.means += [command.means for _, command in commands]
-        yield [(agent_id, self.wrong.get(agent_id)) for agent_id, _ in commands]
-
-    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
-        await self.work(placed)
-        self.performed.append(f"recover {sorted(lent)}")
-
-
-async def read(*standings: Standing) -> AsyncIterator[Sequence[Standing]]:
-    """What logs say."""
-    yield standings
-
-
-class Run:
-    """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
-
-    def __init__(self, *standings: Standing, **options: Any) -> None:
-        self.places = Places()
-        self.notes: list[str] = []
-        given = {"clock": WallClock(), "ids": CountingIds(), "activations_max": 2, "note": self.notes.append}
-        self.supervisor = Supervisor(self.places, options.pop("place_of", dedicated), **{**given, **options})
-        self._standings = standings
-
-    async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:
-        await self.supervisor.begin(read(*self._standings))
-        return self.supervisor, self.places, self.notes
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.supervisor.end()
-
-
-def names(count: int) -> list[str]:
-    return [f"agent-{n}" for n in range(count)]
 
 
 def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
@@ -339,7 +242,7 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
     async def main() -> None:
         timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(400)]
         async with Run(*timed, activations_max=4, unfinished=nothing_unfinished) as (supervisor, places, notes):
-            await asyncio.sleep(20)
+            await asyncio.sleep(6.5)
             status = supervisor.status
             assert status.starting == 4 and 90 <= status.waiting["timer"] <= 100
             waiting = asyncio.create_task(supervisor.place("ada"))
@@ -401,16 +304,5 @@ def test_nothing_is_kept_of_hosts_that_have_left() -> None:
             assert not supervisor._known
             await asyncio.sleep(1)
             assert not [task for task in supervisor._tasks if "_watch" in repr(task)]
-
-    run_plain(main)
-
-
-def test_resume_is_what_recovers_a_dedicated_agent() -> None:
-    """Finding out from the log is not enough: its turns are finished by a command that says so."""
-
-    async def main() -> None:
-        async with Run(Standing("sam", unfinished=True, timers=[])) as (_, places, _):
-            await asyncio.sleep(5)
-            assert places.performed == [Resume.__name__] and Fire.__name__ not in places.performed
 
     run_plain(main)

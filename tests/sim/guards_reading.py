@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from events import CorruptLog
-from store import admission, filelog, frame, idmemory, openfile, parquet, reader, recovery, sealed, sealing, segment
+from store import admission, filelog, frame, frameindex, idmemory, parquet, reader, recovery, sealed, sealing, segment
 from store import disk as real
 
 from .breaking import Changed, guard, instead, nothing, together, without_sync, without_sync_dir
@@ -24,7 +24,7 @@ def _() -> AbstractContextManager[object]:
         (crc,) = frame._CRC.unpack_from(data, at + frame._FIELDS.size)
         return frame.Header._make((*frame._FIELDS.unpack_from(data, at)[1:], crc))
 
-    return together([patch.object(module, "unpack", unpack) for module in (segment, openfile)])
+    return together([patch.object(module, "unpack", unpack) for module in (segment, frameindex)])
 
 
 @guard("body checksum", "a frame whose body is torn is not there: a commit is whole or not at all")
@@ -34,7 +34,7 @@ def _() -> AbstractContextManager[object]:
             raise Violation("a body that is torn or rotten was believed")  # to decode it may end the process
         return bool(body.size == header.body_bytes)
 
-    return together([patch.object(module, "body_is_right", believed) for module in (segment, openfile)])
+    return together([patch.object(module, "body_is_right", believed) for module in (segment, frameindex)])
 
 
 def _following(**fields: int) -> AbstractContextManager[object]:

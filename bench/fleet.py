@@ -1,0 +1,269 @@
+"""Thousands of agents on Ray: messages a second, memory, the time to wake one, and what goes through the gateway.
+
+Two shards on this machine, one host process each; this process is the driver, and what it costs is in the figures.
+Agents answer with the offline model in the host's process unless said. Ray's own start is not counted.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import os
+import pstats
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.api import open_system
+from actors.real import RealClock, monotonic_us
+from actors.setup import Settings
+from interfaces import fleet, load
+from store import FileStore
+
+from . import endpoint, fleet_history, fleet_rig
+from .harness import (
+    ROOT,
+    Figure,
+    Line,
+    Noise,
+    among,
+    last_line,
+    line,
+    median,
+    noise,
+    options,
+    quantile,
+    show,
+    workspace,
+)
+from .replay import pairs, talk_of
+
+KEYS = (
+    "messages_per_s", "kb_per_agent", "mib_10k", "activation_ms_p50", "activation_ms_p99", "activation_growth",
+    "gateway_messages_per_s",
+)  # fmt: skip
+GOALS = (3000, 48, 1024, 10, 40, 2, 300)
+AT_LEAST = ("messages_per_s", "gateway_messages_per_s")
+"""Figures that should be high; the others should be low."""
+SHARDS = 2
+FIRST = 6
+"""Agents that are woken before those that are measured: a warm host has read a sealed file before."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    agents: int = 1000
+    messages: int = 5
+    """That each agent is told in a round."""
+    rounds: int = 3
+    few: int = 50
+    """Agents in memory when the memory of a host without agents is looked at: what it needs once, it has by then."""
+    registered: int = 10_000
+    cold: int = 100
+    """Agents that are woken, with a history of `events`."""
+    events: int = 1000
+    old: int = 5
+    """Agents that are woken, with a history of `events_old`."""
+    events_old: int = 100_000
+    gateway_agents: int = 200
+    gateway_messages: int = 10
+
+
+QUICK = Plan(messages=3, rounds=1, cold=50, old=3, gateway_messages=4)
+
+
+class Seen(msgspec.Struct):
+    """Everything that was measured."""
+
+    data: str
+    """Where the words are from."""
+    noise: Noise
+    rounds: list[fleet_rig.Round] = []
+    few_bytes: int = 0
+    """Memory of the hosts with few agents, and with all of them."""
+    all_bytes: int = 0
+    log_bytes: int = 0
+    """Frames of the agents that made the difference."""
+    empty_mib: float = 0
+    full_mib: float = 0
+    cold_ms: list[float] = []
+    old_ms: list[float] = []
+    warm_ms: list[float] = []
+    """The same for agents that are in memory already."""
+    gateway: fleet_rig.Round | None = None
+    bare_per_s: float = 0
+    """Bare requests over one connection, one after the other."""
+    check: load.Checked | None = None
+
+
+def words(data: str | None) -> tuple[str, list[str]]:
+    """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
+    folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
+    found = [said for said, _ in talk_of(folder)]
+    return ("LoCoMo", found) if found else ("everyday words", fleet.lines(None))
+
+
+async def measure(plan: Plan, data: str | None) -> Seen:
+    """All of it, in one cluster."""
+    source, lines = words(data)
+    with workspace() as folder, endpoint.serving() as port:
+        seen = Seen(source, noise(folder))
+        first, cold, old = _names("first", FIRST), _names("cold", plan.cold), _names("old", plan.old)
+        root = folder / "store"
+        template = await fleet_history.template(root, pairs(500)[1], SHARDS)
+        ages = dict.fromkeys([*first, *cold], plan.events) | dict.fromkeys(old, plan.events_old)
+        fleet_history.grow(FileStore(root, RealClock().now), template, ages)
+        async with fleet_rig.cluster(root, f"http://127.0.0.1:{port}/v1") as system:
+            seen.empty_mib = fleet_rig.actors_mib()
+            names = await _many(system, plan, lines, seen)
+            system.store.register_many(_names("other", plan.registered - plan.agents - len(ages) - 1), shared=True)
+            seen.full_mib = fleet_rig.actors_mib()
+            for name in first:
+                await fleet_rig.opened_ms(system, name)
+            seen.cold_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
+            seen.old_ms = [await fleet_rig.opened_ms(system, name) for name in old]
+            seen.warm_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
+            gate = _names("gate", plan.gateway_agents)
+            await fleet_rig.make(system, gate, "instant")
+            await fleet_rig.talk(system, gate, lines, 1)
+            seen.gateway = await fleet_rig.talk(system, gate, lines, plan.gateway_messages)
+            seen.bare_per_s = endpoint.bare_per_s(port, 500)
+            ids = [event_id for told in seen.rounds for event_id in told.tally.acknowledged]
+            seen.check = load.check(system.store, names, ids)
+    return seen
+
+
+async def _many(system: fleet_rig.AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> list[str]:
+    """Few agents, then all of them: rates and memory."""
+    names = _names("fleet", plan.agents)
+    few, rest = names[: plan.few], names[plan.few :]
+    await fleet_rig.make(system, few)
+    await fleet_rig.talk(system, few, lines, plan.messages)
+    seen.few_bytes = await fleet_rig.hosts_bytes(system)
+    before = load.store_bytes(system.store, names)
+    await fleet_rig.make(system, rest)
+    for _ in range(plan.rounds):
+        seen.rounds.append(await fleet_rig.talk(system, names, lines, plan.messages))
+    seen.all_bytes = await fleet_rig.hosts_bytes(system)
+    seen.log_bytes = load.store_bytes(system.store, names) - before
+    return names
+
+
+def _names(what: str, count: int) -> list[str]:
+    return [f"{what}-{number:05}" for number in range(1, count + 1)]
+
+
+def figures(seen: Seen, plan: Plan) -> list[Figure]:
+    """The seven. Floors: two bare syncs for each message; the agents' bytes in the log; actors without agents; the same
+    command to an agent in memory; bare requests.
+    """
+    assert seen.gateway is not None
+    made = plan.agents - plan.few
+    warm = median(seen.warm_ms)
+    values = (
+        (median([told.tally.per_s for told in seen.rounds]), "messages/s", 500 / seen.noise.fdatasync_ms),
+        ((seen.all_bytes - seen.few_bytes) / made / 1000, "kB", max(seen.log_bytes, 1) / made / 1000),
+        (seen.full_mib, "MiB", seen.empty_mib),
+        (median(seen.cold_ms), "ms", warm),
+        (quantile(seen.cold_ms, 0.99), "ms", warm),
+        (median(seen.old_ms) / median(seen.cold_ms), "ratio", 1.0),
+        (seen.gateway.tally.per_s, "messages/s", seen.bare_per_s),
+    )
+    return [Figure(key, *value) for key, value in zip(KEYS, values, strict=True)]
+
+
+def goal(key: str, value: float) -> str:
+    """The goal of a figure, and whether it is met."""
+    wanted = GOALS[KEYS.index(key)]
+    met = value >= wanted if key in AT_LEAST else value <= wanted
+    return f"{'>=' if key in AT_LEAST else '<='} {wanted:,}: {'met' if met else 'MISSED'}"
+
+
+PEERS = {
+    "messages_per_s": "peers: OpenAI Agents SDK 80, MemGPT 71, LangGraph 54, Letta 3.3",
+    "kb_per_agent": "peers: LangGraph 64, MemGPT 407, OpenAI Agents SDK 874",
+    "activation_ms_p50": "Dapr: 1.6, without history",
+    "activation_ms_p99": "Dapr: 4.9, without history",
+}
+"""The same work by others, as it was measured on such a machine."""
+
+
+def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
+    """The table: the figures beside their goals, then what helps to read them."""
+    assert seen.gateway is not None
+    assert seen.check is not None
+    tallies = [told.tally for told in seen.rounds]
+    said = sum(tally.answered for tally in tallies)
+    runs = {"messages_per_s": among([tally.per_s for tally in tallies], 0), "activation_ms_p50": among(seen.cold_ms)}
+    runs["activation_growth"] = among(seen.old_ms)
+    percents = [100 * sum(getattr(tally, what) for tally in tallies) / said for what in ("searched", "acted")]
+    latency = fleet.latencies([taken for tally in tallies for taken in tally.latencies_us])
+    cpu = " + ".join(f"{median([getattr(r, who) for r in seen.rounds]):.2f}" for who in ("hosts_ms", "driver_ms"))
+    return [
+        *(line(figure, goal(figure.key, figure.value), runs.get(figure.key, "")) for figure in found),
+        Line("said", f"{seen.data}; {said:,} messages"),
+        Line("turns", f"{percents[0]:.0f} % searched memory, {percents[1]:.0f} % called a function"),
+        Line("latency", ", ".join(f"{part} {ms:,.0f} ms" for part, ms in latency.items())),
+        Line("CPU a message", f"{cpu} ms", "", "", "hosts + driver"),
+        Line("through the gateway", f"{seen.gateway.hosts_ms:.2f} + {seen.gateway.driver_ms:.2f} ms", "", "", "CPU"),
+        Line("lost", f"{seen.check.lost} of {seen.check.acknowledged:,}", "", "", f"doubled: {seen.check.doubled}"),
+        *(Line(key, others) for key, others in PEERS.items()),
+    ]
+
+
+def report(plan: Plan, *, data: str | None = None, json: bool = False) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = asyncio.run(measure(plan, data))
+    found = figures(seen, plan)
+    if json:
+        print(last_line("fleet", seen.noise, found), flush=True)
+    else:
+        show("fleet", seen.noise, found, lines_of(seen, found))
+
+
+def profile(agents: int, messages: int, data: str | None, out: str) -> None:
+    """One shard in this process, without Ray: what costs, by its own time and by all of its time."""
+    profiler = cProfile.Profile()
+    tally = asyncio.run(_profiled(agents, messages, words(data)[1], profiler))
+    stats = pstats.Stats(profiler)
+    if out:
+        stats.dump_stats(out)
+    for order in ("tottime", "cumulative"):
+        stats.sort_stats(order).print_stats(40)
+    print(f"{tally.answered:,} messages, {tally.searched:,} with a search, {tally.per_s:,.0f}/s under the profiler")
+
+
+async def _profiled(agents: int, messages: int, lines: Sequence[str], profiler: cProfile.Profile) -> load.Tally:
+    names = _names("fleet", agents)
+    with workspace() as folder:
+        async with open_system(folder / "store", runtime="local", placement="shared", shards=1) as system:
+            await load.make(system, names, Settings(), at_once=agents)
+            run = load.Load(system, names, lines, messages, at_once=agents, now=monotonic_us)
+            profiler.enable()
+            tally = await run.run()
+            profiler.disable()
+            return tally
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the last line only")
+    parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)")
+    parser.add_argument("--profile", metavar="FILE", nargs="?", const="", help="profile one shard in this process")
+    parser.add_argument("--agents", type=int, default=1000, help="with --profile (1000)")
+    parser.add_argument("--messages", type=int, default=3, help="with --profile (3)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("fleet", "What thousands of agents cost on Ray.", argv, _more)
+    if args.profile is not None:
+        profile(args.agents, args.messages, args.data, args.profile)
+    else:
+        report(QUICK if args.quick else Plan(), data=args.data, json=args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

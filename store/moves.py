@@ -1,0 +1,65 @@
+"""Moves of an agent from one partition to another: the two records that say so, and how to tell them. Pure.
+
+    in the old partition  ...  n-1   n: moved to      the last, until it comes back
+    in the new one                      n+1: moved from   n+2  ...
+
+Each names the other partition, and the seq and the chain value of the record before it: so the stream and its chain go
+on over the gap, and a gap without such a record is damage.
+"""
+
+import hashlib
+import re
+
+import msgspec
+
+from events import AgentMoved, Draft, Record, draft, event_of, uuid7
+from events.ids import RANDOM_BITS
+
+from .contract import Append, Head
+
+_IS_CHAIN = re.compile(r"[0-9a-f]{64}").fullmatch
+TO = "to"
+FROM = "from"
+
+
+def move_in(facts: Record | Draft) -> AgentMoved | None:
+    """The move that a record or draft is of; None if it is another event."""
+    if facts.type != AgentMoved.kind:
+        return None
+    try:
+        event = event_of(facts)
+    except msgspec.MsgspecError:
+        return None
+    return event if isinstance(event, AgentMoved) and _IS_CHAIN(event.chain) else None
+
+
+def is_departure(facts: Record | Draft) -> bool:
+    """Whether the stream goes on in another partition after it."""
+    move = move_in(facts)
+    return move is not None and move.direction == TO
+
+
+def chain_before(facts: Record | Draft, seq: int, head: Head) -> bytes | None:
+    """The chain value before an arrival with that seq, in a partition where the stream ended at `head`; else None."""
+    move = move_in(facts)
+    if move is None or move.direction != FROM or not move.seq == seq - 1 > head.seq:
+        return None
+    return bytes.fromhex(move.chain)
+
+
+def departure(agent_id: str, head: Head, to: str, epoch: int, now: int) -> Append:
+    """The append after `head` that lets an agent go to the partition `to`, by its assignment number `epoch`."""
+    return _append(agent_id, head, TO, to, epoch, now)
+
+
+def arrival(agent_id: str, head: Head, before: str, epoch: int, now: int) -> Append:
+    """The append that takes an agent in, whose stream ends at `head` in the partition `before`."""
+    return _append(agent_id, head, FROM, before, epoch, now)
+
+
+def _append(agent_id: str, head: Head, direction: str, partition: str, epoch: int, now: int) -> Append:
+    fields = {"direction": direction, "partition": partition, "seq": head.seq, "chain": head.chain.hex()}
+    event = msgspec.convert({**fields, "epoch": epoch}, AgentMoved)
+    seed = hashlib.sha256(f"{agent_id}\0{head.seq}\0{direction}".encode()).digest()
+    event_id = uuid7(now, int.from_bytes(seed, "big") % 2**RANDOM_BITS)
+    return Append(agent_id, head.seq, [draft(event, event_id=event_id, recorded_at=now, turn=0, step=0)])

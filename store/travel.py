@@ -1,0 +1,75 @@
+"""An agent that moved, read through all partitions that it was in."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from events import AnyEvent, Record
+
+from .arrow import SCHEMA, events_of
+from .contract import Head, LogReader, State, States
+from .lazy import pc
+from .names import name_of
+
+
+class Traveller:
+    """The log of one agent, wherever its records are. Of the others in its partition it knows what is there."""
+
+    def __init__(self, agent_id: str, places: Sequence[LogReader]) -> None:
+        """`places` are the partitions that the agent was in, each once, and last the one in which it is."""
+        self._name = agent_id
+        self._places = places
+        self._here = places[-1]
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition that the agent is in."""
+        return self._here.partition
+
+    @property
+    def damage(self) -> object:
+        """What the last complete read found after the last whole frame, where the agent is."""
+        return getattr(self._here, "damage", None)
+
+    def agents(self) -> list[str]:
+        """Ids of all agents with records in that partition, sorted."""
+        return self._here.agents()
+
+    def _of(self, agent_id: str) -> Sequence[LogReader]:
+        return self._places if name_of(agent_id) == self._name else [self._here]
+
+    def head(self, agent_id: str) -> Head:
+        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        return max((place.head(agent_id) for place in self._of(agent_id)), key=lambda head: head.seq)
+
+    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
+        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        parts = [place.read(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
+        return heapq.merge(*parts, key=lambda record: record.seq)
+
+    def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
+        """The typed events of one stream in order."""
+        table = self.table(agent_id, from_seq)
+        yield from events_of(table if to_seq is None else table.filter(pc.less_equal(table.column("seq"), to_seq)))
+
+    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+        """Records of one stream by seq (or of all in its partition, in commit order) as a table of `store.SCHEMA`."""
+        if agent_id is None:
+            return self._here.table()
+        parts = [place.table(agent_id, from_seq) for place in self._of(agent_id)]
+        return pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("seq").combine_chunks()
+
+    def state(self, agent_id: str, maker: str) -> State | None:
+        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
+        states = (place.state(agent_id, maker) for place in self._of(agent_id))
+        return max((state for state in states if state is not None), key=lambda state: state.seq, default=None)
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, or of all in its partition, and the records after it."""
+        names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
+        yield from self._here.states(maker, [name for name in names if name != self._name])
+        if self._name in names:
+            state = self.state(self._name, maker)
+            after = self.table(self._name, 1 if state is None else state.seq + 1)
+            yield States([self._name], None if state is None else state.rows, after)
