@@ -79,11 +79,14 @@ class Moved(StoreError):
 
 
 class PartitionBusy(StoreError):
-    """A live process owns the partition. `pid` is its number if it runs on this machine, else 0."""
+    """A live process owns the partition. `pid` is its number if it runs on this machine, else 0; `owner` is its machine
+    and its number there, as `node-3/4711`.
+    """
 
-    def __init__(self, message: str, pid: int = 0) -> None:
+    def __init__(self, message: str, pid: int = 0, owner: str = "") -> None:
         super().__init__(message)
         self.pid = pid
+        self.owner = owner
 
 
 class Poisoned(StoreError):

@@ -125,6 +125,7 @@ def _refuse_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, 
             f"{label} is open in process {before.pid}{where} ({before.command}); close it there, or use --take-over to "
             "fence it.",
             pid=before.pid if before.host == owner.host else 0,
+            owner=f"{before.host}/{before.pid}",
         )
 
 

@@ -271,7 +271,8 @@ async def _in_time(reference: Any) -> Any:
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
-    """The supervisor of a store, made if there is none."""
+    """The supervisor of a store, made if there is none. It is on the head: what it knows is not lost with a worker."""
     return link.made(
-        root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True
-    )
+        root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True,
+        resources={link.HEAD: 0.001},
+    )  # fmt: skip

@@ -50,7 +50,7 @@ class Host:
         *,
         means: Means | None = None,
         idle_s: float | None = IDLE_S,
-        fence: int = 0,
+        fence: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: Callable[[str, Sequence[Due]], None] | None = None,
         on_idle: Callable[[], Awaitable[None]] | None = None,
@@ -58,8 +58,8 @@ class Host:
     ) -> None:
         """`tell_timers` hears what the agent's timers are whenever they change; `on_idle` is called instead of
         `passivate`, when nobody has used the agent for `idle_s` seconds (None: somebody else looks to that); `note` is
-        told what a person should know. `fence`: pid of the host before, which is declared dead: it is fenced should it
-        hold the log; 0 for none.
+        told what a person should know. `fence`: `Placed.owner` of the host before, which is declared dead: it is
+        fenced should it hold the log; empty for none.
         """
         self.agent_id = agent_id
         self.means = means or Means()
@@ -231,10 +231,10 @@ class Host:
         try:
             self._agent = await self._enter(wanted, listen, take_over=wanted.take_over, unattended=unattended)
         except PartitionBusy as busy:
-            if not self._fence or busy.pid != self._fence:
+            if not self._fence or busy.owner != self._fence:
                 raise
             self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
-        self._fence, self._bare = 0, wanted.as_it_is
+        self._fence, self._bare = "", wanted.as_it_is
         self._worker = Worker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds

@@ -1,7 +1,7 @@
 """What a host is as a Ray actor: a `Host` for one agent, or a `Shard` for many, and the way from it to the others.
 
-Its constructor cannot fail: what can fail waits for the first command. It has no state beside the log, and is killed as
-soon as it has let go of its agents.
+Its constructor cannot fail, whatever its node sees of the store: what can fail waits until it has been asked for that.
+It has no state beside the log, and is killed as soon as it has let go of its agents.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from actors.commands import Command, Fire, Heard, Means, Resume
 from actors.real import RealClock, RealIds
 from actors.seats import Enter
 from actors.system import System
-from events import EverlogError, HostLost
+from events import EverlogError, Fenced, HostLost
 from store import FileStore, Sight, seen_by
 
 from . import link
@@ -45,13 +45,16 @@ LOOK_S = 1
 class HostActor:
     """What both kinds have in common."""
 
-    def __init__(self, root: str, place: Place) -> None:
+    _store: FileStore
+
+    def __init__(self, root: str, place: Place, idle_s: float, fence: str) -> None:
         thin()
         self._root = root
         self._place = place
-        self._left = False
+        self._idle_s = idle_s
+        self._fence = fence
+        self._begun = self._left = False
         self._clock, self._ids = RealClock(), RealIds()
-        self._store = FileStore(Path(root), self._clock.now)
         self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
         self._asker = Asker(root)
         self._means: tuple[Means, Means] | None = None
@@ -63,8 +66,16 @@ class HostActor:
         return f"host of {self._place}"
 
     async def ready(self) -> int:
-        """The process id; 0 once it has let go of its agents."""
+        """The process id, once it can be asked for agents; 0 once it has let go of them. Raises StoreError."""
+        if not self._begun:
+            self._store = FileStore(Path(self._root), self._clock.now)
+            self._begin()
+            self._begun = True
         return 0 if self._left else os.getpid()
+
+    def _begin(self) -> None:
+        """Make what runs agents of the store."""
+        raise NotImplementedError
 
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""
@@ -97,8 +108,18 @@ class HostActor:
     async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         if self._left:
             raise HostLost(f"the host of {self._place} has let go of its agents")
-        async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
-            yield heard
+        try:
+            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+                yield heard
+        except Fenced as error:
+            self._fenced()
+            raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
+
+    def _fenced(self) -> None:
+        """Another process owns the log: this one stops itself."""
+        if not self._left:
+            asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
+        self._left = True
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
         raise NotImplementedError
@@ -134,11 +155,10 @@ class HostActor:
 class DedicatedActor(HostActor):
     """The Ray actor of one agent."""
 
-    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
-        super().__init__(root, place)
+    def _begin(self) -> None:
         self._host = Host(
-            place.agent_id, self._system, idle_s=idle_s, fence=fence, tell_timers=self._tell_timers, on_idle=self._idle,
-            note=self._note,
+            self._place.agent_id, self._system, idle_s=self._idle_s, fence=self._fence, tell_timers=self._tell_timers,
+            on_idle=self._idle, note=self._note,
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
@@ -170,14 +190,13 @@ class DedicatedActor(HostActor):
 class SharedActor(HostActor):
     """The Ray actor of the agents of one shard."""
 
-    def __init__(self, root: str, place: Place, idle_s: float, fence: int) -> None:
-        super().__init__(root, place)
+    def _begin(self) -> None:
         roomy()
         self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
-            place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=idle_s, fence=fence,
-            tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced, note=self._note,
-            meters=self._meters,
+            self._place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=self._idle_s,
+            fence=self._fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced,
+            note=self._note, meters=self._meters,
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -212,11 +231,6 @@ class SharedActor(HostActor):
         """Let go of all agents for good, now."""
         self._left = True
         await self._shard.close()
-
-    def _fenced(self) -> None:
-        """Another process owns the shard: this one stops itself."""
-        self._left = True
-        asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
 
     async def _meter(self) -> None:
         while True:

@@ -21,6 +21,10 @@ __all__ = ["RayActorError", "RayError", "RayTaskError", "cloudpickle"]
 MAKERS = Makers(metrics.Counter, metrics.Gauge, metrics.Histogram)
 
 
+HEAD = "node:__internal_head__"
+"""What the head alone offers."""
+
+
 def connect(root: str, address: str) -> None:
     """Join the cluster at `address`, or start one if it is empty. Raises ClusterError."""
     if address and address != "auto" and not answers(address):

@@ -37,6 +37,13 @@ class Placed(msgspec.Struct, frozen=True):
     pid: int
     handle: Any
     """What `Places` calls it by."""
+    machine: str = ""
+    """What the machine is called that it runs on."""
+
+    @property
+    def owner(self) -> str:
+        """Its machine and its process, as the logs that it holds tell of it: see `PartitionBusy.owner`."""
+        return f"{self.machine}/{self.pid}"
 
 
 class Reached(msgspec.Struct, frozen=True):
@@ -88,9 +95,9 @@ class Places(Protocol):
         """The host of the place that lives and answers; None if there is none."""
         ...
 
-    async def start(self, place: Place, fence: int) -> Placed:
-        """Make a host and wait until it answers. `fence`: pid of the one before, which is dead to everybody but
-        perhaps itself: it may be fenced if it still holds the log; 0 for none. Raises ClusterError.
+    async def start(self, place: Place, fence: str) -> Placed:
+        """Make a host and wait until it answers. `fence`: the owner before, which is dead to everybody but perhaps
+        itself: it may be fenced if it still holds the log; empty for none. Raises ClusterError.
         """
         ...
 

@@ -6,11 +6,13 @@ Names are hints on where to knock; who owns a log says the epoch in it.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from actors.commands import Command, Done, Heard, Means, Watch
 from actors.constants import ANSWER_S, START_S
-from events import EverlogError
+from events import ClusterError, EverlogError
+from store import Sight, refuse_apart, seen_by
 
 from . import link
 from .failing import dead_cluster, lost, no_room, not_answering, not_started
@@ -37,30 +39,41 @@ class RayPlaces:
             return None
         with suppress(link.RayError):
             try:
-                pid = await asyncio.wait_for(handle.ready.remote(), ANSWER_S)
+                placed = await asyncio.wait_for(self._placed(handle), ANSWER_S)
             except TimeoutError:
                 raise not_answering(str(place)) from None
-            if pid:
-                return Placed(link.key_of(handle), pid, handle)
+            if placed.pid:
+                return placed
         with suppress(link.RayError):
             link.kill(handle)
             await handle.death.remote()
         return None
 
-    async def start(self, place: Place, fence: int) -> Placed:
-        """A new actor, once its process runs. Ray does not start it again: the supervisor does. Raises ClusterError."""
+    async def start(self, place: Place, fence: str) -> Placed:
+        """A new actor, once its process runs. Ray does not start it again: the supervisor does.
+
+        Raises ClusterError, also where the node on which it is does not see the store as this process does.
+        """
         handle = None
         try:
             handle = self._made(place, fence)
-            pid = await asyncio.wait_for(handle.ready.remote(), START_S)
+            return await asyncio.wait_for(self._placed(handle), START_S)
         except TimeoutError as error:
             link.kill(handle)
             raise no_room(str(place)) from error
+        except ClusterError:
+            link.kill(handle)
+            raise
         except (link.RayError, ValueError) as error:
             raise not_started(str(place), error) from error
-        return Placed(link.key_of(handle), pid, handle)
 
-    def _made(self, place: Place, fence: int) -> Any:
+    async def _placed(self, handle: Any) -> Placed:
+        """A host once it can be asked for agents. Raises ClusterError where it sees another store, RayError."""
+        sight: Sight = await handle.sight.remote()
+        refuse_apart([seen_by(Path(self._root)), sight])
+        return Placed(link.key_of(handle), await handle.ready.remote(), handle, sight.node)
+
+    def _made(self, place: Place, fence: str) -> Any:
         options: dict[str, Any] = {"max_restarts": 0}
         if SLOT in link.resources():
             options["resources"] = {SLOT: 1}

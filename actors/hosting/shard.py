@@ -45,7 +45,7 @@ class Shard:
         ids: Ids,
         idle_s: float = IDLE_S,
         agents_max: int = SHARD_AGENTS_MAX,
-        fence: int = 0,
+        fence: str = "",
         aside: Aside = asyncio.to_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: TellTimers | None = None,
@@ -54,9 +54,9 @@ class Shard:
         note: Callable[[str], None] | None = None,
         meters: Meters | None = None,
     ) -> None:
-        """`agents_max`: agents in memory at once; `fence`: pid of the host before, which is declared dead; `on_idle` is
-        called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard now. `aside`
-        runs what takes long beside the event loop; `sleep`, `tell_timers` and `note` are as in a `Host`.
+        """`agents_max`: agents in memory at once; `fence`: `Placed.owner` of the host before, which is declared dead;
+        `on_idle` is called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard
+        now. `aside` runs what takes long beside the event loop; `sleep`, `tell_timers`, `note` are as in a `Host`.
         """
         self.partition = partition
         self.fenced = False
@@ -211,10 +211,10 @@ class Shard:
         try:
             log = await self._aside(wanted)
         except PartitionBusy as busy:
-            if not self._fence or busy.pid != self._fence:
+            if not self._fence or busy.owner != self._fence:
                 raise
             log = await self._aside(partial(wanted, take_over=True))
-        self._fence = 0
+        self._fence = ""
         return log
 
     def _lost(self, error: EverlogError) -> None:

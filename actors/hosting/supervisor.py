@@ -48,8 +48,8 @@ class _Known:
         """Since when the host lives, microseconds UTC."""
         self.used = 0
         """When somebody last asked for it, microseconds UTC."""
-        self.fence = 0
-        """Pid of the host before, if that died."""
+        self.fence = ""
+        """`Placed.owner` of the host before, if that died."""
         self.deaths = 0
         """How often in a row its host died, or could not be started."""
 
@@ -218,7 +218,7 @@ class Supervisor:
                 self._refuse_after_end(place)
                 placed = await self._places.start(place, known.fence)
         self._refuse_after_end(place)
-        known.fence = 0
+        known.fence = ""
         return placed
 
     def _refuse_after_end(self, place: Place) -> None:
@@ -249,7 +249,7 @@ class Supervisor:
         """The host is dead: what it left unfinished is finished by another; not at once, should its agents kill it."""
         if self._clock.now() - known.since > STEADY_S * MICROSECONDS:
             known.deaths = 0
-        known.placed, known.fence = None, placed.pid
+        known.placed, known.fence = None, placed.owner
         known.deaths += 1
         self._deaths += 1
         if known.deaths <= RESTARTS_MAX:

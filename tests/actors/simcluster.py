@@ -38,7 +38,7 @@ class SimPlaces:
             node.kill()
         return None if node.lost.is_set() else Placed(str(node.pid), node.pid, node)
 
-    async def start(self, place: Place, fence: int) -> Placed:
+    async def start(self, place: Place, fence: str) -> Placed:
         cluster = self._cluster
         self._starting += 1
         cluster.most_starting = max(cluster.most_starting, self._starting)

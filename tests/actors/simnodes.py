@@ -68,7 +68,7 @@ SHARED = Place("shard-000")
 class HostNode(Node):
     """The process of one place, and what Ray's actor around it does: a host for each of its agents."""
 
-    def __init__(self, cluster: "Cluster", place: Place, fence: int) -> None:
+    def __init__(self, cluster: "Cluster", place: Place, fence: str) -> None:
         super().__init__()
         self.cluster = cluster
         self.place = place
@@ -180,7 +180,7 @@ class NodeStore:
         if held and not take_over:
             assert owner is not None
             assert owner.lost.is_set(), "two hosts of one agent live"
-            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", owner.pid)
+            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", owner=f"/{owner.pid}")
         log = NodeLog(command=command, shared=shared, take_over=True)
         log.node = self._node
         self._cluster.owners[agent_id] = self._node

@@ -19,7 +19,7 @@ class Places:
     def __init__(self) -> None:
         self.living: dict[Place, Placed] = {}
         self.deaths: dict[str, asyncio.Event] = {}
-        self.fences: list[int] = []
+        self.fences: list[str] = []
         self.started: list[str] = []
         self.fail = 0
         self.performed: list[str] = []
@@ -32,7 +32,7 @@ class Places:
     async def find(self, place: Place) -> Placed | None:
         return self.living.get(place)
 
-    async def start(self, place: Place, fence: int) -> Placed:
+    async def start(self, place: Place, fence: str) -> Placed:
         self.fences.append(fence)
         self.started.append(place.agent_id or place.name)
         number = len(self.fences)
