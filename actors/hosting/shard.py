@@ -88,6 +88,8 @@ class Shard:
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
+        self._lent: dict[str, Means] = {}
+        """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
         self._systems: tuple[Means, System] | None = None
         self._ticks: Ticks | None = None
         self._opening = asyncio.Lock()
@@ -184,6 +186,8 @@ class Shard:
         if self._hosts.get(agent_id) is host:
             del self._hosts[agent_id]
             del self._used_at[agent_id]
+            if host.means is not NOTHING:
+                self._lent[agent_id] = host.means
 
     async def release(self) -> bool:
         """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
@@ -288,8 +292,8 @@ class Shard:
         if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
             self._making_room = self._spawn(self._make_room())
         return Host(
-            agent_id, self._system, means=NOTHING, idle_s=None, sleep=self._sleep, tell_timers=self._tell_timers,
-            note=self._note,
+            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
+            tell_timers=self._tell_timers, note=self._note,
         )  # fmt: skip
 
     def _system(self, lent: Means) -> System:
