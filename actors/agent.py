@@ -13,6 +13,7 @@ from events import (
     AgentConfigured,
     AgentDeleted,
     BadInput,
+    Busy,
     DuplicateId,
     Event,
     EverlogError,
@@ -20,7 +21,6 @@ from events import (
     Record,
     ReplyRethought,
     TurnsHidden,
-    UsageError,
     UserMessage,
     draft,
     event_of,
@@ -29,7 +29,7 @@ from projections import HEAD
 from store import Damage
 
 from . import setup
-from .constants import INBOX_MAX
+from .constants import BUSY_S, INBOX_MAX
 from .context import Context, configuration_of
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
@@ -172,13 +172,12 @@ class Agent:
 
         `not_before`: the earliest time, microseconds UTC, at which it can have been recorded, whatever the clock says.
 
-        Raises BadInput for what is no input, UsageError when INBOX_MAX inputs wait already: the input is not kept.
+        Raises BadInput for what is no input, Busy when INBOX_MAX inputs wait already: the input is not kept.
         """
         refuse_no_input(event)
         if len(self._waiting) >= INBOX_MAX:
-            raise UsageError(
-                f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
-            )
+            waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
+            raise Busy(waits, retry_after_s=BUSY_S)
         at = None if not_before is None else max(not_before, self._clock.now())
         commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at)
         return commit[0]

@@ -98,7 +98,7 @@ class Watch(Command, frozen=True, kw_only=True):
     """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
 
     It ends after a while, and is said again by who still listens: nobody hears for one who is gone. The value is the
-    head of the log then.
+    seq up to which all was told.
     """
 
     repeats: ClassVar[bool] = False

@@ -300,7 +300,7 @@ class Host:
             case commands.Watch():
                 listener.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
-                return agent.head
+                return listener.missed - 1 if listener.missed else agent.head
             case commands.Resume():
                 return await worker.all_end()
             case Open(settings=settings) | commands.Configure(settings=settings):

@@ -69,7 +69,10 @@ class LocalRuntime:
         """The shard that an agent is in; None if it has a log of its own."""
         if self._partition_of is None or self._shard_of is None:
             return None
-        partition = self._partition_of(agent_id)
+        try:
+            partition = self._partition_of(agent_id)
+        except UnknownAgent:  # its host says so, and which names are near
+            return None
         if not is_shared(partition):
             return None
         if partition not in self._shards:

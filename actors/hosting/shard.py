@@ -7,17 +7,24 @@ and no file is open for it. The shard's own log is opened when the first agent n
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from actors.commands import Command, Heard, Means, Resume, Watch
-from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_RECOVERIES_MAX
+from actors.constants import (
+    BUSY_S,
+    IDLE_S,
+    MICROSECONDS,
+    SHARD_AGENTS_MAX,
+    SHARD_COMMANDS_MAX,
+    SHARD_RECOVERIES_MAX,
+)
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
 from actors.transitions import INPUTS
-from events import EverlogError, Fenced, HostLost, PartitionBusy, UsageError
+from events import Busy, EverlogError, Fenced, HostLost, PartitionBusy
 from store import FileStore
 
 from .footprint import own_memory_bytes
@@ -30,6 +37,9 @@ from .timers import Due
 
 TellTimers = Callable[[str, Sequence[Due]], None]
 """Hears what the timers of an agent are, whenever they change."""
+
+NOTHING = Means()
+"""What an agent is lent that was lent nothing: one and the same, so that those agents share a system."""
 
 
 class Shard:
@@ -78,19 +88,32 @@ class Shard:
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
+        self._lent: dict[str, Means] = {}
+        """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
         self._systems: tuple[Means, System] | None = None
         self._ticks: Ticks | None = None
         self._opening = asyncio.Lock()
+        self._closing: asyncio.Task[None] | None = None
+        """Gives the log up that was lost last."""
+        self._making_room: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = Counts()
-        self._asked = 0
+        self._asked = self._heeded = 0
+        """Commands that came, and those that somebody waits for."""
         self._under_way: dict[int, int] = {}
         """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
-        """Have an agent carry out a command; see `Host.perform`. Raises UsageError where there is no room for it."""
+        """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
+        if self._heeded >= SHARD_COMMANDS_MAX:
+            raise Busy(
+                f"{self.partition} has {SHARD_COMMANDS_MAX} commands under way and takes no more now. Nothing of this "
+                f"was kept. Try again in {BUSY_S} seconds.",
+                retry_after_s=BUSY_S,
+            )
+        self._heeded += 1
         self._asked += 1
         number = self._asked
         if not isinstance(command, Watch):
@@ -102,6 +125,7 @@ class Shard:
             self._errors[type(error).__name__] += 1
             raise
         finally:
+            self._heeded -= 1
             self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
@@ -142,7 +166,7 @@ class Shard:
             model_calls=counts.records["model_reply"],
             commits=counts.commits,
             ticks=counts.ticks,
-            refused=self._errors["UsageError"],
+            refused=self._errors["Busy"],
             errors=dict(self._errors),
             memory_bytes=own_memory_bytes(),
             unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
@@ -155,35 +179,47 @@ class Shard:
             return True
         if not await host.passivate():
             return False
+        self._forget(agent_id, host)
+        return True
+
+    def _forget(self, agent_id: str, host: Host) -> None:
         if self._hosts.get(agent_id) is host:
             del self._hosts[agent_id]
             del self._used_at[agent_id]
-        return True
+            if host.means is not NOTHING:
+                self._lent[agent_id] = host.means
 
     async def release(self) -> bool:
         """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
         for agent_id in list(self._hosts):
             if not await self.passivate(agent_id):
                 return False
-        await self.close()
-        return not self._hosts
+        return await self._give_up()
 
     async def close(self) -> None:
         """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
-        tending, self._tending = self._tending, None
-        if tending is not None and tending is not asyncio.current_task():
-            tending.cancel()
-            await asyncio.wait([tending])
-        await asyncio.gather(*(host.close() for host in self._hosts.values()))
-        self._hosts.clear()
-        self._used_at.clear()
+        hosts = dict(self._hosts)
+        await asyncio.gather(*(host.close() for host in hosts.values()))
+        for agent_id, host in hosts.items():
+            self._forget(agent_id, host)
+        await self._give_up(even_now=True)
+
+    async def _give_up(self, *, even_now: bool = False) -> bool:
+        """Let go of the log; False if somebody has come for an agent meanwhile, who opens it anew if `even_now`."""
         async with self._opening:
-            if self._ticks is not None:
-                ticks, self._ticks = self._ticks, None
-                await self._aside(self._sealed, ticks)
+            if self._hosts and not even_now:
+                return False
+            tending, self._tending = self._tending, None
+            if tending is not None and tending is not asyncio.current_task():
+                tending.cancel()
+                await asyncio.wait([tending])
+            ticks, self._ticks = self._ticks, None
+            if ticks is not None:
+                await self._seal(ticks)
                 await ticks.close()
-        for task in list(self._tasks):
-            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        return not self._hosts
 
     def enter(self, agent_id: str, command: str, take_over: bool) -> "_Seat":
         """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
@@ -194,6 +230,9 @@ class Shard:
         async with self._opening:
             if self.fenced:
                 raise HostLost(f"another process owns {self.partition} now")
+            if self._closing is not None:
+                await asyncio.wait([self._closing])
+                self._closing = None
             if self._ticks is None:
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
@@ -230,7 +269,7 @@ class Shard:
         elif ticks is not None:
             self._note(f"{self.partition} is opened anew: {error}")
         if ticks is not None:
-            self._spawn(ticks.close())
+            self._closing = self._spawn(ticks.close())
 
     def _host(self, agent_id: str) -> Host:
         """The host of an agent, the most recently used one from now on. Raises UsageError where there is no room."""
@@ -245,15 +284,17 @@ class Shard:
         if self.fenced:
             raise HostLost(f"another process owns {self.partition} now")
         if len(self._hosts) >= 2 * self._agents_max:
-            raise UsageError(
+            raise Busy(
                 f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
-                "now. Nothing of this was kept. Try again in a few seconds."
+                f"now. Nothing of this was kept. Try again in {BUSY_S} seconds.",
+                retry_after_s=BUSY_S,
             )
-        if len(self._hosts) >= self._agents_max:
-            self._spawn(self._make_room())
+        if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
+            self._making_room = self._spawn(self._make_room())
         return Host(
-            agent_id, self._system, idle_s=None, sleep=self._sleep, tell_timers=self._tell_timers, note=self._note
-        )
+            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
+            tell_timers=self._tell_timers, note=self._note,
+        )  # fmt: skip
 
     def _system(self, lent: Means) -> System:
         """The system for what is lent, the same one as long as that stays the same."""
@@ -262,10 +303,11 @@ class Shard:
         return self._systems[1]
 
     async def _make_room(self) -> None:
-        """Let go of the agent that was used longest ago and is not at work."""
+        """Let go of agents that are not at work, the one that was used longest ago first, until the others fit."""
         for agent_id in list(self._hosts):
-            if len(self._hosts) <= self._agents_max or await self.passivate(agent_id):
+            if len(self._hosts) <= self._agents_max:
                 return
+            await self.passivate(agent_id)
 
     async def _tend(self) -> None:
         """Now and then: let go of who is idle, and seal what has gathered in the log."""
@@ -276,7 +318,7 @@ class Shard:
             if not self._hosts and self._on_idle is not None:
                 await self._on_idle()
             if self._ticks is not None:
-                await self._aside(self._sealed, self._ticks)
+                await self._seal(self._ticks)
 
     def _idle(self) -> list[str]:
         """Who was not used for a while, longest ago first."""
@@ -288,15 +330,20 @@ class Shard:
             found.append(agent_id)
         return found
 
-    def _sealed(self, ticks: Ticks) -> None:
-        unsealed = seal(ticks.log)
+    async def _seal(self, ticks: Ticks) -> None:
+        try:
+            unsealed = await self._aside(seal, ticks.log)
+        except Fenced as error:
+            ticks.lose(error)
+            return
         if unsealed:
             self._note(f"{self.partition} could not be sealed; nothing is lost by it, and its agents run. {unsealed}")
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 class _Seat:
