@@ -384,16 +384,12 @@ class Agent:
             said_at=[message.said_at for message in said],
         )
         try:
-            await self.fit()
+            async with self._running:
+                if await self._thinker.fitted(self._turn, 0) is None:
+                    raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
             return Imported(records, error)
         return Imported(records, None)
-
-    async def fit(self) -> None:
-        """Make the summaries that the next call would make (an import ends so). Raises EverlogError if nothing fits."""
-        async with self._running:
-            if await self._thinker.fitted(self._turn, 0) is None:
-                raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
 
 
 def _ids(event_id: str | None) -> list[str]:

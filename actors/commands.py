@@ -164,6 +164,12 @@ class TakeIn(Command, frozen=True, kw_only=True):
     said: Sequence[Said]
 
 
+class Move(Command, frozen=True, kw_only=True):
+    """Let the agent live elsewhere: with a host and a log of its own, or among others in its shard."""
+
+    shared: bool
+
+
 class Delete(Command, frozen=True, kw_only=True):
     """End the agent."""
 

@@ -167,6 +167,13 @@ class AgentRef:
         """Send no more heartbeats for this timer; False if there is none of that name."""
         return bool(await self._value(commands.CancelTimer(id=self._new_id(), means=self._means, timer=name)))
 
+    async def move(self, *, shared: bool) -> None:
+        """Let it live elsewhere: among others in its shard, or with a host and a log of its own. Its log goes on.
+
+        Raises Busy while it is at work, BadInput where the store has no shards.
+        """
+        await self._value(commands.Move(id=self._new_id(), means=self._means, shared=shared))
+
     async def delete(self) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self._value(commands.Delete(id=self._new_id(), means=self._means))

@@ -162,6 +162,8 @@ class DedicatedActor(HostActor):
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
+            raise HostLost(f"{agent_id!r} has moved to where others are")
         return self._host.perform(command, seen)
 
     async def status(self) -> HostStatus:

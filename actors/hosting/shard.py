@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from functools import partial
 from typing import Any
 
-from actors.commands import Command, Heard, Means, Resume, Watch
+from actors.commands import Command, Done, Heard, Means, Move, Resume, Watch
 from actors.constants import (
     BUSY_S,
     IDLE_S,
@@ -24,8 +24,8 @@ from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
 from actors.transitions import INPUTS
-from events import Busy, EverlogError, Fenced, HostLost, PartitionBusy
-from store import FileStore
+from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
+from store import FileLog, FileStore, LogReader, partition_of, shard_of
 
 from .footprint import own_memory_bytes
 from .host import Host
@@ -119,6 +119,10 @@ class Shard:
         if not isinstance(command, Watch):
             self._under_way[number] = self._clock.now()
         try:
+            if isinstance(command, Move):
+                await self._move(agent_id, shared=command.shared)
+                yield Done()
+                return
             async for heard in self._host(agent_id).perform(command, seen):
                 yield heard
         except EverlogError as error:
@@ -224,6 +228,26 @@ class Shard:
     def enter(self, agent_id: str, command: str, take_over: bool) -> "_Seat":
         """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
         return _Seat(self, agent_id)
+
+    def arrived(self, agent_id: str, log: FileLog) -> LogReader | None:
+        """Have an agent that moved here go on here. The way to all of its records; None if all are in `log`.
+
+        Raises HostLost where it is in another partition by now, StoreError.
+        """
+        try:
+            self._store.finish_move(log, agent_id)
+        except Moved as moved:
+            raise HostLost(str(moved)) from moved
+        reader = self._store.reader(agent_id, log)
+        return None if reader is log else reader
+
+    async def _move(self, agent_id: str, *, shared: bool) -> None:
+        """Let an agent go to another partition. Raises Busy while it is at work."""
+        to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
+        if not await self.passivate(agent_id):
+            raise Busy(f"{agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=1)
+        log = (await self.ticks()).log
+        await self._aside(self._store.begin_move, log, agent_id, to)
 
     async def ticks(self) -> Ticks:
         """The shard's journal, its log opened if it is not. Raises PartitionBusy, StoreError, HostLost."""
@@ -355,7 +379,7 @@ class _Seat:
 
     async def __aenter__(self) -> Seat:
         self._ticks = await self._shard.ticks()
-        head = await self._ticks.enter(self._agent_id)
+        head = await self._ticks.enter(self._agent_id, self._shard.arrived(self._agent_id, self._ticks.log))
         return Seat(self._ticks, head, self._ticks.projections)
 
     async def __aexit__(self, *_: object) -> None:

@@ -18,9 +18,9 @@ import duckdb
 import msgspec
 
 from actors.constants import SHARD_MEMORY_MB
-from events import BadInput, Draft, EverlogError, Fenced, HostLost, Record, StoreError
+from events import BadInput, Draft, EverlogError, Fenced, HostLost, Moved, Record, StoreError
 from projections import HEAD, Projections, Rows, activate, activate_many
-from store import Append, Commit, FileLog
+from store import Append, Commit, FileLog, LogReader
 
 from .meters import Meters
 
@@ -76,12 +76,19 @@ class Ticks:
         self._leaving: list[str] = []
         self._over: set[str] = set()
         """Agents that commit nothing more before they have left: they were deleted, or do not know their head."""
+        self._readers: dict[str, LogReader] = {}
+        """Of agents that have come from other partitions."""
         self._taken: list[asyncio.Future[Any]] = []
         """What the tick that runs will set."""
         self._task: asyncio.Task[None] | None = None
 
-    async def enter(self, agent_id: str) -> int:
-        """Take an agent into the projections; the seq of its last record. Raises StoreError."""
+    async def enter(self, agent_id: str, reader: LogReader | None = None) -> int:
+        """Take an agent into the projections; the seq of its last record. Raises StoreError.
+
+        `reader`: of one that has come from other partitions, and was not always in this log.
+        """
+        if reader is not None:
+            self._readers[agent_id] = reader
         began = asyncio.get_running_loop().time()
         seated: asyncio.Future[int] = self._future()
         self._entering.append((agent_id, seated))
@@ -96,6 +103,7 @@ class Ticks:
     def leave(self, agent_id: str) -> None:
         """Drop what the projections hold of an agent."""
         self._over.discard(agent_id)
+        self._readers.pop(agent_id, None)
         if self._lost is None:
             self._leaving.append(agent_id)
             self._wake()
@@ -125,7 +133,7 @@ class Ticks:
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """The agent's records from a seq (inclusive) on, in order."""
-        return self.log.read(agent_id, from_seq)
+        return self._reader(agent_id).read(agent_id, from_seq)
 
     async def close(self) -> None:
         """Finish the tick that runs, refuse what comes after it, and give the log up."""
@@ -235,7 +243,7 @@ class Ticks:
         except duckdb.Error:
             for agent_id in {record.agent_id for record in records}:
                 self.projections.forget(agent_id)
-                activate(self.projections, self.log, agent_id)
+                activate(self.projections, self._reader(agent_id), agent_id)
 
     def _seat(self) -> None:
         """Take in who comes, after who has left."""
@@ -250,10 +258,16 @@ class Ticks:
         elif entering:
             self._activate(entering)
 
+    def _reader(self, agent_id: str) -> LogReader:
+        return self._readers.get(agent_id, self.log)
+
     def _activate(self, entering: "Sequence[tuple[str, asyncio.Future[int]]]") -> None:
         """Take agents in together; where the log is damaged, one by one, so that it is seen whose records are."""
+        agents = dict.fromkeys(agent_id for agent_id, _ in entering)
         try:
-            activate_many(self.projections, self.log, list(dict.fromkeys(agent_id for agent_id, _ in entering)))
+            activate_many(self.projections, self.log, [agent for agent in agents if agent not in self._readers])
+            for agent_id in agents.keys() & self._readers.keys():
+                activate(self.projections, self._readers[agent_id], agent_id)
         except (EverlogError, duckdb.Error) as error:
             if len(entering) == 1:
                 agent_id, seated = entering[0]
@@ -296,6 +310,8 @@ def _settle(waiting: "asyncio.Future[Any]", result: object) -> None:
     """Tell who waits, if they still do."""
     if waiting.done():
         return
+    if isinstance(result, Moved):
+        result = HostLost(str(result))  # it is asked again where the agent is now
     if isinstance(result, EverlogError):
         waiting.set_exception(result)
     else:
