@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from . import values
+from . import homes, values
 from .complaints import plain
 
 Add = Callable[[argparse.ArgumentParser], None]
@@ -227,6 +227,89 @@ def _yes(parser: argparse.ArgumentParser) -> None:
 
 def _following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="look again every second, until Ctrl-C")
+
+
+_FLEET = """\
+Each agent is told its next message once it has answered the one before. At the
+end every message that was acknowledged is looked up in the logs. Exit code 1 if
+one is lost or doubled, or if anything failed. Ctrl-C ends it with a report."""
+_ERASING = """\
+All records up to the head, or those of --from and --to. Order, counts and the
+chain stay as they were; search, memory and context know nothing of them any
+more. It cannot be undone. What other records repeat of them (the model's reply,
+a summary) is content of those: erase them too. Backups are yours to look after."""
+_TIMERS = """\
+Timers go off while a cluster runs (`everlog up`), or while `everlog chat` has
+the agent open. What was missed in between comes once, and is marked late. The
+agent can pause its timers with pause_heartbeats."""
+_UP = """\
+Agents then run as Ray actors, each in a process of its own, and every command
+finds them. What they were at is in their logs, whenever it stops."""
+_STATUS = """\
+Totals, nodes, and hosts with the busiest first. It looks twice, a second apart:
+rates are what happened in between."""
+_STATS = """\
+Amplification is bytes on the disk, everything in the folder, against bytes of
+text and payload, as they were written."""
+_SEALING = """\
+Logs do so by themselves when an agent is opened or closed and a megabyte waits.
+A log that another process has open is left alone and told of (exit code 1)."""
+
+COMMANDS = (
+    Command("chat", "chat:chat", "talk to an agent; creates it if need be", "everlog chat sam",
+            (_name_or_sam, _opening)),
+    Command("send", "send:send", "say one thing to an agent and print its answer",
+            'everlog send sam "Hi, my name is Chad and I sail"', (_name, _sending, _json, _opening)),
+    Command("create", "keeping:create", "create an agent", "everlog create sam --block notes=notes.txt:4000",
+            (_name, homes.placed, _json, _opening)),
+    Command("agents", "reading:agents", "list the agents of the store", "everlog agents --json", (_json,)),
+    Command("events", "reading:events", "print the log of an agent", "everlog events sam --type memory_edited",
+            (_name, _range, _json)),
+    Command("context", "reading:context", "show what the model sees, now or then", "everlog context sam --as-of 12",
+            (_name, _as_of, _full, _json)),
+    Command("memory", "reading:memory", "show the memory blocks, now or then",
+            "everlog memory sam --as-of 2024-01-31T12:00", (_name, _as_of, _json)),
+    Command("pressure", "reading:pressure", "show how full the context window is", "everlog pressure sam",
+            (_name, _as_of, _json)),
+    Command("search", "searching:search", "search what was said, or what the agent kept",
+            'everlog search sam "sailing trip" --page 1', (_name, _searching, _as_of, _json)),
+    Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
+            "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
+    Command("timer", "timing:timer", "have an agent woken at a time, or every so often",
+            'everlog timer sam "Does it rain?" --every 30m', (_name, _timing, _json, _runtime), _TIMERS),
+    Command("timers", "timing:timers", "list the timers of an agent", "everlog timers sam", (_name, _as_of, _json)),
+    Command("rebuild", "proving:rebuild", "build all derived state again from the log, and compare",
+            "everlog rebuild sam", (_name_or_all, _json)),
+    Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
+            (_name_or_all, _tools, _json)),
+    Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes",
+            (_name, _yes, _runtime)),
+    Command("move", "keeping:move", "let an agent live among others, or by itself", "everlog move sam --to shared",
+            (_name, homes.moved, _runtime)),
+    Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
+            "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
+    Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
+            "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
+    Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
+    Command("down", "cluster:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
+    Command("cluster up", "cluster:up", "the same as `everlog up`", "everlog cluster up", (), _UP),
+    Command("cluster down", "cluster:down", "the same as `everlog down`", "everlog cluster down", ()),
+    Command("cluster status", "cluster:status", "show how the cluster is doing: hosts, agents, queues, rates",
+            "everlog cluster status --follow", (_following, _json), _STATUS),
+    Command("log check", "logs:check", "check every byte of an agent's log", "everlog log check sam --deep",
+            (_name_or_all, _deep, _json)),
+    Command("log stats", "logs:stats", "tell what a log holds and what it costs on the disk", "everlog log stats --all",
+            (_name_or_all, _json), _STATS),
+    Command("log seal", "logs:seal", "bring logs into their small lasting form, and compact them",
+            "everlog log seal --all", (_name_or_all, _json), _SEALING),
+)  # fmt: skip
+"""Every command, in the order of the help. A name of two words is one of a group's."""
+
+GROUPS = {
+    "cluster": "look after a cluster: up, down, status",
+    "log": "look after the files of a log: check, stats, seal",
+}
+"""What the help says of the commands that have commands of their own."""
 
 
 def parser() -> argparse.ArgumentParser:
