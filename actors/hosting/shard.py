@@ -9,16 +9,16 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from actors.commands import Command, Done, Heard, Means, Move, Resume, Watch
+from actors.commands import Command, Done, Heard, Means, Move, Watch
 from actors.constants import (
     BUSY_S,
     IDLE_S,
     MICROSECONDS,
     SHARD_AGENTS_MAX,
     SHARD_COMMANDS_MAX,
-    SHARD_RECOVERIES_MAX,
 )
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
@@ -27,6 +27,7 @@ from actors.transitions import INPUTS
 from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
 from store import FileLog, FileStore, LogReader, partition_of, shard_of
 
+from .finishing import Finishing
 from .footprint import own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
@@ -37,6 +38,9 @@ from .timers import Due
 
 TellTimers = Callable[[str, Sequence[Due]], None]
 """Hears what the timers of an agent are, whenever they change."""
+
+LOOKS = 16
+"""So many agents are looked at when another one needs room."""
 
 NOTHING = Means()
 """What an agent is lent that was lent nothing: one and the same, so that those agents share a system."""
@@ -96,6 +100,7 @@ class Shard:
         self._closing: asyncio.Task[None] | None = None
         """Gives the log up that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
+        self._finishing = Finishing(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = Counts()
@@ -130,6 +135,8 @@ class Shard:
             raise
         finally:
             self._heeded -= 1
+            if len(self._hosts) > self._agents_max and agent_id in self._hosts:
+                self._spawn(self._made_room(agent_id))
             self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
@@ -138,18 +145,7 @@ class Shard:
 
     async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
-        room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
-
-        async def resume(agent_id: str) -> None:
-            async with room:
-                command = Resume(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
-                try:
-                    async for _ in self.perform(agent_id, command):
-                        pass
-                except EverlogError as error:
-                    self._note(f"{agent_id!r}: {error}")
-
-        await asyncio.gather(*map(resume, agents))
+        await self._finishing.all_of(agents, lent)
 
     def status(self, node: str) -> HostStatus:
         """How it is doing; `node` is where."""
@@ -217,6 +213,7 @@ class Shard:
             if tending is not None and tending is not asyncio.current_task():
                 tending.cancel()
                 await asyncio.wait([tending])
+            await self._finishing.stop()
             ticks, self._ticks = self._ticks, None
             if ticks is not None:
                 await self._seal(ticks)
@@ -258,6 +255,7 @@ class Shard:
                 await asyncio.wait([self._closing])
                 self._closing = None
             if self._ticks is None:
+                self._finishing.open = True
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
                 self._ticks = Ticks(
@@ -283,15 +281,19 @@ class Shard:
     def _lost(self, error: EverlogError) -> None:
         """The log can no longer be written: what is in memory is not used again."""
         ticks, self._ticks = self._ticks, None
+        interrupted = [agent_id for agent_id, host in self._hosts.items() if host.busy]
         for host in self._hosts.values():
-            host.spoil()
+            if host.active and ticks is not None:  # who is on the way in waits for the next log, or fails by itself
+                host.spoil()
         if isinstance(error, Fenced):
             self.fenced = True
+            self._finishing.open = False
             self._note(f"another process owns {self.partition} now; this one stops: {error}")
             if self._on_fenced is not None:
                 self._on_fenced()
         elif ticks is not None:
             self._note(f"{self.partition} is opened anew: {error}")
+            self._finishing.later(interrupted)
         if ticks is not None:
             self._closing = self._spawn(ticks.close())
 
@@ -307,14 +309,14 @@ class Shard:
     def _new_host(self, agent_id: str) -> Host:
         if self.fenced:
             raise HostLost(f"another process owns {self.partition} now")
+        if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
+            self._making_room = self._spawn(self._make_room())
         if len(self._hosts) >= 2 * self._agents_max:
             raise Busy(
                 f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
                 f"now. Nothing of this was kept. Try again in {BUSY_S} seconds.",
                 retry_after_s=BUSY_S,
             )
-        if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
-            self._making_room = self._spawn(self._make_room())
         return Host(
             agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
             tell_timers=self._tell_timers, note=self._note,
@@ -327,10 +329,12 @@ class Shard:
         return self._systems[1]
 
     async def _make_room(self) -> None:
-        """Let go of agents that are not at work, the one that was used longest ago first, until the others fit."""
-        for agent_id in list(self._hosts):
-            if len(self._hosts) <= self._agents_max:
-                return
+        """Let go of some that are not at work, the one that was used longest ago first, until the others fit."""
+        for agent_id in list(islice(self._hosts, LOOKS)):
+            await self._made_room(agent_id)
+
+    async def _made_room(self, agent_id: str) -> None:
+        if len(self._hosts) > self._agents_max:
             await self.passivate(agent_id)
 
     async def _tend(self) -> None:
@@ -339,7 +343,7 @@ class Shard:
             await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
             for agent_id in self._idle():
                 await self.passivate(agent_id)
-            if not self._hosts and self._on_idle is not None:
+            if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
                 await self._on_idle()
             if self._ticks is not None:
                 await self._seal(self._ticks)

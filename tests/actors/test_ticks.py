@@ -368,7 +368,7 @@ def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
 
 @at_desk
 async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
-    """A message that waits behind a deletion is refused, so that it can be sent to the agent that begins anew."""
+    """A message that waits behind a deletion is refused, so that it can be sent to who begins anew, if any."""
     await seated(desk, "ada")
     now = desk.clock.now()
     await desk.ticks.commit(

@@ -54,6 +54,6 @@ class TestSharedAgents(AgentContract):
     async def passive(self, system: AgentSystem, name: str) -> None:
         """The shard looks for idle agents once a second; here it looks now."""
         shard = shard_of(system, name)
-        while not (shard._idle() and await shard.passivate(name)):
+        while not (shard._idle() and await shard.passivate(name)):  # noqa: ASYNC110 - real time has to pass
             await asyncio.sleep(0.01)
         assert name not in shard._hosts
