@@ -16,9 +16,9 @@ from events import EverlogError, HostLost
 from store import FileStore, is_shared, refuse_unsafe
 
 from . import link, overview
-from .failing import dead_cluster
+from .failing import dead_cluster, left_cluster
 from .gateway import GatewayStatus
-from .many import Order, Outcome, merged
+from .many import Item, Order, Outcome, merged
 from .notes import Notes
 from .packing import pack
 from .places import Place, Placed, Reached, SupervisorStatus
@@ -119,6 +119,10 @@ class RayRuntime:
         self._lost: dict[str, str] = {}
         """Keys of hosts that were lost, by name of their place."""
         self._lent: tuple[Means | None, Means | None] | None = None
+        self._listening: set[asyncio.Task[Any]] = set()
+        """Those that wait for what a host says next."""
+        self._left = False
+        """This process has left the cluster."""
         self.address = link.address()
         """Where others can join the cluster."""
 
@@ -130,7 +134,7 @@ class RayRuntime:
         if isinstance(placed, EverlogError):
             raise placed
         try:
-            async for heard in performed(placed, agent_id, command, seen):
+            async for heard in merged([self._listened(performed(placed, agent_id, command, seen))]):
                 yield heard
         except HostLost:
             self._forget(agent_id, placed)
@@ -160,8 +164,23 @@ class RayRuntime:
 
     async def _performed_many(self, placed: Placed, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         for start in range(0, len(orders), ORDERS_MAX):
-            async for outcomes in performed_many(placed, orders[start : start + ORDERS_MAX]):
+            async for outcomes in self._listened(performed_many(placed, orders[start : start + ORDERS_MAX])):
                 yield outcomes
+
+    async def _listened(self, stream: AsyncIterator[Item]) -> AsyncIterator[Item]:
+        """What a host says, in a task of `merged`: Ray ends a process that waits for it and has left the cluster."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._listening.add(task)
+        try:
+            async for item in stream:
+                yield item
+        except asyncio.CancelledError:
+            if self._left:
+                raise left_cluster() from None
+            raise
+        finally:
+            self._listening.discard(task)
 
     def _packed(self, means: Means | None) -> Means | None:
         if self._lent is None or self._lent[0] is not means:
@@ -229,8 +248,12 @@ class RayRuntime:
         return bool(await self._asked(self._supervisor.release.remote(agent_id)))
 
     async def close(self) -> None:
-        """Hosts go on by themselves."""
+        """Hear no more of the hosts, which go on by themselves."""
+        self._left = True
         self._placed.clear()
+        for task in list(self._listening):
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
 
     async def stop(self) -> None:
         """Have every host of the store let go of its agents, and end the supervisor."""
@@ -256,6 +279,7 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> A
         try:
             yield runtime
         finally:
+            await runtime.close()
             if own and not address:
                 await runtime.stop()
     finally:

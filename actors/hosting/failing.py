@@ -33,6 +33,14 @@ def dead_cluster(error: BaseException) -> ClusterError:
     )
 
 
+def left_cluster() -> ClusterError:
+    """For what was still under way when its caller left the cluster."""
+    return ClusterError(
+        "This process has left the Ray cluster, and hears no more of what it asked for there. It goes on all the same: "
+        "open the system again, and look with `everlog events` how far it came."
+    )
+
+
 def not_started(agent_id: str, error: BaseException) -> ClusterError:
     """For a host that Ray cannot make."""
     return ClusterError(

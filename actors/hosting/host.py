@@ -210,7 +210,7 @@ class Host:
         Raises EverlogError.
         """
         other = command.means is not None and command.means.same != self.means.same
-        if other and self._busy():
+        if other and self._agent is not None and self._busy():
             raise UsageError(
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
                 "when it is idle."

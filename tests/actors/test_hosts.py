@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
-from actors.commands import Command, Done, Fire, Heard, Resume, Say
+from actors.commands import Command, Done, Fire, Heard, Means, Resume, Say
 from actors.hosting.host import Host
 from events import HostLost, ModelError, Record, UnknownAgent, UserMessage
 
@@ -66,6 +67,21 @@ def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
         assert not host.active
 
     run_plain(main, long)
+
+
+def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_heard() -> None:
+    """None of them is told that the agent is at work for another: they lend the same, and it was nobody's before."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        lent = Means(base_url="http://127.0.0.1:1/v1")
+        commands = [msgspec.structs.replace(say(home, text), means=lent) for text in ("one", "two", "three")]
+        ends = [one[-1] for one in await asyncio.gather(*(heard(host.perform(command)) for command in commands))]
+        assert [end.value.text for end in ends if isinstance(end, Done)] == ["one", "two", "three"]
+        await host.close()
+
+    run_plain(main)
 
 
 def test_a_host_that_could_not_open_its_agent_is_idle() -> None:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -26,6 +27,9 @@ QUICK = {
 """A node that says nothing is given up after seconds, not after a minute."""
 STORE_BYTES = 80 * 2**20
 """Of a node's shared memory, through which nothing of ours goes."""
+
+AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
+"""What Ray leaves of itself where its raylet is killed: they end later than anybody waits for."""
 
 
 class Nodes:
@@ -121,6 +125,7 @@ class Nodes:
                 for info in started:
                     info.process.kill()
                     info.process.wait()
+        kill(*(pid for pid, name in self._all.items() if name in AGENTS))
         left = {pid: name for pid, name in self._all.items() if not ends(pid)}
         kill(*left)
         assert not left, f"processes of Ray that were left over: {left}"
@@ -141,11 +146,11 @@ def _title(pid: int) -> bytes:
 @contextmanager
 def cluster_of(workers: int, slots: int) -> Iterator[Nodes]:
     """A cluster for as long as the block runs; RAY_ADDRESS is its own. Nothing of it may be left at the end."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="nodes") as folder:
+        patch.setenv("RAY_TMPDIR", folder)  # nobody else on this machine takes it for theirs
         for name, value in QUICK.items():
             patch.setenv(name, value)
         prepare(Path("tests"), "nobody")
-        before = descendants(os.getpid())
         nodes = Nodes(workers, slots)
         patch.setenv("RAY_ADDRESS", nodes.address)
         try:

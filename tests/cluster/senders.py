@@ -53,6 +53,8 @@ def payer(file: Path) -> Tool:
 
 def answer(headers: dict[str, str], body: bytes) -> Reply:
     """A model whose reply follows from the request alone: it pays, and then says so."""
+    if not body:  # who asked was killed while asking
+        return 400, "{}"
     users = [json.loads(m["content"]) for m in json.loads(body)["messages"] if m["role"] == "user"]
     last = next((user for user in reversed(users) if user["type"] == "user_message"), {"message": "0"})
     number = last["message"].split()[-1]

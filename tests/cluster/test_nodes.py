@@ -48,11 +48,16 @@ class World:
         end = asyncio.Event()
         shares = [self.load.agents[number::SENDERS] for number in range(SENDERS)]
         senders = [asyncio.ensure_future(self.load.keep_on(self.system, share, end)) for share in shares]
-        await asyncio.sleep(WARM_S)
-        await hurt()
-        seconds = await self.load.recovered(self.system)
-        end.set()
-        await asyncio.gather(*senders)
+        try:
+            await asyncio.sleep(WARM_S)
+            await hurt()
+            seconds = await self.load.recovered(self.system)
+            end.set()
+            await asyncio.gather(*senders)
+        finally:
+            for sender in senders:  # who asks Ray for anything when it has been left ends this process
+                sender.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
         return f"recovered after {seconds:.1f} s; {judge(self.system, self.load, self.paid)}"
 
 
@@ -89,7 +94,12 @@ async def kill_a_node(world: World) -> None:
 
 def run(scenario: Awaitable[None], seconds: float = 120) -> None:
     async def main() -> None:
-        await asyncio.wait_for(scenario, seconds)
+        try:
+            await asyncio.wait_for(scenario, seconds)
+        except BaseException:
+            import traceback, os
+            os.write(os.open("/tmp/chaos_tb.txt", os.O_WRONLY|os.O_CREAT|os.O_TRUNC), traceback.format_exc().encode())
+            raise
 
     asyncio.run(main())
 
