@@ -219,8 +219,6 @@ async def _at_once(self: Shard) -> Any:
     return await REAL_TICKS(self)
 
 
-
-
 REAL_TICKS, REAL_LOSE = Shard.ticks, Ticks.lose
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "projected before it is answered": (0, lambda: patch.object(Ticks, "_commit", _early)),

@@ -97,8 +97,12 @@ def run(scenario: Awaitable[None], seconds: float = 120) -> None:
         try:
             await asyncio.wait_for(scenario, seconds)
         except BaseException:
-            import traceback, os
-            os.write(os.open("/tmp/chaos_tb.txt", os.O_WRONLY|os.O_CREAT|os.O_TRUNC), traceback.format_exc().encode())
+            import os
+            import traceback
+
+            os.write(
+                os.open("/tmp/chaos_tb.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), traceback.format_exc().encode()
+            )
             raise
 
     asyncio.run(main())
