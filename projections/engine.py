@@ -114,6 +114,7 @@ class Projections:
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
         atexit.unregister(self.close)
+        self._statements.clear()  # DuckDB complains on stderr of those that outlive it
         self._db.close()
 
     def __enter__(self) -> Self:
