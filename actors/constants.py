@@ -174,6 +174,9 @@ BUSY_S = 2
 HEARD_MAX = 1000
 """Commits that may wait for one who watches; what comes after them is told once these were heard."""
 
+SHARD_TEND_S = 5
+"""A shard looks this often for idle agents, at what waits to be sealed, and at the memory that it could give back."""
+
 SHARD_MEMORY_MB = 2048
 """Memory that the projections of one shard may use."""
 

@@ -25,6 +25,15 @@ def thin() -> None:
     mallopt(MMAP_THRESHOLD, BLOCK_BYTES)
 
 
+def give_back() -> None:
+    """Return memory that is not used to the system. A C library other than glibc does so by itself, or not."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):
+        return
+    trim(0)
+
+
 def roomy() -> None:
     """Look for garbage in cycles seldom: thousands of agents are a million objects, and hardly any of them is some.
 

@@ -19,6 +19,7 @@ from actors.constants import (
     MICROSECONDS,
     SHARD_AGENTS_MAX,
     SHARD_COMMANDS_MAX,
+    SHARD_TEND_S,
 )
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
@@ -28,7 +29,7 @@ from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
 from store import FileLog, FileStore, LogReader, partition_of, shard_of
 
 from .finishing import Finishing
-from .footprint import own_memory_bytes
+from .footprint import give_back, own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
 from .meters import Meters
@@ -338,15 +339,20 @@ class Shard:
             await self.passivate(agent_id)
 
     async def _tend(self) -> None:
-        """Now and then: let go of who is idle, and seal what has gathered in the log."""
+        """Now and then: let go of who is idle, seal what has gathered in the log, give back memory that is not used."""
+        rested_at = 0
         while self._tending is asyncio.current_task():
-            await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
+            await self._sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             for agent_id in self._idle():
                 await self.passivate(agent_id)
             if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
                 await self._on_idle()
             if self._ticks is not None:
                 await self._seal(self._ticks)
+            if self._ticks is not None and not self._under_way and self._asked != rested_at:
+                rested_at = self._asked
+                self._ticks.projections.compact()
+                give_back()
 
     def _idle(self) -> list[str]:
         """Who was not used for a while, longest ago first."""

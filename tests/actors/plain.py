@@ -121,6 +121,9 @@ class PlainProjections:
         for agent_id in agents:
             self.forget(agent_id)
 
+    def compact(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
