@@ -45,7 +45,7 @@ def test_an_idle_agent_leaves_nothing() -> None:
     async def main() -> None:
         home = SharedHome(idle_s=60)
         await home.open_all("ada", "ben")
-        kept = [weakref.ref(home.shard._hosts["ada"]), weakref.ref(home.shard._hosts["ada"]._agent)]  # type: ignore[type-var]
+        kept = [weakref.ref(home.shard._hosts["ada"]), weakref.ref(home.shard._hosts["ada"]._worker)]  # type: ignore[type-var]
         for _ in range(10):
             await asyncio.sleep(20)
             await home.ref("ben").send("Hi")
