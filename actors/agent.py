@@ -175,9 +175,6 @@ class Agent:
         Raises BadInput for what is no input, Busy when INBOX_MAX inputs wait already: the input is not kept.
         """
         refuse_no_input(event)
-        if len(self._waiting) >= INBOX_MAX:
-            waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
-            raise Busy(waits, retry_after_s=BUSY_S)
         at = None if not_before is None else max(not_before, self._clock.now())
         commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at)
         return commit[0]
@@ -223,6 +220,9 @@ class Agent:
         time that a function was told, so that `verify` can tell it the same.
         """
         async with self._writing:
+            if turn is None and len(self._waiting) >= INBOX_MAX:
+                waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
+                raise Busy(waits, retry_after_s=BUSY_S)
             now = self._clock.now() if at is None else at
             names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
             times = said_at or [None] * len(events)

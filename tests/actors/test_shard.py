@@ -9,17 +9,17 @@ from unittest.mock import patch
 
 import pytest
 
+from actors import agent
 from actors.commands import Delete, Means, Resume, Watch
-from actors.hosting import finishing, hearing, shard
+from actors.hosting import hearing, shard
 from actors.setup import Settings
 from actors.tools import tool
-from events import Busy, HostLost, StoreError, UnknownAgent
-from tests.world import SECOND
+from events import Busy, HostLost, UnknownAgent
 
 from .homes import run_plain
 from .plain import turns
 from .shards import SharedHome, all_heard
-from .tickers import SHARD, kinds_of
+from .tickers import SHARD
 
 NAMES = [f"agent {number}" for number in range(6)]
 
@@ -113,6 +113,24 @@ def test_more_commands_than_a_shard_takes() -> None:
             await all_heard(home.shard.perform("ada", home.say("three")))
             await watch
         assert home.said("ada") == ["one", "three"]
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+@pytest.mark.parametrize("limit", [(hearing, "LISTENERS_MAX"), (agent, "INBOX_MAX")])
+def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> None:
+    """One too many is refused with when to try again, keeps nothing, and does not disturb those before it."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        with patch.object(*limit, 2):
+            wanted = home.orders(*(("ada", home.say(str(number))) for number in range(3)))
+            found = [outcome async for some in home.shard.perform_many(wanted) for outcome in some]
+        assert [type(outcome.error).__name__ for outcome in found] == ["Busy", "NoneType", "NoneType"]
+        assert getattr(found[0].error, "retry_after_s", 0) > 0
+        assert home.said("ada") == ["0", "1"]
         await home.leave()
 
     run_plain(main, slow)
@@ -226,112 +244,6 @@ def test_nobody_is_let_go_of_at_work() -> None:
         other = home.store.open_partition(SHARD, "other")
         other.close()
         await home.leave()
-
-    run_plain(main, slow)
-
-
-def test_agents_beside_a_failed_group_go_on() -> None:
-    """A disk that fails once costs those in the group an error, and their neighbours, at work or not, none at all."""
-
-    async def main() -> None:
-        home = SharedHome()
-        await home.open_all(*NAMES)
-        at_work = [asyncio.ensure_future(home.ref(name).send("[steps=3] Hi")) for name in NAMES[:3]]
-        await asyncio.sleep(15)
-        home.fail_next()
-        command = home.say("Hi")
-        with pytest.raises(StoreError, match="the disk is broken"):
-            await all_heard(home.shard.perform(NAMES[4], command))
-        assert [len(records) for records in await asyncio.gather(*at_work)] == [4, 4, 4]
-        assert len(await all_heard(home.shard.perform(NAMES[4], command))) == 3
-        assert len(await home.ref(NAMES[5]).send("Hi")) == 2
-        assert home.said(NAMES[4]) == ["Hi"]
-        assert all(home.answers(name) == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)] for name in NAMES[:3])
-        assert len([note for note in home.notes if "opened anew" in note]) == 1
-        await home.leave()
-
-    run_plain(main, slow)
-
-
-def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
-    """Its caller has gone away, and the disk fails in its midst: the shard finishes it by itself, a little later."""
-
-    async def main() -> None:
-        home = SharedHome()
-        await home.open_all("ada")
-        answer = home.shard.perform("ada", home.say("[steps=3] Hi"))
-        await anext(answer)
-        await answer.aclose()  # type: ignore[attr-defined]
-        await asyncio.sleep(15)
-        home.fail_next()
-        await asyncio.sleep(120)
-        assert home.answers("ada") == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)]
-        await home.leave()
-
-    run_plain(main, slow)
-
-
-def test_a_shard_that_another_process_owns_gives_up() -> None:
-    """It says so once; every caller hears HostLost, now and later, and nothing more is written by it."""
-
-    async def main() -> None:
-        fenced: list[None] = []
-        home = SharedHome(on_fenced=lambda: fenced.append(None))
-        await home.open_all(*NAMES)
-        at_work = [asyncio.ensure_future(all_heard(home.shard.perform(name, home.say("Hi")))) for name in NAMES]
-        await asyncio.sleep(5)
-        other = home.store.open_partition(SHARD, "other", take_over=True)
-        results = await asyncio.gather(*at_work, return_exceptions=True)
-        results += await asyncio.gather(
-            *(all_heard(home.shard.perform(name, Resume(id="r"))) for name in NAMES), return_exceptions=True
-        )
-        assert kinds_of(results) == ["HostLost"] * 12
-        assert (len(fenced), home.shard.fenced) == (1, True)
-        assert all(home.answers(name) == [] for name in NAMES)
-        other.close()
-        await home.leave()
-
-    run_plain(main, slow)
-
-
-def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
-    """Nobody writes, and it finds out as it looks whether there is something to seal."""
-
-    async def main() -> None:
-        fenced: list[None] = []
-        home = SharedHome(on_fenced=lambda: fenced.append(None), idle_s=60)
-        await home.open_all("ada")
-        other = home.store.open_partition(SHARD, "other", take_over=True)
-        with patch.object(type(other), "unsealed_bytes", 2**40):
-            await asyncio.sleep(100)
-        assert len(fenced) == 1
-        with pytest.raises(HostLost):
-            await all_heard(home.shard.perform("ada", home.say("Hi")))
-        other.close()
-        await home.leave()
-
-    run_plain(main)
-
-
-def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
-    """After a death every turn is finished, in the order given, no more at once than there is room for."""
-
-    async def main() -> None:
-        home = SharedHome()
-        await home.open_all(*NAMES)
-        at_work = [asyncio.ensure_future(home.ref(name).send("[steps=2] Hi")) for name in NAMES]
-        await asyncio.sleep(15)
-        await home.leave()
-        await asyncio.wait(at_work)
-        assert kinds_of([task.exception() for task in at_work]) == ["HostLost"] * 6
-        after = SharedHome(home.store)
-        began = after.clock.now()
-        with patch.object(finishing, "SHARD_RECOVERIES_MAX", 2):
-            await after.shard.recover(["nobody", *NAMES], {})
-        assert (after.clock.now() - began) // SECOND == 30
-        assert all(after.answers(name) == ["1 of [steps=2] Hi", "2 of [steps=2] Hi"] for name in NAMES)
-        assert len(after.notes) == 1 and "'nobody'" in after.notes[0]
-        await after.leave()
 
     run_plain(main, slow)
 

@@ -370,10 +370,8 @@ def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
 async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
     """A message that waits behind a deletion is refused, so that it can be sent to who begins anew, if any."""
     await seated(desk, "ada")
-    now = desk.clock.now()
-    await desk.ticks.commit(
-        "ada", 0, [draft(AgentDeleted(), event_id=desk.ids.new(now), recorded_at=now, turn=0, step=0)]
-    )
+    ended = draft(AgentDeleted(), event_id=desk.ids.new(0), recorded_at=0, turn=0, step=0)
+    await desk.ticks.commit("ada", 0, [ended])
     with pytest.raises(HostLost, match="let go of"):
         await desk.commit("ada", 1, "Are you there?")
     desk.ticks.leave("ada")
