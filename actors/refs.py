@@ -27,6 +27,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def refuse_unlendable(self, means: Means | None) -> None:
+        """Raises BadInput for functions that cannot be had where agents run."""
+        ...
+
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many commands carried out at once; what became of each, as it does, many together. Raises ClusterError.
 

@@ -57,6 +57,9 @@ class LocalRuntime:
         async for heard in answer:
             yield heard
 
+    def refuse_unlendable(self, means: Means | None) -> None:
+        """Everything can be had in this process."""
+
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Carry out many commands at once; see `api.Runtime`."""
         return outcomes(self.perform, orders)
