@@ -1,8 +1,10 @@
-"""The agent's state before a call, typed: what the rows of `context_window` say, and nothing more. Pure."""
+"""The agent's state, typed: before a call what the rows of `context_window` say, and nothing more; when it is activated
+what those of `waking` say. Pure.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 import msgspec
@@ -138,6 +140,46 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
 
 _CHANGES = (ContextTrimmed, TurnsHidden, ReplyRethought)
 """What changes how other records are shown."""
+
+
+class Woken(msgspec.Struct, frozen=True):
+    """Where an agent stands when it is activated."""
+
+    exists: bool
+    """It was created, and not deleted since."""
+    turn: int
+    """The last turn that was opened."""
+    timed: bool
+    """A timer was set in this life, whatever became of it."""
+    open_turns: Sequence[int]
+    """Oldest first."""
+    configurations: Sequence[AgentConfigured]
+    """Of all its lives, the oldest first: each may hold schemas that later ones name."""
+    recorded: AgentConfigured | None
+    """The newest configuration of this life."""
+
+
+def woken_of(rows: Sequence[Mapping[str, Any]]) -> Woken:
+    """Where an agent stands, from the rows of `waking`: one for this life, one for all before it, in any order."""
+    life: Mapping[str, Any] = next((row for row in rows if row["living"]), {"deleted": True})
+    own, before = [
+        [
+            cast("AgentConfigured", configuration_of(AgentConfigured.version, row["text"], row["payload"]))
+            for one in rows
+            if one["living"] == living
+            for row in sorted(one["configurations"] or (), key=itemgetter("seq"))
+        ]
+        for living in (True, False)
+    ]
+    exists = not life["deleted"]
+    return Woken(
+        exists=exists,
+        turn=life["turn"] if exists else 0,
+        timed=exists and life["timed"],
+        open_turns=sorted(life["open_turns"] or ()) if exists else (),
+        configurations=before + own,
+        recorded=own[-1] if own else None,
+    )
 
 
 @lru_cache(maxsize=256)
