@@ -20,6 +20,7 @@ from events import (
     ModelError,
     Record,
     ReplyRethought,
+    TimerSet,
     TurnsHidden,
     UserMessage,
     draft,
@@ -30,7 +31,7 @@ from store import Damage
 
 from . import setup
 from .constants import BUSY_S, INBOX_MAX
-from .context import Context, configuration_of
+from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
@@ -47,8 +48,9 @@ class Agent:
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_tools", "_turn", "_turns",
-        "_waiting", "_writing", "agent_id", "cut", "head", "model", "model_name", "schemas", "unsealed", "zone",
+        "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_timed", "_tools",
+        "_turn", "_turns", "_waiting", "_writing", "agent_id", "cut", "head", "model", "model_name", "schemas",
+        "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class Agent:
         self._ids = ids
         self._listen = listen
         self._turn = 0
+        self._timed = False  # whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
         self._writing = asyncio.Lock()
         self._running = asyncio.Lock()
@@ -93,7 +96,7 @@ class Agent:
 
     async def set_up(self, *, unattended: bool) -> None:
         """What `activate` leaves for later where the agent is opened `as_it_is`."""
-        recorded = await self._configurations()
+        recorded = (await self._woken()).recorded
         if unattended and recorded is not None:
             setup.refuse_without(self.agent_id, recorded, self._tools)
         await self._set_up(setup.Settings(), recorded)
@@ -104,19 +107,16 @@ class Agent:
         `unattended`: nobody is there who could lend it functions; raises UsageError where it needs some. `as_it_is`:
         it runs no turn, and is not set up anew.
         """
-        state = next(iter(await self.rows("standing")), None)
-        exists = state is not None and not state["deleted"]
-        self._turn = state["turn"] if state is not None and exists else 0
-        recorded = await self._configurations()
-        if exists:
+        woken = await self._woken()
+        self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
+        if woken.exists:
             if unattended and recorded is not None:
                 setup.refuse_without(self.agent_id, recorded, self._tools)
             if as_it_is and recorded is not None:
                 self._follow(recorded)
             else:
                 await self._set_up(settings, recorded)
-            for turn in sorted(await self.rows("open_turns"), key=lambda t: t["turn"]):
-                self._waiting.append((turn["turn"], ""))
+            self._waiting.extend((turn, "") for turn in woken.open_turns)
         else:
             configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
@@ -240,6 +240,7 @@ class Agent:
                 )
                 for number, one in enumerate(placed)
             ]
+            self._timed |= any(one.type == TimerSet.kind for one in drafts)
             commit = await self._journal.commit(self.agent_id, self.head, drafts)
             if not commit.repeated:
                 self.head += len(drafts)
@@ -260,15 +261,16 @@ class Agent:
         """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
         return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
 
-    async def _configurations(self) -> AgentConfigured | None:
-        """The newest configuration of this life; every schema of the log is remembered by its name."""
-        recorded: AgentConfigured | None = None
-        for row in sorted(await self.rows("configurations"), key=lambda row: cast("int", row["seq"])):
-            found = cast("AgentConfigured", configuration_of(AgentConfigured.version, row["text"], row["payload"]))
-            self._know(found.schemas)
-            if row["living"]:
-                recorded = found
-        return recorded
+    async def timers(self) -> Sequence[Mapping[str, Any]]:
+        """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""
+        return await self.rows("timers") if self._timed else ()
+
+    async def _woken(self) -> Woken:
+        """Where the agent stands; every schema of the log is remembered."""
+        woken = woken_of(await self.rows("waking"))
+        for one in woken.configurations:
+            self._know(one.schemas)
+        return woken
 
     async def delete(self) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
@@ -322,14 +324,14 @@ class Agent:
         async with self._running:
             before = self.model_name
             try:
-                await self._set_up(settings, await self._configurations(), event_id)
+                await self._set_up(settings, (await self._woken()).recorded, event_id)
             except DuplicateId:  # it came again after the agent was set up otherwise, or is the id of something else
                 if not await self.known(event_id, AgentConfigured):
                     raise
             if self.model is not None and self.model_name != before:
                 await self.model.close()
                 self.model = None
-            return cast("AgentConfigured", await self._configurations())
+            return cast("AgentConfigured", (await self._woken()).recorded)
 
     async def _take_back(
         self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None

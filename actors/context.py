@@ -1,8 +1,10 @@
-"""The agent's state before a call, typed: what the rows of `context_window` say, and nothing more. Pure."""
+"""The agent's state, typed: before a call what the rows of `context_window` say, and nothing more; when it is activated
+what those of `waking` say. Pure.
+"""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 import msgspec
@@ -98,17 +100,17 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     hidden: set[int] = set()
     rethought: dict[int, str] = {}
     slots: dict[str, Message] = {}
-    header: Mapping[str, Any] = {}
-    for row in rows:
-        seq, slot, said_at, kind = row["seq"], row["slot"], row["said_at"], row["type"]
+    header = (0, 0, 0, 0)
+    """Seq, recall, archival and time of the newest row that has them."""
+    for seq, slot, show, kind, turn, step, at, said_at, version, text, payload, recall, archival in _columns(rows):
         if kind == AgentConfigured.kind:
-            event = configuration_of(row["version"], row["text"], row["payload"])
+            event = configuration_of(version, text, payload)
         else:
-            event = decode(kind, row["version"], row["text"], row["payload"])
-        message = Message(seq, row["turn"], row["step"], row["recorded_at"] if said_at is None else said_at, event)
+            event = decode(kind, version, text, payload)
+        message = Message(seq, turn, step, at if said_at is None else said_at, event)
         if slot is not None:
-            if row["recall"] is not None and seq > header.get("seq", 0):
-                header = row
+            if recall is not None and seq > header[0]:
+                header = (seq, recall, archival, at)
             if slot not in slots or seq >= slots[slot].seq:
                 slots[slot] = message
         if isinstance(event, _CHANGES):
@@ -118,7 +120,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
                 hidden.update(event.turns)
             else:
                 rethought[event.target_seq] = event.text
-        elif row["shown"]:
+        elif show:
             shown.append(message)
     reply = slots.get("reply")
     return Context(
@@ -129,15 +131,68 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
         summary=slots.get("summary"),
         messages=_in_view(shown, hidden, rethought),
         trims=trims,
-        recall=header["recall"],
-        archival=header["archival"],
-        modified_at=header["recorded_at"],
+        recall=header[1],
+        archival=header[2],
+        modified_at=header[3],
         last_reply=cast("ModelReply", reply.event) if reply else None,
     )
 
 
+_COLUMNS = (
+    "seq", "slot", "shown", "type", "turn", "step", "recorded_at", "said_at", "version", "text", "payload", "recall",
+    "archival",
+)  # fmt: skip
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
+    """What `context_of` reads of each row. A dict for each would cost as much as all the rest."""
+    from projections import Rows
+
+    return rows.values(*_COLUMNS) if isinstance(rows, Rows) else map(itemgetter(*_COLUMNS), rows)
+
+
 _CHANGES = (ContextTrimmed, TurnsHidden, ReplyRethought)
 """What changes how other records are shown."""
+
+
+class Woken(msgspec.Struct, frozen=True):
+    """Where an agent stands when it is activated."""
+
+    exists: bool
+    """It was created, and not deleted since."""
+    turn: int
+    """The last turn that was opened."""
+    timed: bool
+    """A timer was set in this life, whatever became of it."""
+    open_turns: Sequence[int]
+    """Oldest first."""
+    configurations: Sequence[AgentConfigured]
+    """Of all its lives, the oldest first: each may hold schemas that later ones name."""
+    recorded: AgentConfigured | None
+    """The newest configuration of this life."""
+
+
+def woken_of(rows: Sequence[Mapping[str, Any]]) -> Woken:
+    """Where an agent stands, from the rows of `waking`: one for this life, one for all before it, in any order."""
+    life: Mapping[str, Any] = next((row for row in rows if row["living"]), {"deleted": True})
+    own, before = [
+        [
+            cast("AgentConfigured", configuration_of(AgentConfigured.version, row["text"], row["payload"]))
+            for one in rows
+            if one["living"] == living
+            for row in sorted(one["configurations"] or (), key=itemgetter("seq"))
+        ]
+        for living in (True, False)
+    ]
+    exists = not life["deleted"]
+    return Woken(
+        exists=exists,
+        turn=life["turn"] if exists else 0,
+        timed=exists and life["timed"],
+        open_turns=sorted(life["open_turns"] or ()) if exists else (),
+        configurations=before + own,
+        recorded=own[-1] if own else None,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -50,7 +50,7 @@ class LocalJournal:
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
         """Rows of a projection as of a seq, inclusive."""
-        return self._projections.rows(name, agent_id, as_of)
+        return self._projections.answers(name, [(agent_id, as_of)])[0]
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """The agent's records from a seq (inclusive) on, in order."""

@@ -61,8 +61,9 @@ def batched(name: str, source: str = "records", *, few: bool = False) -> str:
     """The query for many agents at once.
 
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow. The `source`
-    `hot` gives the same rows for `context_window` as of now. For a `few` agents their rows are picked out first, which
-    is quicker among the rows of thousands, and slower when many are asked for.
+    `hot` gives the same rows for `context_window` as of now, and for all where nothing is cold. For a
+    `few` agents their rows are picked out first, which is quicker among the rows of thousands, and slower when many are
+    asked for.
     """
     query = _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
     if not few:

@@ -36,7 +36,7 @@ _LIVE = ("context_window",)
 _OF_A_STATE = frozenset(
     {
         "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "standing", "timers",
-        "turn_records",
+        "turn_records", "waking",
     }
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
@@ -106,6 +106,8 @@ class Projections:
         """Tables that a search built for itself."""
         self._held: set[str] = set()
         """Agents with rows."""
+        self._settled: set[str] = set()
+        """Agents of whose rows some may be cold."""
         self._changed = 0
         """Rows added and dropped since the memory was last tidied."""
         self._compact_at = COMPACT_ROWS_MIN
@@ -237,6 +239,7 @@ class Projections:
 
     def _settle(self, agents: Sequence[str]) -> None:
         """After a summary: what the context of now no longer needs goes cold, what it needs again comes back."""
+        self._settled.update(agents)
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
@@ -255,6 +258,7 @@ class Projections:
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
         self._held.difference_update(agents)
+        self._settled.difference_update(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
@@ -300,7 +304,8 @@ class Projections:
         is_now = all(as_of == HEAD for as_of in moments)
         if not (is_now and name in _OF_A_STATE):
             self._complete(agents)
-        statement = self._statement(name, hot=is_now and name in _LIVE, few=self._few(wanted))
+        hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
+        statement = self._statement(name, hot=hot, few=self._few(wanted))
         if len(wanted) > FEW_AGENTS:
             found = self._db.sql(statement, params=[agents, moments]).to_arrow_table()
             return cast("dict[str, list[Any]]", found.to_pydict())

@@ -374,7 +374,7 @@ class Host:
     async def _report_timers(self) -> None:
         if self._retimed and self._tell_timers is not None and self._agent is not None:
             self._retimed = False
-            rows = () if self._stale else await self._agent.rows("timers")
+            rows = () if self._stale else await self._agent.timers()
             self._tell_timers(self.agent_id, [due_of(row) for row in rows])
 
 

@@ -89,6 +89,26 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
     return found
 
 
+def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """What an agent needs when it is activated, from all its records: of this life, and of those before."""
+    life = living(records)
+    before = records[: len(records) - len(life)]
+    return [
+        {
+            "living": some is life,
+            "turn": max(r.turn for r in some),
+            "deleted": any(r.type == "agent_deleted" for r in some),
+            "timed": any(r.type == "timer_set" for r in some),
+            "open_turns": [turn for turn, of in turns(some).items() if not turn_ended(of)],
+            "configurations": [
+                {"seq": r.seq, "payload": r.payload, "text": r.text} for r in some if r.type == "agent_configured"
+            ],
+        }
+        for some in (life, before)
+        if some
+    ]
+
+
 class PlainProjections:
     """The few projections that hosting needs, over a list of records."""
 
@@ -139,13 +159,12 @@ class PlainProjections:
                     for turn, of in turns(records).items()
                     if not turn_ended(of)
                 ]
+            case "waking":
+                return waking(records) if records else []
             case "standing":
                 deleted = any(r.type == "agent_deleted" for r in life)
                 last = max((r.turn for r in life), default=0)
                 return [{"head": records[-1].seq, "turn": last, "deleted": deleted}] if records else []
-            case "configurations":
-                found = [r for r in records if r.type == "agent_configured"]
-                return [{"seq": r.seq, "payload": r.payload, "text": r.text, "living": r in life} for r in found]
         raise AssertionError(name)
 
 
