@@ -28,12 +28,13 @@ class Listener:
         """Commits as they become durable; None at the end."""
         self.missed = 0
         """A watcher who does not keep up is told nothing from this seq on, and finds it in the log; 0: nothing yet."""
-        self._ended = False
+        self.over = asyncio.Event()
+        """There is nothing more to hear."""
         self._held: list[Record] | None = [] if held else None
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
-        if self._ended:
+        if self.over.is_set():
             return
         if self._held is None:
             self._tell(records)
@@ -52,7 +53,7 @@ class Listener:
         """There is nothing more to hear."""
         if self._held is not None:
             self.settle()
-        self._ended = True
+        self.over.set()
         self.heard.put_nowait(None)
 
     def wants(self, record: Record, claimed: set[int]) -> bool:

@@ -7,6 +7,7 @@ same class is a Ray actor's content and a part of one process.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -99,23 +100,23 @@ class Host:
         """Whether a turn runs."""
         return self._worker is not None and self._worker.busy
 
-    async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, command: Command, seen: int = 0, *, together: bool = False) -> AsyncIterator[Heard]:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
         is let go of before it is done.
 
-        `seen`: the last seq that the caller has heard of this command, when it is sent again.
+        `seen`: the last seq that the caller has heard of this command, when it is sent again. `together`: the caller
+        hears everything at the end, and is not woken before.
         """
         held = isinstance(command, LOOKS_BACK)
         with self._audience.joined(command.id, _role(command), held=held) as listener:
             work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
             self._tasks.add(work)
-            work.add_done_callback(self._tasks.discard)
             if listener.role == "watcher":
                 self._watches.add(work)
-                work.add_done_callback(self._watches.discard)
-            work.add_done_callback(_heed)
-            work.add_done_callback(lambda _: listener.end())
+            work.add_done_callback(partial(self._ended, listener))
             try:
+                if together:
+                    await listener.over.wait()
                 while (records := await listener.heard.get()) is not None:
                     yield records
             finally:
@@ -124,6 +125,14 @@ class Host:
         if work.cancelled():
             raise HostLost(f"{self.agent_id!r} was let go of before that was done. What it acknowledged is in the log.")
         yield Done(await work)
+
+    def _ended(self, listener: hearing.Listener, work: asyncio.Task[Any]) -> None:
+        """A command was carried out, or could not be. Its caller may have gone away, and is no reason to complain."""
+        self._tasks.discard(work)
+        self._watches.discard(work)
+        if not work.cancelled():
+            work.exception()
+        listener.end()
 
     async def passivate(self) -> bool:
         """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
@@ -376,12 +385,6 @@ class Host:
             self._retimed = False
             rows = () if self._stale else await self._agent.timers()
             self._tell_timers(self.agent_id, [due_of(row) for row in rows])
-
-
-def _heed(work: asyncio.Task[Any]) -> None:
-    """Its caller may have gone away: what it raised is not unheard of for that."""
-    if not work.cancelled():
-        work.exception()
 
 
 def _warnings(agent: Agent) -> list[str]:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -103,13 +104,15 @@ class HostActor:
             yield packed(found)
 
     def _outcomes(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
-        return outcomes(self._perform, orders)
+        return outcomes(partial(self._perform, together=True), orders)
 
-    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def _perform(
+        self, agent_id: str, command: Command, seen: int = 0, *, together: bool = False
+    ) -> AsyncIterator[Heard]:
         if self._left:
             raise HostLost(f"the host of {self._place} has let go of its agents")
         try:
-            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen, together=together):
                 yield heard
         except Fenced as error:
             self._fenced()
@@ -121,7 +124,7 @@ class HostActor:
             asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
         self._left = True
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
         raise NotImplementedError
 
     def _unpacked(self, agent_id: str, command: Command) -> Command:
@@ -161,10 +164,10 @@ class DedicatedActor(HostActor):
             on_idle=self._idle, note=self._note,
         )  # fmt: skip
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
         if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
             raise HostLost(f"{agent_id!r} has moved to where others are")
-        return self._host.perform(command, seen)
+        return self._host.perform(command, seen, together=together)
 
     async def status(self) -> HostStatus:
         """How it is doing."""
@@ -202,8 +205,8 @@ class SharedActor(HostActor):
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
-        return self._shard.perform(agent_id, command, seen)
+    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
+        return self._shard.perform(agent_id, command, seen, together=together)
 
     async def recover(self, lent: Mapping[str, Means]) -> EverlogError | None:
         """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""

@@ -111,7 +111,9 @@ class Shard:
         """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(
+        self, agent_id: str, command: Command, seen: int = 0, *, together: bool = False
+    ) -> AsyncIterator[Heard]:
         """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
         if self._heeded >= SHARD_COMMANDS_MAX:
             raise Busy(
@@ -129,7 +131,7 @@ class Shard:
                 await self._move(agent_id, shared=command.shared)
                 yield Done()
                 return
-            async for heard in self._host(agent_id).perform(command, seen):
+            async for heard in self._host(agent_id).perform(command, seen, together=together):
                 yield heard
         except EverlogError as error:
             self._errors[type(error).__name__] += 1
@@ -142,7 +144,7 @@ class Shard:
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
-        return outcomes(self.perform, orders)
+        return outcomes(partial(self.perform, together=True), orders)
 
     async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
