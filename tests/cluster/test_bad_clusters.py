@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from actors.api import AgentSystem, Sent, open_system
+from actors.hosting.cluster import RayRuntime, supervisor_of
 from actors.hosting.places import Place
 from actors.hosting.rayplaces import RayPlaces
 from events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
@@ -145,6 +146,14 @@ async def test_a_key_that_expires_half_way(opens: Any) -> None:
             assert all(texts(log(system, name), "message_sent")[-1] == "Done." for name in AGENTS)
             assert [told[0] for told in heard(system)] == ["One"] * len(AGENTS)
             assert [told.count("One") for told in heard(system)] == [1] * len(AGENTS)
+
+
+@alive
+async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
+    """The supervisor is there: it cannot begin, and who asks is told which folder it did not find."""
+    root = str(tmp_path / "nothing")
+    with pytest.raises(ClusterError, match=r"StoreError: .*nothing"):
+        await RayRuntime(root, supervisor_of(root)).ready()
 
 
 @alive
