@@ -13,6 +13,7 @@ from events import (
     AgentConfigured,
     AgentDeleted,
     BadInput,
+    Busy,
     DuplicateId,
     Event,
     EverlogError,
@@ -20,7 +21,6 @@ from events import (
     Record,
     ReplyRethought,
     TurnsHidden,
-    UsageError,
     UserMessage,
     draft,
     event_of,
@@ -29,7 +29,7 @@ from projections import HEAD
 from store import Damage
 
 from . import setup
-from .constants import INBOX_MAX
+from .constants import BUSY_S, INBOX_MAX
 from .context import Context, configuration_of
 from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
@@ -172,13 +172,9 @@ class Agent:
 
         `not_before`: the earliest time, microseconds UTC, at which it can have been recorded, whatever the clock says.
 
-        Raises BadInput for what is no input, UsageError when INBOX_MAX inputs wait already: the input is not kept.
+        Raises BadInput for what is no input, Busy when INBOX_MAX inputs wait already: the input is not kept.
         """
         refuse_no_input(event)
-        if len(self._waiting) >= INBOX_MAX:
-            raise UsageError(
-                f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
-            )
         at = None if not_before is None else max(not_before, self._clock.now())
         commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at)
         return commit[0]
@@ -224,6 +220,9 @@ class Agent:
         time that a function was told, so that `verify` can tell it the same.
         """
         async with self._writing:
+            if turn is None and len(self._waiting) >= INBOX_MAX:
+                waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
+                raise Busy(waits, retry_after_s=BUSY_S)
             now = self._clock.now() if at is None else at
             names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
             times = said_at or [None] * len(events)
@@ -385,16 +384,12 @@ class Agent:
             said_at=[message.said_at for message in said],
         )
         try:
-            await self.fit()
+            async with self._running:
+                if await self._thinker.fitted(self._turn, 0) is None:
+                    raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
             return Imported(records, error)
         return Imported(records, None)
-
-    async def fit(self) -> None:
-        """Make the summaries that the next call would make (an import ends so). Raises EverlogError if nothing fits."""
-        async with self._running:
-            if await self._thinker.fitted(self._turn, 0) is None:
-                raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
 
 
 def _ids(event_id: str | None) -> list[str]:

@@ -110,7 +110,10 @@ class AgentSystem:
         while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
         """
         if create:
+            self.runtime.refuse_unlendable(self._means)
             self.store.register(name, shared=(placement or self._placement) == "shared")
+        else:
+            self._reading.refuse_unknown(name_of(name))
         agent = AgentRef(
             name_of(name), self.runtime, means=self._means, clock=self._clock, ids=self._ids, listen=listen
         )
@@ -125,6 +128,7 @@ class AgentSystem:
         The value of a `Sent` is the agent as it was `Opened`.
         """
         wanted = [name_of(name) for name in names]
+        self.runtime.refuse_unlendable(self._means)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [
             commands.Open(id=self._new_id(), means=self._means, settings=settings or Settings(), command="everlog")

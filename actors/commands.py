@@ -98,7 +98,7 @@ class Watch(Command, frozen=True, kw_only=True):
     """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
 
     It ends after a while, and is said again by who still listens: nobody hears for one who is gone. The value is the
-    head of the log then.
+    seq up to which all was told.
     """
 
     repeats: ClassVar[bool] = False
@@ -162,6 +162,12 @@ class TakeIn(Command, frozen=True, kw_only=True):
     repeats: ClassVar[bool] = False
 
     said: Sequence[Said]
+
+
+class Move(Command, frozen=True, kw_only=True):
+    """Let the agent live elsewhere: with a host and a log of its own, or among others in its shard."""
+
+    shared: bool
 
 
 class Delete(Command, frozen=True, kw_only=True):

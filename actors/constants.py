@@ -165,6 +165,18 @@ ACTIVATIONS_MAX = 4
 SHARD_AGENTS_MAX = 4000
 """Agents of one shard that are in memory at once; the one that was used longest ago makes room for another."""
 
+SHARD_COMMANDS_MAX = 20_000
+"""Commands of one shard that may be under way, those that only watch included; a further one is refused."""
+
+BUSY_S = 2
+"""Who is refused because a queue is full may try again after so long."""
+
+HEARD_MAX = 1000
+"""Commits that may wait for one who watches; what comes after them is told once these were heard."""
+
+SHARD_TEND_S = 5
+"""A shard looks this often for idle agents, at what waits to be sealed, and at the memory that it could give back."""
+
 SHARD_MEMORY_MB = 2048
 """Memory that the projections of one shard may use."""
 

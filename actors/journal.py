@@ -9,7 +9,7 @@ import duckdb
 
 from events import Draft, Record
 from projections import Projections
-from store import Commit, Log
+from store import Commit, Log, LogReader
 
 
 class Journal(Protocol):
@@ -31,8 +31,10 @@ class Journal(Protocol):
 class LocalJournal:
     """The journal of a host with one agent at work at a time: no thread, no queue."""
 
-    def __init__(self, log: Log, projections: Projections) -> None:
+    def __init__(self, log: Log, projections: Projections, reader: LogReader) -> None:
+        """`reader`: of all records of the agent, which may have come from another log."""
         self._log = log
+        self._reader = reader
         self._projections = projections
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
@@ -43,7 +45,7 @@ class LocalJournal:
                 self._projections.add(commit.records)
             except duckdb.Error:
                 self._projections.forget(agent_id)
-                self._projections.load(self._log.table(agent_id))
+                self._projections.load(self._reader.table(agent_id))
         return commit
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
@@ -52,4 +54,4 @@ class LocalJournal:
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """The agent's records from a seq (inclusive) on, in order."""
-        return self._log.read(agent_id, from_seq)
+        return self._reader.read(agent_id, from_seq)

@@ -27,6 +27,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def refuse_unlendable(self, means: Means | None) -> None:
+        """Raises BadInput for functions that cannot be had where agents run."""
+        ...
+
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many commands carried out at once; what became of each, as it does, many together. Raises ClusterError.
 
@@ -167,6 +171,13 @@ class AgentRef:
         """Send no more heartbeats for this timer; False if there is none of that name."""
         return bool(await self._value(commands.CancelTimer(id=self._new_id(), means=self._means, timer=name)))
 
+    async def move(self, *, shared: bool) -> None:
+        """Let it live elsewhere: among others in its shard, or with a host and a log of its own. Its log goes on.
+
+        Raises Busy while it is at work, BadInput where the store has no shards.
+        """
+        await self._value(commands.Move(id=self._new_id(), means=self._means, shared=shared))
+
     async def delete(self) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""
         await self._value(commands.Delete(id=self._new_id(), means=self._means))
@@ -179,10 +190,16 @@ class AgentRef:
         self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
     ) -> None:
         """Bring it into memory; `System.agent` does so."""
+        means = self._means if as_it_is else self._means or Means()  # what others lent it stays, as it is
         wanted = commands.Open(
-            id=self._new_id(), means=self._means or Means(), settings=settings, create=create, take_over=take_over,
-            as_it_is=as_it_is, command=command,
-        )  # fmt: skip
+            id=self._new_id(),
+            means=means,
+            settings=settings,
+            create=create,
+            take_over=take_over,
+            as_it_is=as_it_is,
+            command=command,
+        )
         self.opened = await self._value(wanted)
 
     def _new_id(self) -> str:

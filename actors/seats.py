@@ -6,7 +6,7 @@ from functools import partial
 
 from events import Fenced, StoreError
 from projections import DERIVER, Projections, activate
-from store import SEAL_BYTES_MIN, Damage, Log
+from store import SEAL_BYTES_MIN, Damage, Log, LogReader
 
 from .journal import Journal, LocalJournal
 
@@ -28,19 +28,30 @@ class Seat:
         """Why the log could not be sealed, or an erasure not be carried out; empty if it could."""
 
 
+OpenLog = Callable[[str, str, bool], Log]
+"""Opens the log that an agent is in: name, what a person reads meanwhile, whether a live owner is fenced."""
+
 Enter = Callable[[str, str, bool], AbstractAsyncContextManager[Seat]]
 """Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
 
 
-def alone(open_log: Callable[[str, str, bool], Log]) -> Enter:
-    """Each agent opens its own log, and has it to itself."""
-    return partial(_Alone, open_log)
+def alone(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> Enter:
+    """Each agent opens its own log, and has it to itself. `reader`: through all partitions that it was in."""
+    return partial(_Alone, open_log, reader)
 
 
 class _Alone:
     """A log and an engine for one agent. No generator: it must be possible to abandon it, as a killed process does."""
 
-    def __init__(self, open_log: Callable[[str, str, bool], Log], agent_id: str, command: str, take_over: bool) -> None:
+    def __init__(
+        self,
+        open_log: OpenLog,
+        reader: Callable[[str, Log], LogReader],
+        agent_id: str,
+        command: str,
+        take_over: bool,
+    ) -> None:
+        self._reader = reader
         self._open = partial(open_log, agent_id, command, take_over)
         self._agent_id = agent_id
 
@@ -50,8 +61,11 @@ class _Alone:
         seated = False
         try:
             unsealed = seal(log)  # of an owner that was killed
-            activate(self._projections, log, self._agent_id)
-            self._seat = Seat(LocalJournal(log, self._projections), log.head(self._agent_id).seq, self._projections)
+            reader = self._reader(self._agent_id, log)
+            activate(self._projections, reader, self._agent_id)
+            self._seat = Seat(
+                LocalJournal(log, self._projections, reader), log.head(self._agent_id).seq, self._projections
+            )
             self._seat.cut = getattr(log, "cut", None)
             self._seat.unsealed = unsealed or getattr(log, "unfinished", "")
             seated = True

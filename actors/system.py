@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Found, Projections, Search, activate
-from store import Log, LogReader, Progress, Sealed, Store
+from store import Log, LogReader, Progress, Sealed, Store, partition_of, shard_of
 
 from . import render
 from .agent import Agent, Listener
@@ -147,7 +147,7 @@ class System:
         None: each opens its own log.
         """
         self.store = store
-        self._enter = enter or alone(self._open)
+        self._enter = enter or alone(self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
@@ -175,6 +175,13 @@ class System:
     def _open(self, agent_id: str, command: str, take_over: bool) -> Log:
         try:
             return self.store.open(agent_id, command, take_over=take_over)
+        except UnknownAgent:
+            raise self.unknown(agent_id) from None
+
+    def refuse_unknown(self, agent_id: str) -> None:
+        """Raises UnknownAgent, naming those that are near, for a name that nobody was ever given."""
+        try:
+            self.store.partition_of(agent_id)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
@@ -238,6 +245,16 @@ class System:
                 if agent is not None:
                     await agent.close()
         agent.unsealed = seat.unsealed
+
+    def move(self, agent_id: str, *, shared: bool) -> None:
+        """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""
+        log = self._open(agent_id, "everlog move", take_over=False)
+        try:
+            self.store.begin_move(
+                log, agent_id, shard_of(agent_id, self.store.shards) if shared else partition_of(agent_id)
+            )
+        finally:
+            log.close()
 
     async def delete(self, agent_id: str) -> None:
         """End the agent: its name can be created again, its records stay until they are erased."""

@@ -10,12 +10,14 @@ import cProfile
 import os
 import pstats
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from actors.api import open_system
+from actors.api import AgentSystem, open_system
 from actors.real import RealClock, monotonic_us
 from actors.setup import Settings
 from interfaces import fleet, load
@@ -51,6 +53,13 @@ FIRST = 6
 """Agents that are woken before those that are measured: a warm host has read a sealed file before."""
 
 
+PLAIN = (
+    "Good morning!", "How are you?", "Thank you, that is kind.", "That sounds good.", "Yes, of course.",
+    "It rained all day here.", "Today was a long day.", "Let us talk about it later.", "That made me laugh.",
+)  # fmt: skip
+"""Talk that the offline model just answers: one step, and no function but `send_message`."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """How much is measured. The claim is about the default."""
 
@@ -71,7 +80,7 @@ class Plan(msgspec.Struct, frozen=True):
     gateway_messages: int = 10
 
 
-QUICK = Plan(messages=3, rounds=1, cold=50, old=3, gateway_messages=4)
+QUICK = Plan(messages=3, rounds=1, cold=40, old=2, gateway_messages=4)
 
 
 class Seen(msgspec.Struct):
@@ -81,6 +90,8 @@ class Seen(msgspec.Struct):
     """Where the words are from."""
     noise: Noise
     rounds: list[fleet_rig.Round] = []
+    plain: fleet_rig.Round | None = None
+    """A round of `PLAIN`: what the peers were measured with."""
     few_bytes: int = 0
     """Memory of the hosts with few agents, and with all of them."""
     all_bytes: int = 0
@@ -96,6 +107,15 @@ class Seen(msgspec.Struct):
     bare_per_s: float = 0
     """Bare requests over one connection, one after the other."""
     check: load.Checked | None = None
+    took_s: dict[str, float] = {}
+    """How long each part of the benchmark took."""
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """A part of it."""
+        begun = time.perf_counter()
+        yield
+        self.took_s[name] = time.perf_counter() - begun
 
 
 def words(data: str | None) -> tuple[str, list[str]]:
@@ -110,44 +130,72 @@ async def measure(plan: Plan, data: str | None) -> Seen:
     source, lines = words(data)
     with workspace() as folder, endpoint.serving() as port:
         seen = Seen(source, noise(folder))
-        first, cold, old = _names("first", FIRST), _names("cold", plan.cold), _names("old", plan.old)
         root = folder / "store"
-        template = await fleet_history.template(root, pairs(500)[1], SHARDS)
-        ages = dict.fromkeys([*first, *cold], plan.events) | dict.fromkeys(old, plan.events_old)
-        fleet_history.grow(FileStore(root, RealClock().now), template, ages)
+        with seen.part("histories"):
+            await _histories(root, plan)
+        begun = time.perf_counter()
         async with fleet_rig.cluster(root, f"http://127.0.0.1:{port}/v1") as system:
+            seen.took_s["Ray"] = time.perf_counter() - begun
             seen.empty_mib = fleet_rig.actors_mib()
             names = await _many(system, plan, lines, seen)
-            system.store.register_many(_names("other", plan.registered - plan.agents - len(ages) - 1), shared=True)
-            seen.full_mib = fleet_rig.actors_mib()
-            for name in first:
-                await fleet_rig.opened_ms(system, name)
-            seen.cold_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
-            seen.old_ms = [await fleet_rig.opened_ms(system, name) for name in old]
-            seen.warm_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
-            gate = _names("gate", plan.gateway_agents)
-            await fleet_rig.make(system, gate, "instant")
-            await fleet_rig.talk(system, gate, lines, 1)
-            seen.gateway = await fleet_rig.talk(system, gate, lines, plan.gateway_messages)
+            with seen.part("waking"):
+                await _wake(system, plan, seen)
+            with seen.part("gateway"):
+                await _ask(system, plan, lines, seen)
             seen.bare_per_s = endpoint.bare_per_s(port, 500)
             ids = [event_id for told in seen.rounds for event_id in told.tally.acknowledged]
             seen.check = load.check(system.store, names, ids)
     return seen
 
 
-async def _many(system: fleet_rig.AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> list[str]:
-    """Few agents, then all of them: rates and memory."""
+async def _histories(root: Path, plan: Plan) -> None:
+    """The agents that are woken later."""
+    template = await fleet_history.template(root, pairs(500)[1], SHARDS)
+    ages = dict.fromkeys([*_names("first", FIRST), *_names("cold", plan.cold)], plan.events)
+    ages |= dict.fromkeys(_names("old", plan.old), plan.events_old)
+    fleet_history.grow(FileStore(root, RealClock().now), template, ages)
+
+
+async def _wake(system: AgentSystem, plan: Plan, seen: Seen) -> None:
+    """Agents that are in no memory, one after the other; then the same again, when they are."""
+    cold, old = _names("cold", plan.cold), _names("old", plan.old)
+    for name in _names("first", FIRST):
+        await fleet_rig.opened_ms(system, name)
+    seen.cold_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
+    seen.old_ms = [await fleet_rig.opened_ms(system, name) for name in old]
+    seen.warm_ms = [await fleet_rig.opened_ms(system, name) for name in cold]
+
+
+async def _ask(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> None:
+    """Agents whose model is behind the gateway; once before it counts, so that connections are there."""
+    names = _names("gate", plan.gateway_agents)
+    await fleet_rig.make(system, names, "instant")
+    await fleet_rig.talk(system, names, lines, 1)
+    seen.gateway = await fleet_rig.talk(system, names, lines, plan.gateway_messages)
+
+
+async def _many(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> list[str]:
+    """Few agents, then all of them, then many that nobody talks to: rates and memory."""
     names = _names("fleet", plan.agents)
     few, rest = names[: plan.few], names[plan.few :]
-    await fleet_rig.make(system, few)
-    await fleet_rig.talk(system, few, lines, plan.messages)
+    with seen.part("few"):
+        await fleet_rig.make(system, few)
+        await fleet_rig.talk(system, few, lines, plan.messages)
     seen.few_bytes = await fleet_rig.hosts_bytes(system)
     before = load.store_bytes(system.store, names)
-    await fleet_rig.make(system, rest)
-    for _ in range(plan.rounds):
-        seen.rounds.append(await fleet_rig.talk(system, names, lines, plan.messages))
+    with seen.part("making"):
+        await fleet_rig.make(system, rest)
+    with seen.part("talking"):
+        for _ in range(plan.rounds):
+            seen.rounds.append(await fleet_rig.talk(system, names, lines, plan.messages))
+    with seen.part("plain talk"):
+        seen.plain = await fleet_rig.talk(system, names, PLAIN, plan.messages)
     seen.all_bytes = await fleet_rig.hosts_bytes(system)
     seen.log_bytes = load.store_bytes(system.store, names) - before
+    with seen.part("registering"):
+        there = len(system.store.agents())
+        system.store.register_many(_names("other", max(0, plan.registered - there)), shared=True)
+    seen.full_mib = fleet_rig.actors_mib()
     return names
 
 
@@ -193,6 +241,7 @@ PEERS = {
 def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     """The table: the figures beside their goals, then what helps to read them."""
     assert seen.gateway is not None
+    assert seen.plain is not None
     assert seen.check is not None
     tallies = [told.tally for told in seen.rounds]
     said = sum(tally.answered for tally in tallies)
@@ -207,8 +256,13 @@ def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
         Line("turns", f"{percents[0]:.0f} % searched memory, {percents[1]:.0f} % called a function"),
         Line("latency", ", ".join(f"{part} {ms:,.0f} ms" for part, ms in latency.items())),
         Line("CPU a message", f"{cpu} ms", "", "", "hosts + driver"),
-        Line("through the gateway", f"{seen.gateway.hosts_ms:.2f} + {seen.gateway.driver_ms:.2f} ms", "", "", "CPU"),
+        Line("plain talk", f"{seen.plain.tally.per_s:,.0f} messages/s", "", "", "one step, no function"),
+        Line("CPU of plain talk", f"{seen.plain.hosts_ms:.2f} + {seen.plain.driver_ms:.2f} ms", "", "", "a message"),
+        Line(
+            "CPU by the gateway", f"{seen.gateway.hosts_ms:.2f} + {seen.gateway.driver_ms:.2f} ms", "", "", "a message"
+        ),
         Line("lost", f"{seen.check.lost} of {seen.check.acknowledged:,}", "", "", f"doubled: {seen.check.doubled}"),
+        Line("took", ", ".join(f"{part} {seconds:.1f} s" for part, seconds in seen.took_s.items())),
         *(Line(key, others) for key, others in PEERS.items()),
     ]
 

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from actors.api import AgentSystem, open_system
+from actors.api import AgentSystem
+from actors.commands import Means
+from actors.hosting.addresses import prepare
 from actors.hosting.processes import descendants
 from actors.hosting.status import HostStatus, Watchable
-from actors.real import monotonic_us
+from actors.real import RealClock, RealIds, monotonic_us
 from actors.setup import Settings
 from interfaces import load
+from store import FileStore
 
 from .dedicated import private_mb
 
@@ -33,12 +36,17 @@ class Round(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
-    """The agents of a store under Ray, which is started for it."""
+    """The agents of a store under a Ray of its own: another that runs on this machine is not joined."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ.setdefault("OPENAI_API_KEY", "none")
-    async with open_system(root, runtime="ray", base_url=base_url, placement="shared", idle_s=IDLE_S) as system:
-        await hosts(system)
-        yield system
+    clock, ids = RealClock(), RealIds()
+    store = FileStore(root, clock.now)
+    prepare(store.root, "")
+    from actors.hosting.cluster import joined
+
+    async with joined(store, "", idle_s=IDLE_S) as runtime:
+        await runtime.ready()
+        yield AgentSystem(runtime, store, means=Means(base_url=base_url), clock=clock, ids=ids, placement="shared")
 
 
 async def hosts(system: AgentSystem) -> Sequence[HostStatus]:

@@ -20,6 +20,7 @@ from .digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, t
 from .errors import (
     BadInput,
     BadReply,
+    Busy,
     ClusterError,
     ContextOverflow,
     CorruptLog,
@@ -95,6 +96,7 @@ __all__ = [
     "BadInput",
     "BadReply",
     "BudgetExceeded",
+    "Busy",
     "Call",
     "ClusterError",
     "ContextOverflow",

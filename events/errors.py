@@ -3,6 +3,7 @@
     EverlogError
     ├── UsageError          the caller asked for something that cannot be (fix the request)
     │   ├── UnknownAgent    no such agent; names that are near are in the message
+    │   ├── Busy            a queue is full; the same can be asked again later
     │   └── BadInput        a file, argument or value does not have the shape that was promised
     ├── StoreError          the log could not do it (nothing of the request is kept)
     │   ├── WrongSequence   another commit came first: expected_seq is not the head
@@ -44,6 +45,14 @@ class UnknownAgent(UsageError):
 
 class BadInput(UsageError):
     """A value, line or file is not what was promised; nothing of it is kept."""
+
+
+class Busy(UsageError):
+    """A queue is full: nothing of the request was kept. `retry_after_s`: in how many seconds to try again."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class StoreError(EverlogError):

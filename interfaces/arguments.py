@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from . import values
+from . import homes, values
 from .complaints import plain
 
 Add = Callable[[argparse.ArgumentParser], None]
@@ -229,34 +229,6 @@ def _following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="look again every second, until Ctrl-C")
 
 
-def _crowd(parser: argparse.ArgumentParser) -> None:
-    """How many agents, and what is said to them."""
-    for option, default, what in (
-        ("--agents", 100, "how many agents (100): fleet-00001 and so on, made where there are none"),
-        ("--messages", 5, "messages that each of them is told (5)"),
-        ("--at-once", 1000, "messages under way at once, at most (1000)"),
-    ):
-        parser.add_argument(option, metavar="N", type=values.count, default=default, help=what)
-    parser.add_argument(
-        "--placement",
-        choices=("shared", "dedicated"),
-        default="shared",
-        metavar="HOW",
-        help="shared (many in one process and log), or dedicated (a process and a log for each); for new ones (shared)",
-    )
-    parser.add_argument(
-        "--shards", metavar="K", type=values.count, help="shared logs of a store that is made (one for each processor)"
-    )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="FILE",
-        help="what is said: text, one message a line; or a .jsonl as `import` reads it (sixty everyday lines)",
-    )
-    parser.add_argument("--model", metavar="MODEL", type=values.words, help="as with `create` (offline)")
-    parser.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint, for this command only")
-
-
 _FLEET = """\
 Each agent is told its next message once it has answered the one before. At the
 end every message that was acknowledged is looked up in the logs. Exit code 1 if
@@ -289,7 +261,7 @@ COMMANDS = (
     Command("send", "send:send", "say one thing to an agent and print its answer",
             'everlog send sam "Hi, my name is Chad and I sail"', (_name, _sending, _json, _opening)),
     Command("create", "keeping:create", "create an agent", "everlog create sam --block notes=notes.txt:4000",
-            (_name, _json, _opening)),
+            (_name, homes.placed, _json, _opening)),
     Command("agents", "reading:agents", "list the agents of the store", "everlog agents --json", (_json,)),
     Command("events", "reading:events", "print the log of an agent", "everlog events sam --type memory_edited",
             (_name, _range, _json)),
@@ -312,10 +284,12 @@ COMMANDS = (
             (_name_or_all, _tools, _json)),
     Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes",
             (_name, _yes, _runtime)),
+    Command("move", "keeping:move", "let an agent live among others, or by itself", "everlog move sam --to shared",
+            (_name, homes.moved, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
-            "everlog fleet --agents 2000 --messages 5", (_crowd, _json, _runtime), _FLEET),
+            "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
     Command("down", "cluster:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
     Command("cluster up", "cluster:up", "the same as `everlog up`", "everlog cluster up", (), _UP),

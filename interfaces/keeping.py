@@ -16,7 +16,7 @@ from store import name_of
 from . import shapes, times
 from .complaints import complain, plain
 from .contract import World
-from .opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, system_of
+from .opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, store_of, system_of
 from .send import Gate
 
 
@@ -174,3 +174,19 @@ async def _delete(args: Namespace, world: World, name: str) -> None:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog delete")
         await agent.delete()
+
+
+def move(args: Namespace, world: World) -> int:
+    """The command `move`."""
+    name = name_of(args.name)
+    with leaving_alone():
+        asyncio.run(_move(args, world, name))
+    store = store_of(args, world)
+    print(plain(f"{name} is in {store.partition_of(name)} now; its log goes on there."))
+    return 0
+
+
+async def _move(args: Namespace, world: World, name: str) -> None:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
+        await agent.move(shared=args.to == "shared")

@@ -13,7 +13,10 @@ STATE_VERSION = 1
 """Raised when states come to mean something else though no SQL file and no event has changed."""
 
 FEW_AGENTS = 32
-"""Up to so many agents in one query, inclusive, their rows are picked out before anything is joined."""
+"""Up to so many agents in one query, inclusive, their rows are picked out first, and fetched one by one."""
+
+MANY_AGENTS = 128
+"""Agents in one engine, from which on it pays to pick out the rows of a few."""
 
 COMPACT_ROWS_MIN = 8192
 """Changed rows, added or dropped, after which an engine is worth compacting; above it, as many as it had left."""

@@ -18,7 +18,7 @@ from store import SCHEMA, batch_of, records_of
 from store.lazy import pc
 
 from .catalogue import PROJECTIONS, batched, macro, sql
-from .constants import COMPACT_ROWS_MIN, FEW_AGENTS, MEMORY_MB, THREADS
+from .constants import COMPACT_ROWS_MIN, FEW_AGENTS, MANY_AGENTS, MEMORY_MB, THREADS
 from .rows import Row, Rows, answers, place_of
 
 HEAD = 2**63 - 2
@@ -104,6 +104,8 @@ class Projections:
         self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
         self._filled: set[str] = set()
         """Tables that a search built for itself."""
+        self._held: set[str] = set()
+        """Agents with rows."""
         self._changed = 0
         """Rows added and dropped since the memory was last tidied."""
         self._compact_at = COMPACT_ROWS_MIN
@@ -112,6 +114,7 @@ class Projections:
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
         atexit.unregister(self.close)
+        self._statements.clear()  # DuckDB complains on stderr of those that outlive it
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -129,6 +132,7 @@ class Projections:
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             batches = [batch_of([current(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
+            self._held.update([record.agent_id for record in records])
             self._changed += len(records)
             self._compact_if_due()
 
@@ -152,7 +156,7 @@ class Projections:
             "count_all" if counted else None,
             sorted({row["agent_id"] for row in summaries}),
         )
-        self._changed += table.num_rows
+        self._note(table)
 
     def resume(self, rows: pa.Table, histories: Mapping[str, History]) -> None:
         """Go on from states, the `states` of an engine before: as good as all records up to them, for what is now.
@@ -176,7 +180,11 @@ class Projections:
             self._db.execute("EXECUTE restore")
         finally:
             self._restoring.batches = ()
-        self._changed += rows.num_rows
+        self._note(rows)
+
+    def _note(self, added: pa.Table) -> None:
+        self._held.update(added.column("agent_id").unique().to_pylist())
+        self._changed += added.num_rows
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
@@ -232,7 +240,7 @@ class Projections:
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
-        settle = batched("settle", "hot", few=len(agents) <= FEW_AGENTS)
+        settle = batched("settle", "hot", few=self._few(agents))
         self._db.execute(f"INSERT INTO settled {settle}", [agents, [HEAD] * len(agents)])
         self._db.execute(
             "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
@@ -246,12 +254,12 @@ class Projections:
 
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
+        self._held.difference_update(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
-        among = "list_contains($1::VARCHAR[], agent_id)"
-        if len(agents) > FEW_AGENTS:
-            among = "agent_id IN (SELECT unnest($1::VARCHAR[]))"
+        few = len(agents) <= FEW_AGENTS
+        among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
         for table in ("hot", "cold", *sorted(self._filled)):
             dropped = self._db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
             self._changed += cast("tuple[int]", dropped)[0]
@@ -292,15 +300,18 @@ class Projections:
         is_now = all(as_of == HEAD for as_of in moments)
         if not (is_now and name in _OF_A_STATE):
             self._complete(agents)
-        few = len(wanted) <= FEW_AGENTS
-        statement = self._statement(name, hot=is_now and name in _LIVE, few=few)
-        if not few:
+        statement = self._statement(name, hot=is_now and name in _LIVE, few=self._few(wanted))
+        if len(wanted) > FEW_AGENTS:
             found = self._db.sql(statement, params=[agents, moments]).to_arrow_table()
             return cast("dict[str, list[Any]]", found.to_pydict())
         self._db.execute(statement, [agents, moments])
         names = [column[0] for column in self._db.description or ()]
         rows = self._db.fetchall()
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
+
+    def _few(self, wanted: Sequence[object]) -> bool:
+        """Whether it pays to pick out the rows of these agents first: it costs 0.3 ms."""
+        return len(wanted) <= FEW_AGENTS and len(self._held) >= MANY_AGENTS
 
     def _statement(self, name: str, *, hot: bool, few: bool) -> duckdb.Statement:
         """The batched query of a projection, parsed once. DuckDB plans a query anew each time that it reads a table."""

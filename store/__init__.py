@@ -26,7 +26,7 @@ from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
 from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
-from .names import is_shared, name_of, partition_of
+from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
 from .stats import Stats, stats
@@ -80,5 +80,6 @@ __all__ = [
     "refuse_apart",
     "refuse_unsafe",
     "seen_by",
+    "shard_of",
     "stats",
 ]

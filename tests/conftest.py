@@ -95,6 +95,7 @@ def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
 
     monkeypatch.setenv("EVERLOG_RUNTIME", "local")  # a cluster may run on this machine: none of these tests joins it
+    monkeypatch.setenv("RAY_TMPDIR", "/nowhere")  # nor does it look for one
     refuse_ray(monkeypatch)
     yield
     ray = sys.modules.get("ray")  # a test may have been the first to import it

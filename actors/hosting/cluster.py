@@ -140,6 +140,10 @@ class RayRuntime:
             self._forget(agent_id, placed)
             raise
 
+    def refuse_unlendable(self, means: Means | None) -> None:
+        """See `refs.Runtime`."""
+        self._packed(means)
+
     async def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """See `refs.Runtime`. One call for each host, or several where it gets very many."""
         means = self._packed(orders[0].command.means) if orders else None

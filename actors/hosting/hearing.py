@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Literal
 
-from actors.constants import LISTENERS_MAX
+from actors.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX
 from actors.transitions import INPUTS
-from events import Record, UsageError
+from events import Busy, Record
 
 Role = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
@@ -26,10 +26,15 @@ class Listener:
         """The turn that the command opened; 0 while it has opened none."""
         self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
         """Commits as they become durable; None at the end."""
+        self.missed = 0
+        """A watcher who does not keep up is told nothing from this seq on, and finds it in the log; 0: nothing yet."""
+        self._ended = False
         self._held: list[Record] | None = [] if held else None
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
+        if self._ended:
+            return
         if self._held is None:
             self._tell(records)
         else:
@@ -47,6 +52,7 @@ class Listener:
         """There is nothing more to hear."""
         if self._held is not None:
             self.settle()
+        self._ended = True
         self.heard.put_nowait(None)
 
     def wants(self, record: Record, claimed: set[int]) -> bool:
@@ -56,7 +62,11 @@ class Listener:
         return record.turn == self.turn or record.turn not in claimed
 
     def _tell(self, records: Sequence[Record]) -> None:
-        if records:
+        if not records or self.missed:
+            return
+        if self.role == "watcher" and self.heard.qsize() >= HEARD_MAX:
+            self.missed = records[0].seq
+        else:
             self.heard.put_nowait(records)
 
 
@@ -70,12 +80,13 @@ class Audience:
 
     @contextmanager
     def joined(self, command_id: str, role: Role, *, held: bool) -> Iterator[Listener]:
-        """A caller who listens while the block runs. Raises UsageError where LISTENERS_MAX listen already.
+        """A caller who listens while the block runs. Raises Busy where LISTENERS_MAX listen already.
 
         `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
         """
         if len(self._listeners) >= LISTENERS_MAX:
-            raise UsageError(f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later.")
+            waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
+            raise Busy(waits, retry_after_s=BUSY_S)
         listener = Listener(command_id, role, held=held)
         self._listeners.append(listener)
         try:

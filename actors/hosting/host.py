@@ -14,10 +14,11 @@ import msgspec
 from actors import commands
 from actors.agent import Agent, Listener
 from actors.commands import Command, Done, Fire, Heard, Means, Open, Opened
-from actors.constants import IDLE_S, WATCH_S
+from actors.constants import BUSY_S, IDLE_S, WATCH_S
 from actors.setup import Settings
 from actors.system import System
 from events import (
+    Busy,
     EverlogError,
     Heartbeat,
     HostLost,
@@ -154,6 +155,8 @@ class Host:
             self._idle.cancel()
             self._idle = None
         try:
+            if isinstance(command, commands.Move):
+                return await self._move(shared=command.shared)
             async with self._gate:
                 opened, fresh = await self._opened(command)
                 agent, worker = self._agent, self._worker
@@ -164,6 +167,14 @@ class Host:
             return await self._do(agent, worker, command, listener, seen)
         finally:
             await self._rest()
+
+    async def _move(self, *, shared: bool) -> None:
+        """Let the agent go to another partition. Raises Busy while it is at work."""
+        if self.busy or self._busy():
+            raise Busy(f"{self.agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=BUSY_S)
+        async with self._gate:
+            await self._let_go()
+            self._system_of(self.means).move(self.agent_id, shared=shared)
 
     def _used(self) -> bool:
         """Whether commands are under way, other than the one that asks."""
@@ -300,7 +311,7 @@ class Host:
             case commands.Watch():
                 listener.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
-                return agent.head
+                return listener.missed - 1 if listener.missed else agent.head
             case commands.Resume():
                 return await worker.all_end()
             case Open(settings=settings) | commands.Configure(settings=settings):

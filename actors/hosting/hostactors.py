@@ -21,7 +21,7 @@ from store import FileStore, Sight, seen_by
 
 from . import link
 from .asking import Asker
-from .footprint import own_memory_bytes, thin
+from .footprint import own_memory_bytes, roomy, thin
 from .host import Host
 from .lending import lent_system
 from .many import Order, Outcome, outcomes
@@ -162,6 +162,8 @@ class DedicatedActor(HostActor):
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
+            raise HostLost(f"{agent_id!r} has moved to where others are")
         return self._host.perform(command, seen)
 
     async def status(self) -> HostStatus:
@@ -191,6 +193,7 @@ class SharedActor(HostActor):
     """The Ray actor of the agents of one shard."""
 
     def _begin(self) -> None:
+        roomy()
         self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
             self._place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=self._idle_s,

@@ -57,6 +57,9 @@ class LocalRuntime:
         async for heard in answer:
             yield heard
 
+    def refuse_unlendable(self, means: Means | None) -> None:
+        """Everything can be had in this process."""
+
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Carry out many commands at once; see `api.Runtime`."""
         return outcomes(self.perform, orders)
@@ -69,7 +72,10 @@ class LocalRuntime:
         """The shard that an agent is in; None if it has a log of its own."""
         if self._partition_of is None or self._shard_of is None:
             return None
-        partition = self._partition_of(agent_id)
+        try:
+            partition = self._partition_of(agent_id)
+        except UnknownAgent:  # its host says so, and which names are near
+            return None
         if not is_shared(partition):
             return None
         if partition not in self._shards:

@@ -35,15 +35,17 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 async def outcomes(perform: Perform, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
-    """Have all orders carried out at once; what became of them, as it does, many together."""
-    ended: asyncio.Queue[Outcome] = asyncio.Queue()
-    tasks = [asyncio.get_running_loop().create_task(_carried_out(perform, order, ended)) for order in orders]
+    """Have all orders carried out at once; what became of them, as it does, many together. A bug in one is raised."""
+    ended: asyncio.Queue[asyncio.Task[Outcome]] = asyncio.Queue()
+    tasks = [asyncio.get_running_loop().create_task(_carried_out(perform, order)) for order in orders]
+    for task in tasks:
+        task.add_done_callback(ended.put_nowait)
     try:
         left = len(orders)
         while left:
-            found = [await ended.get()]
+            found = [(await ended.get()).result()]
             while not ended.empty():
-                found.append(ended.get_nowait())
+                found.append(ended.get_nowait().result())
             left -= len(found)
             yield found
     finally:
@@ -51,7 +53,7 @@ async def outcomes(perform: Perform, orders: Sequence[Order]) -> AsyncIterator[S
             task.cancel()
 
 
-async def _carried_out(perform: Perform, order: Order, ended: "asyncio.Queue[Outcome]") -> None:
+async def _carried_out(perform: Perform, order: Order) -> Outcome:
     records: list[Record] = []
     value, failed = None, None
     try:
@@ -62,7 +64,7 @@ async def _carried_out(perform: Perform, order: Order, ended: "asyncio.Queue[Out
                 records += heard
     except EverlogError as error:
         failed = error
-    ended.put_nowait(Outcome(order.number, records, value, failed))
+    return Outcome(order.number, records, value, failed)
 
 
 async def merged(streams: Iterable[AsyncIterator[Item]]) -> AsyncIterator[Item]:

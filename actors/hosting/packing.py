@@ -44,9 +44,11 @@ class Packed(Means, frozen=True, kw_only=True):
     data: bytes
 
 
-def pack(means: Means | None, cloud: ModuleType) -> Packed | None:
-    """Means for another process. Raises BadInput for functions that cannot leave this one."""
-    if means is None or isinstance(means, Packed):
+def pack(means: Means | None, cloud: ModuleType) -> Means | None:
+    """Means for another process: `Packed` if there are functions among them. Raises BadInput for functions that cannot
+    leave this one.
+    """
+    if means is None or isinstance(means, Packed) or not means.tools:
         return means
     own = {module.__name__: module for module in map(_module_of, means.tools) if module is not None and _is_own(module)}
     known = cloud.list_registry_pickle_by_value()

@@ -7,20 +7,29 @@ and no file is open for it. The shard's own log is opened when the first agent n
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from actors.commands import Command, Heard, Means, Resume, Watch
-from actors.constants import IDLE_S, MICROSECONDS, SHARD_AGENTS_MAX, SHARD_RECOVERIES_MAX
+from actors.commands import Command, Done, Heard, Means, Move, Watch
+from actors.constants import (
+    BUSY_S,
+    IDLE_S,
+    MICROSECONDS,
+    SHARD_AGENTS_MAX,
+    SHARD_COMMANDS_MAX,
+    SHARD_TEND_S,
+)
 from actors.effects import Clock, Ids
 from actors.seats import Enter, Seat, seal
 from actors.system import System
 from actors.transitions import INPUTS
-from events import EverlogError, Fenced, HostLost, PartitionBusy, UsageError
-from store import FileStore
+from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
+from store import FileLog, FileStore, LogReader, partition_of, shard_of
 
-from .footprint import own_memory_bytes
+from .finishing import Finishing
+from .footprint import give_back, own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
 from .meters import Meters
@@ -30,6 +39,12 @@ from .timers import Due
 
 TellTimers = Callable[[str, Sequence[Due]], None]
 """Hears what the timers of an agent are, whenever they change."""
+
+LOOKS = 16
+"""So many agents are looked at when another one needs room."""
+
+NOTHING = Means()
+"""What an agent is lent that was lent nothing: one and the same, so that those agents share a system."""
 
 
 class Shard:
@@ -78,30 +93,51 @@ class Shard:
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
+        self._lent: dict[str, Means] = {}
+        """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
         self._systems: tuple[Means, System] | None = None
         self._ticks: Ticks | None = None
         self._opening = asyncio.Lock()
+        self._closing: asyncio.Task[None] | None = None
+        """Gives the log up that was lost last."""
+        self._making_room: asyncio.Task[None] | None = None
+        self._finishing = Finishing(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = Counts()
-        self._asked = 0
+        self._asked = self._heeded = 0
+        """Commands that came, and those that somebody waits for."""
         self._under_way: dict[int, int] = {}
         """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
-        """Have an agent carry out a command; see `Host.perform`. Raises UsageError where there is no room for it."""
+        """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
+        if self._heeded >= SHARD_COMMANDS_MAX:
+            raise Busy(
+                f"{self.partition} has {SHARD_COMMANDS_MAX} commands under way and takes no more now. Nothing of this "
+                f"was kept. Try again in {BUSY_S} seconds.",
+                retry_after_s=BUSY_S,
+            )
+        self._heeded += 1
         self._asked += 1
         number = self._asked
         if not isinstance(command, Watch):
             self._under_way[number] = self._clock.now()
         try:
+            if isinstance(command, Move):
+                await self._move(agent_id, shared=command.shared)
+                yield Done()
+                return
             async for heard in self._host(agent_id).perform(command, seen):
                 yield heard
         except EverlogError as error:
             self._errors[type(error).__name__] += 1
             raise
         finally:
+            self._heeded -= 1
+            if len(self._hosts) > self._agents_max and agent_id in self._hosts:
+                self._spawn(self._made_room(agent_id))
             self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
@@ -110,18 +146,7 @@ class Shard:
 
     async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
-        room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
-
-        async def resume(agent_id: str) -> None:
-            async with room:
-                command = Resume(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
-                try:
-                    async for _ in self.perform(agent_id, command):
-                        pass
-                except EverlogError as error:
-                    self._note(f"{agent_id!r}: {error}")
-
-        await asyncio.gather(*map(resume, agents))
+        await self._finishing.all_of(agents, lent)
 
     def status(self, node: str) -> HostStatus:
         """How it is doing; `node` is where."""
@@ -142,7 +167,7 @@ class Shard:
             model_calls=counts.records["model_reply"],
             commits=counts.commits,
             ticks=counts.ticks,
-            refused=self._errors["UsageError"],
+            refused=self._errors["Busy"],
             errors=dict(self._errors),
             memory_bytes=own_memory_bytes(),
             unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
@@ -155,46 +180,83 @@ class Shard:
             return True
         if not await host.passivate():
             return False
+        self._forget(agent_id, host)
+        return True
+
+    def _forget(self, agent_id: str, host: Host) -> None:
         if self._hosts.get(agent_id) is host:
             del self._hosts[agent_id]
             del self._used_at[agent_id]
-        return True
+            if host.means is not NOTHING:
+                self._lent[agent_id] = host.means
 
     async def release(self) -> bool:
         """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
         for agent_id in list(self._hosts):
             if not await self.passivate(agent_id):
                 return False
-        await self.close()
-        return not self._hosts
+        return await self._give_up()
 
     async def close(self) -> None:
         """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
-        tending, self._tending = self._tending, None
-        if tending is not None and tending is not asyncio.current_task():
-            tending.cancel()
-            await asyncio.wait([tending])
-        await asyncio.gather(*(host.close() for host in self._hosts.values()))
-        self._hosts.clear()
-        self._used_at.clear()
+        hosts = dict(self._hosts)
+        await asyncio.gather(*(host.close() for host in hosts.values()))
+        for agent_id, host in hosts.items():
+            self._forget(agent_id, host)
+        await self._give_up(even_now=True)
+
+    async def _give_up(self, *, even_now: bool = False) -> bool:
+        """Let go of the log; False if somebody has come for an agent meanwhile, who opens it anew if `even_now`."""
         async with self._opening:
-            if self._ticks is not None:
-                ticks, self._ticks = self._ticks, None
-                await self._aside(self._sealed, ticks)
+            if self._hosts and not even_now:
+                return False
+            tending, self._tending = self._tending, None
+            if tending is not None and tending is not asyncio.current_task():
+                tending.cancel()
+                await asyncio.wait([tending])
+            await self._finishing.stop()
+            ticks, self._ticks = self._ticks, None
+            if ticks is not None:
+                await self._seal(ticks)
                 await ticks.close()
-        for task in list(self._tasks):
-            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        return not self._hosts
 
     def enter(self, agent_id: str, command: str, take_over: bool) -> "_Seat":
         """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
         return _Seat(self, agent_id)
+
+    def arrived(self, agent_id: str, log: FileLog) -> LogReader | None:
+        """Have an agent that moved here go on here. The way to all of its records; None if all are in `log`.
+
+        Raises HostLost where it is in another partition by now, StoreError.
+        """
+        try:
+            self._store.finish_move(log, agent_id)
+        except Moved as moved:
+            raise HostLost(str(moved)) from moved
+        reader = self._store.reader(agent_id, log)
+        return None if reader is log else reader
+
+    async def _move(self, agent_id: str, *, shared: bool) -> None:
+        """Let an agent go to another partition. Raises Busy while it is at work."""
+        to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
+        if not await self.passivate(agent_id):
+            raise Busy(f"{agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=1)
+        log = (await self.ticks()).log
+        await self._aside(self._store.begin_move, log, agent_id, to)
 
     async def ticks(self) -> Ticks:
         """The shard's journal, its log opened if it is not. Raises PartitionBusy, StoreError, HostLost."""
         async with self._opening:
             if self.fenced:
                 raise HostLost(f"another process owns {self.partition} now")
+            if self._closing is not None:
+                await asyncio.wait([self._closing])
+                self._closing = None
             if self._ticks is None:
+                self._finishing.open = True
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
                 self._ticks = Ticks(
@@ -220,17 +282,21 @@ class Shard:
     def _lost(self, error: EverlogError) -> None:
         """The log can no longer be written: what is in memory is not used again."""
         ticks, self._ticks = self._ticks, None
+        interrupted = [agent_id for agent_id, host in self._hosts.items() if host.busy]
         for host in self._hosts.values():
-            host.spoil()
+            if host.active and ticks is not None:  # who is on the way in waits for the next log, or fails by itself
+                host.spoil()
         if isinstance(error, Fenced):
             self.fenced = True
+            self._finishing.open = False
             self._note(f"another process owns {self.partition} now; this one stops: {error}")
             if self._on_fenced is not None:
                 self._on_fenced()
         elif ticks is not None:
             self._note(f"{self.partition} is opened anew: {error}")
+            self._finishing.later(interrupted)
         if ticks is not None:
-            self._spawn(ticks.close())
+            self._closing = self._spawn(ticks.close())
 
     def _host(self, agent_id: str) -> Host:
         """The host of an agent, the most recently used one from now on. Raises UsageError where there is no room."""
@@ -244,16 +310,18 @@ class Shard:
     def _new_host(self, agent_id: str) -> Host:
         if self.fenced:
             raise HostLost(f"another process owns {self.partition} now")
+        if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
+            self._making_room = self._spawn(self._make_room())
         if len(self._hosts) >= 2 * self._agents_max:
-            raise UsageError(
+            raise Busy(
                 f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
-                "now. Nothing of this was kept. Try again in a few seconds."
+                f"now. Nothing of this was kept. Try again in {BUSY_S} seconds.",
+                retry_after_s=BUSY_S,
             )
-        if len(self._hosts) >= self._agents_max:
-            self._spawn(self._make_room())
         return Host(
-            agent_id, self._system, idle_s=None, sleep=self._sleep, tell_timers=self._tell_timers, note=self._note
-        )
+            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
+            tell_timers=self._tell_timers, note=self._note,
+        )  # fmt: skip
 
     def _system(self, lent: Means) -> System:
         """The system for what is lent, the same one as long as that stays the same."""
@@ -262,21 +330,29 @@ class Shard:
         return self._systems[1]
 
     async def _make_room(self) -> None:
-        """Let go of the agent that was used longest ago and is not at work."""
-        for agent_id in list(self._hosts):
-            if len(self._hosts) <= self._agents_max or await self.passivate(agent_id):
-                return
+        """Let go of some that are not at work, the one that was used longest ago first, until the others fit."""
+        for agent_id in list(islice(self._hosts, LOOKS)):
+            await self._made_room(agent_id)
+
+    async def _made_room(self, agent_id: str) -> None:
+        if len(self._hosts) > self._agents_max:
+            await self.passivate(agent_id)
 
     async def _tend(self) -> None:
-        """Now and then: let go of who is idle, and seal what has gathered in the log."""
+        """Now and then: let go of who is idle, seal what has gathered in the log, give back memory that is not used."""
+        rested_at = 0
         while self._tending is asyncio.current_task():
-            await self._sleep(max(self._idle_us / 4 / MICROSECONDS, 1))
+            await self._sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             for agent_id in self._idle():
                 await self.passivate(agent_id)
-            if not self._hosts and self._on_idle is not None:
+            if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
                 await self._on_idle()
             if self._ticks is not None:
-                await self._aside(self._sealed, self._ticks)
+                await self._seal(self._ticks)
+            if self._ticks is not None and not self._under_way and self._asked != rested_at:
+                rested_at = self._asked
+                self._ticks.projections.compact()
+                give_back()
 
     def _idle(self) -> list[str]:
         """Who was not used for a while, longest ago first."""
@@ -288,15 +364,20 @@ class Shard:
             found.append(agent_id)
         return found
 
-    def _sealed(self, ticks: Ticks) -> None:
-        unsealed = seal(ticks.log)
+    async def _seal(self, ticks: Ticks) -> None:
+        try:
+            unsealed = await self._aside(seal, ticks.log)
+        except Fenced as error:
+            ticks.lose(error)
+            return
         if unsealed:
             self._note(f"{self.partition} could not be sealed; nothing is lost by it, and its agents run. {unsealed}")
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 class _Seat:
@@ -308,7 +389,7 @@ class _Seat:
 
     async def __aenter__(self) -> Seat:
         self._ticks = await self._shard.ticks()
-        head = await self._ticks.enter(self._agent_id)
+        head = await self._ticks.enter(self._agent_id, self._shard.arrived(self._agent_id, self._ticks.log))
         return Seat(self._ticks, head, self._ticks.projections)
 
     async def __aexit__(self, *_: object) -> None:

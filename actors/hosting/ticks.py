@@ -6,6 +6,7 @@ rows. No row is read before that transaction, so everyone reads their own writes
 """
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
@@ -17,9 +18,9 @@ import duckdb
 import msgspec
 
 from actors.constants import SHARD_MEMORY_MB
-from events import BadInput, Draft, EverlogError, HostLost, Record, StoreError
+from events import BadInput, Draft, EverlogError, Fenced, HostLost, Moved, Record, StoreError
 from projections import HEAD, Projections, Rows, activate, activate_many
-from store import Append, Commit, FileLog
+from store import Append, Commit, FileLog, LogReader
 
 from .meters import Meters
 
@@ -73,30 +74,56 @@ class Ticks:
         self._asks: list[_Ask] = []
         self._entering: list[tuple[str, asyncio.Future[int]]] = []
         self._leaving: list[str] = []
+        self._over: set[str] = set()
+        """Agents that commit nothing more before they have left: they were deleted, or do not know their head."""
+        self._readers: dict[str, LogReader] = {}
+        """Of agents that have come from other partitions."""
         self._taken: list[asyncio.Future[Any]] = []
         """What the tick that runs will set."""
         self._task: asyncio.Task[None] | None = None
 
-    async def enter(self, agent_id: str) -> int:
-        """Take an agent into the projections; the seq of its last record. Raises StoreError."""
+    async def enter(self, agent_id: str, reader: LogReader | None = None) -> int:
+        """Take an agent into the projections; the seq of its last record. Raises StoreError.
+
+        `reader`: of one that has come from other partitions, and was not always in this log.
+        """
+        if reader is not None:
+            self._readers[agent_id] = reader
         began = asyncio.get_running_loop().time()
         seated: asyncio.Future[int] = self._future()
         self._entering.append((agent_id, seated))
-        head = await seated
+        try:
+            head = await seated
+        except asyncio.CancelledError:  # it may have been taken in already
+            self.leave(agent_id)
+            raise
         self._meters.activated(asyncio.get_running_loop().time() - began)
         return head
 
     def leave(self, agent_id: str) -> None:
         """Drop what the projections hold of an agent."""
+        self._over.discard(agent_id)
+        self._readers.pop(agent_id, None)
         if self._lost is None:
             self._leaving.append(agent_id)
             self._wake()
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append durably, then project: when this returns, `rows` sees the records."""
+        """Append durably, then project: when this returns, `rows` sees the records. Raises EverlogError; HostLost where
+        the agent has to be opened anew first.
+        """
+        if agent_id in self._over:
+            raise HostLost(f"{agent_id!r} was let go of meanwhile. What it acknowledged is in the log.")
         done: asyncio.Future[Commit] = self._future()
         self._appends.append((Append(agent_id, expected_seq, drafts), done))
-        return await done
+        try:
+            commit = await done
+        except asyncio.CancelledError:  # nobody heard whether it was kept
+            self._over.add(agent_id)
+            raise
+        if any(draft.type == "agent_deleted" for draft in drafts):
+            self._over.add(agent_id)
+        return commit
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Rows:
         """Rows of a projection as of a seq, inclusive."""
@@ -106,11 +133,11 @@ class Ticks:
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """The agent's records from a seq (inclusive) on, in order."""
-        return self.log.read(agent_id, from_seq)
+        return self._reader(agent_id).read(agent_id, from_seq)
 
     async def close(self) -> None:
         """Finish the tick that runs, refuse what comes after it, and give the log up."""
-        self._lose(HostLost(f"{self.log.partition} was let go of. What was acknowledged is in its log."))
+        self.lose(HostLost(f"{self.log.partition} was let go of. What was acknowledged is in its log."))
         if self._task is not None:
             await asyncio.wait([self._task])
         self.projections.close()
@@ -133,34 +160,49 @@ class Ticks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """If a bug has ended it, or the end of the loop, all who wait hear of it."""
-        interrupted = task.cancelled()
-        error = None if interrupted else task.exception()
-        if interrupted or error is not None:
-            for waiting in self._taken + self._waiting():
-                if not waiting.done():
-                    waiting.set_exception(error or HostLost(f"{self.log.partition} was interrupted."))
+        bug = None if task.cancelled() else task.exception()
+        if bug is None and not task.cancelled():
+            return
+        for waiting in self._taken + self._waiting():
+            if not waiting.done():
+                waiting.set_exception(self._gone() if bug is None or isinstance(bug, duckdb.Error) else bug)
+        self._appends, self._asks, self._entering = [], [], []
 
     def _waiting(self) -> "list[asyncio.Future[Any]]":
         waits: list[asyncio.Future[Any]] = [done for _, done in self._appends]
         return waits + [ask.rows for ask in self._asks] + [seated for _, seated in self._entering]
 
-    def _lose(self, error: EverlogError) -> None:
-        """The log can no longer be written."""
+    def lose(self, error: EverlogError) -> None:
+        """The log can no longer be written. Idempotent."""
         if self._lost is None:
             self._lost = error
             self._on_lost(error)
 
     async def _run(self) -> None:
-        while self._appends or self._asks or self._entering or self._leaving:
-            appends, self._appends = self._appends, []
-            self._taken = [done for _, done in appends]
-            if appends:
-                await self._commit(appends)
-            self._taken = self._waiting()
-            self._seat()
-            asks, self._asks = self._asks, []
-            self._answer(asks)
-            await asyncio.sleep(0)  # who was answered goes on, and asks for more
+        """Tick as long as anybody waits. What is not finished leaves an engine that must not be used again."""
+        finished = False
+        try:
+            while self._appends or self._asks or self._entering or self._leaving:
+                await self._tick()
+                await asyncio.sleep(0)  # who was answered goes on, and asks for more
+            finished = True
+        except asyncio.CancelledError:  # the end of the loop: nobody is to open anything
+            self._lost = self._lost or HostLost("it was interrupted")
+            raise
+        finally:
+            if not finished:
+                self.lose(HostLost(f"its work has ended: {sys.exception()!r}"))
+
+    async def _tick(self) -> None:
+        appends = [one for one in self._appends if not one[1].done()]  # who was cancelled sits here no more, perhaps
+        self._appends = []
+        self._taken = [done for _, done in appends]
+        if appends:
+            await self._commit(appends)
+        self._taken = self._waiting()
+        self._seat()
+        asks, self._asks = self._asks, []
+        self._answer(asks)
 
     async def _commit(self, appends: Sequence[tuple[Append, asyncio.Future[Commit]]]) -> None:
         """One group: made durable beside, then projected here, then acknowledged."""
@@ -170,17 +212,19 @@ class Ticks:
                 raise self._gone()
             results = await self._durable([append for append, _ in appends])
         except (StoreError, HostLost) as error:
-            self._lose(error)
-            results = [copy(error) for _ in appends]
+            self.lose(error)
+            results = [self._gone() if isinstance(error, Fenced) else copy(error) for _ in appends]
         commits = [result for result in results if isinstance(result, Commit) and not result.repeated]
         records = [record for commit in commits for record in commit.records]
         self._meters.ticked(len(commits), asyncio.get_running_loop().time() - began)
         self._counts.ticks += 1
         self._counts.commits += len(commits)
         self._counts.records.update(map(_KIND, records))
-        self._project(records)
-        for (_, done), result in zip(appends, results, strict=True):
-            _settle(done, result)
+        try:
+            self._project(records)
+        finally:  # what is on disk is acknowledged, whatever becomes of the engine
+            for (_, done), result in zip(appends, results, strict=True):
+                _settle(done, result)
 
     async def _durable(self, appends: Sequence[Append]) -> Sequence[Commit | EverlogError]:
         """The results of appends. Raises StoreError where all of them failed."""
@@ -189,8 +233,8 @@ class Ticks:
         except BadInput as error:
             if len(appends) == 1:
                 return [error]
-        each = [await self._durable([append]) for append in appends]  # one has a wrong shape: the others do not suffer
-        return [result for results in each for result in results]
+        half = len(appends) // 2  # one has a wrong shape, and nothing was written: the others do not suffer
+        return [*await self._durable(appends[:half]), *await self._durable(appends[half:])]
 
     def _project(self, records: Sequence[Record]) -> None:
         """Take records in. The acknowledgement stands: if it fails, their agents are built again from the log."""
@@ -199,24 +243,35 @@ class Ticks:
         except duckdb.Error:
             for agent_id in {record.agent_id for record in records}:
                 self.projections.forget(agent_id)
-                activate(self.projections, self.log, agent_id)
+                activate(self.projections, self._reader(agent_id), agent_id)
 
     def _seat(self) -> None:
         """Take in who comes, after who has left."""
         leaving, self._leaving = self._leaving, []
         if leaving:
             self.projections.forget_many(leaving)
-        entering, self._entering = self._entering, []
-        if entering:
+        entering = [one for one in self._entering if not one[1].done()]
+        self._entering = []
+        if self._lost is not None:
+            for _, seated in entering:
+                _settle(seated, self._gone())
+        elif entering:
             self._activate(entering)
+
+    def _reader(self, agent_id: str) -> LogReader:
+        return self._readers.get(agent_id, self.log)
 
     def _activate(self, entering: "Sequence[tuple[str, asyncio.Future[int]]]") -> None:
         """Take agents in together; where the log is damaged, one by one, so that it is seen whose records are."""
+        agents = dict.fromkeys(agent_id for agent_id, _ in entering)
         try:
-            activate_many(self.projections, self.log, list(dict.fromkeys(agent_id for agent_id, _ in entering)))
-        except EverlogError as error:
+            activate_many(self.projections, self.log, [agent for agent in agents if agent not in self._readers])
+            for agent_id in agents.keys() & self._readers.keys():
+                activate(self.projections, self._readers[agent_id], agent_id)
+        except (EverlogError, duckdb.Error) as error:
             if len(entering) == 1:
-                _settle(entering[0][1], error)
+                agent_id, seated = entering[0]
+                _settle(seated, self._unknown(agent_id, error))
             else:
                 for one in entering:
                     self._activate([one])
@@ -227,16 +282,36 @@ class Ticks:
     def _answer(self, asks: Sequence[_Ask]) -> None:
         """One query for each kind of ask."""
         for (name, _), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
-            together = list(group)
-            answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in together])
-            for ask, rows in zip(together, answers, strict=True):
+            self._answer_alike(name, list(group))
+
+    def _answer_alike(self, name: str, asks: Sequence[_Ask]) -> None:
+        """One query; where it fails, one for each, so that it is seen for whom."""
+        try:
+            answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in asks])
+        except (EverlogError, duckdb.Error) as error:
+            if len(asks) == 1:
+                _settle(asks[0].rows, self._unknown(asks[0].agent_id, error))
+            else:
+                for ask in asks:
+                    self._answer_alike(name, [ask])
+        else:
+            for ask, rows in zip(asks, answers, strict=True):
                 _settle(ask.rows, rows)
+
+    def _unknown(self, agent_id: str, error: Exception) -> EverlogError:
+        """Why nothing can be said of one agent. Raises duckdb.Error where the engine is broken for all of them."""
+        if isinstance(error, EverlogError):  # the log is damaged where its records are
+            return error
+        self.projections.execute("SELECT 1")
+        return StoreError(f"What the records of {agent_id!r} mean cannot be told; they are all in its log. {error}")
 
 
 def _settle(waiting: "asyncio.Future[Any]", result: object) -> None:
     """Tell who waits, if they still do."""
     if waiting.done():
         return
+    if isinstance(result, Moved):
+        result = HostLost(str(result))  # it is asked again where the agent is now
     if isinstance(result, EverlogError):
         waiting.set_exception(result)
     else:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import msgspec
 
 from actors.agent import Agent
+from actors.hosting.ticks import Ticks
 from actors.system import System
 from events import HeartbeatsPaused, MessageSent, ModelError, ModelFailed, Record
 from store import records_of
@@ -91,7 +92,7 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
 class PlainProjections:
     """The few projections that hosting needs, over a list of records."""
 
-    def __init__(self) -> None:
+    def __init__(self, **_: Any) -> None:
         self._records: dict[str, list[Record]] = {}
 
     def __enter__(self) -> Self:
@@ -110,8 +111,18 @@ class PlainProjections:
     def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
         return [{"agent_id": agent_id, **row} for agent_id, _ in wanted for row in self.rows(name, agent_id)]
 
+    def answers(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[list[dict[str, Any]]]:
+        return [self.rows(name, agent_id) for agent_id, _ in wanted]
+
     def forget(self, agent_id: str) -> None:
         self._records.pop(agent_id, None)
+
+    def forget_many(self, agents: Sequence[str]) -> None:
+        for agent_id in agents:
+            self.forget(agent_id)
+
+    def compact(self) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -146,7 +157,9 @@ class PlainTurns:
         self._wait = wait
 
     async def run(self, turn: int, cause: str) -> None:
-        done = turns(self._agent._journal._projections._records[self._agent.agent_id])[turn]
+        journal: Any = self._agent._journal
+        engine = journal.projections if isinstance(journal, Ticks) else journal._projections
+        done = turns(engine._records[self._agent.agent_id])[turn]
         words = done[0].text or ""
         for step in range(len([r for r in done if r.type == "message_sent"]) + 1, told(words, "steps", 1) + 1):
             await self._wait()
@@ -177,6 +190,11 @@ def plain(wait: Wait) -> Iterator[None]:
     def activate(projections: PlainProjections, reader: Any, agent_id: str) -> None:
         projections.add(list(reader.read(agent_id)))
 
+    def activate_many(projections: PlainProjections, reader: Any, agents: Sequence[str]) -> None:
+        for agent_id in agents:
+            assert agent_id not in projections._records, f"{agent_id} is there already"
+            activate(projections, reader, agent_id)
+
     def make(agent: Agent, *_: object, **__: object) -> PlainTurns:
         return PlainTurns(agent, wait)
 
@@ -184,6 +202,9 @@ def plain(wait: Wait) -> Iterator[None]:
         patch("actors.hosting.lending.System", PlainSystem),
         patch("actors.seats.Projections", PlainProjections),
         patch("actors.seats.activate", activate),
+        patch("actors.hosting.ticks.Projections", PlainProjections),
+        patch("actors.hosting.ticks.activate", activate),
+        patch("actors.hosting.ticks.activate_many", activate_many),
         patch("actors.hosting.standing.Projections", PlainProjections),
         patch("actors.agent.Turns", make),
     ):

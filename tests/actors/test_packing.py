@@ -83,3 +83,11 @@ def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
     """Bytes that this process cannot load are the caller's, in words."""
     with pytest.raises(BadInput, match=r"^The functions cannot be loaded where the agent runs"):
         unpack(Packed(data=data))
+
+
+def test_an_endpoint_alone_is_told_as_it_is(cloud: Any) -> None:
+    """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
+    packed = pack(Means(base_url="http://here"), cloud)
+    assert packed is not None
+    assert packed.same != Means().same
+    assert unpack(packed).base_url == "http://here"

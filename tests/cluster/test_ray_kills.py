@@ -134,7 +134,7 @@ async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
             async with opens(base_url=endpoint.url) as other:
                 await (await other.agent("sam")).send("Hi")
             assert await pid_of_host(system) == host
-            assert titled("ray::HostActor") + titled("ray::host of sam") == [host]
+            assert titled("ray::DedicatedActor") + titled("ray::host of 'sam'") == [host]
             assert_sound(system)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from events import CorruptLog, Record
 from projections import DERIVER, HEAD, PROJECTIONS, Projections, Search, activate_many
-from projections.constants import FEW_AGENTS
+from projections.constants import FEW_AGENTS, MANY_AGENTS
 from store import SCHEMA, State, batch_of
 from tests import strategies
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
@@ -80,8 +80,8 @@ def test_agents_activated_together_are_as_if_each_were_alone(records: list[Recor
 
 def test_each_answer_of_many_is_what_the_agent_alone_is_told() -> None:
     """In the order that they were asked for, doubles and strangers included, few or many: rows, columns and slices."""
-    engine, wanted = many(FEW_AGENTS + 5)
-    for asked in ([*wanted, wanted[0], ("nobody", HEAD)], wanted[:3]):
+    engine, wanted = many(MANY_AGENTS)
+    for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):
         for name in PROJECTIONS:
             answers = engine.answers(name, asked)
             assert len(answers) == len(asked)

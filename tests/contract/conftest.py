@@ -1,0 +1,10 @@
+"""A contract that is run a second time leaves to the long suite what its class names in `LONG`."""
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in getattr(getattr(item, "cls", None), "LONG", ()):
+            item.add_marker("long")

@@ -1,0 +1,59 @@
+"""The contract suite of agents that share partitions, run in this process: the same promises."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.api import AgentSystem, open_system
+from actors.hosting.local import LocalRuntime
+from actors.hosting.shard import Shard
+from tests.contract.agent_contract import AgentContract
+from tests.contract.agent_errors import ErrorContract
+from tests.contract.agent_functions import FunctionContract
+
+
+def names_in(contract: type) -> Iterator[str]:
+    return (name for name in vars(contract) if name.startswith("test_"))
+
+
+def shard_of(system: AgentSystem, name: str) -> Shard:
+    assert isinstance(system.runtime, LocalRuntime)
+    shard = system.runtime.shard(name)
+    assert shard is not None, f"{name} shares no partition"
+    return shard
+
+
+class TestSharedAgents(AgentContract):
+    runtime = "local"
+    shortest_s = 0.0
+    LONG = {*names_in(FunctionContract), *names_in(ErrorContract)} - {
+        "test_an_agent_that_does_not_exist",
+        "test_an_effect_that_may_have_happened_is_not_repeated",
+        "test_an_endpoint_that_fails_hurts_its_own_agent_only",
+        "test_edited_code_runs_in_an_agent_that_is_open",
+    } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_is_taken_in"}  # fmt: skip
+    """What is the same code wherever an agent is."""
+
+    @pytest.fixture
+    def opens(self, folder: Path) -> Any:
+        """Opens the one store of a test, whose new agents share two partitions."""
+
+        def opens(**options: Any) -> AbstractAsyncContextManager[AgentSystem]:
+            return open_system(folder, runtime=self.runtime, **{"placement": "shared", "shards": 2, **options})
+
+        return opens
+
+    async def kill(self, system: AgentSystem, name: str) -> None:
+        """The nearest to death in one process: all that its agents do is interrupted, and left as it is."""
+        await shard_of(system, name).close()
+
+    async def passive(self, system: AgentSystem, name: str) -> None:
+        """The shard looks for idle agents once a second; here it looks now."""
+        shard = shard_of(system, name)
+        while not (shard._idle() and await shard.passivate(name)):  # noqa: ASYNC110 - real time has to pass
+            await asyncio.sleep(0.01)
+        assert name not in shard._hosts
