@@ -11,9 +11,9 @@ def note(text: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of what an exception says, as one sentence."""
+    """The beginning of what an exception says, as one sentence; its end where an actor failed as it was made."""
     said = str(error).strip().splitlines()
-    text = said[0].strip() if said else type(error).__name__
+    text = said[-1 if "creation task" in said[0] else 0].strip() if said else type(error).__name__
     return text if text.endswith(".") else f"{text}."
 
 

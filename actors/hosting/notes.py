@@ -8,6 +8,7 @@ looks like a secret is taken out all the same.
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import IO, Literal
 
@@ -65,9 +66,13 @@ class Notes:
         ]
 
     def __call__(self, what: str, level: Level = "warning") -> None:
-        """Write a line: one JSON object with `time` (ISO 8601, UTC), `level`, `place`, `node` and `what`."""
+        """Write a line: one JSON object with `time` (ISO 8601, UTC), `level`, `place`, `node` and `what`.
+
+        One that cannot be written is left out: whoever has something to say goes on, on a full disk too.
+        """
         line = _Line(_iso(self._clock.now()), level, self._place, self._node, self._clean(what))
-        print(msgspec.json.encode(line).decode(), file=self._out(), flush=True)
+        with suppress(OSError):
+            print(msgspec.json.encode(line).decode(), file=self._out(), flush=True)
 
     def _clean(self, what: str) -> str:
         """On one line, not too long, and without secrets."""

@@ -1,5 +1,6 @@
 """Metrics say how a cluster is doing and never who is in it; notes are lines that a collector can read."""
 
+import errno
 import io
 import time
 from typing import Any
@@ -156,6 +157,16 @@ def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[st
     for text in what:
         notes(text)
     return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_note_that_cannot_be_written_stops_nobody() -> None:
+    """Where notes are kept may be full: what is noted goes on all the same."""
+
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    Notes("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)("a host died")
 
 
 def test_a_note_is_one_line_of_json() -> None:

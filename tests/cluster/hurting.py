@@ -130,6 +130,8 @@ class Sender:
         """Listen until it says `until`, or to its end."""
         assert self.process.stdout
         for line in self.process.stdout:
+            if not line.startswith('["'):  # Ray has something to say
+                continue
             kind, *words = json.loads(line)
             if kind == "said":
                 self.load.said[words[0]] = words[1], words[2]
@@ -148,6 +150,7 @@ class Sender:
 
     def die(self) -> None:
         """SIGKILL, if it lives."""
-        self.process.kill()
-        self.hear()
-        self.process.communicate()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.hear()
+            self.process.wait()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from actors.hosting.addresses import prepare
+from store.epoch import start_of
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.deaths import kill
 
@@ -38,8 +39,11 @@ class Nodes:
     def __init__(self, workers: int, slots: int) -> None:
         """`slots`: hosts that a worker has room for."""
         self._slots = slots
-        self._all: dict[int, str] = {}
-        """Every process that was seen, by number: what it is called."""
+        self._others = descendants(os.getpid())
+        self._seen: dict[int, tuple[int, str]] = {}
+        """Every process that was seen, by number: when it began, and what it is called."""
+        self._nodes: list[Any] = []
+        """Also those that are no more."""
         self.workers: list[Any] = []
         self.begin(workers)
 
@@ -49,6 +53,7 @@ class Nodes:
 
         arguments = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
         self._cluster = Cluster(initialize_head=True, shutdown_at_exit=False, head_node_args=arguments)
+        self._nodes.append(self.head)
         for _ in range(workers):
             self.add()
 
@@ -67,6 +72,7 @@ class Nodes:
         node = self._cluster.add_node(
             num_cpus=1, object_store_memory=STORE_BYTES, resources={"agent_slot": self._slots}
         )
+        self._nodes.append(node)
         self.workers.append(node)
         return node
 
@@ -115,18 +121,23 @@ class Nodes:
 
     def remember(self) -> None:
         """Nothing of what runs now may be left at the end."""
-        self._all |= descendants(os.getpid())
+        self._seen |= {pid: (start_of(pid), name) for pid, name in descendants(os.getpid()).items()
+                       if pid not in self._others}  # fmt: skip
+
+    def _left(self) -> Mapping[int, str]:
+        """What was seen and runs; another process may have been given the number of one that ended."""
+        return {pid: name for pid, (start, name) in self._seen.items() if start and start_of(pid) == start}
 
     def close(self) -> None:
         """End everything; what is still there has to be ended by hand, and is told."""
         self.remember()
-        for node in [*self.workers, self.head]:
+        for node in self._nodes:
             for started in node.all_processes.values():
                 for info in started:
                     info.process.kill()
                     info.process.wait()
-        kill(*(pid for pid, name in self._all.items() if name in AGENTS))
-        left = {pid: name for pid, name in self._all.items() if not ends(pid)}
+        kill(*(pid for pid, name in self._left().items() if name in AGENTS))
+        left = {pid: name for pid, name in self._left().items() if not ends(pid)}
         kill(*left)
         assert not left, f"processes of Ray that were left over: {left}"
 

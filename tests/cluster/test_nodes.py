@@ -2,15 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.api import Sent, open_system
 from tests.actors.loopback import serving
 from tests.cluster.books import judge
-from tests.cluster.conftest import ends
+from tests.cluster.conftest import ends, stop_actors
 from tests.cluster.hurting import (
     Sender,
     World,
@@ -21,10 +22,13 @@ from tests.cluster.hurting import (
 )
 from tests.cluster.nodes import Nodes, cluster_of
 from tests.cluster.senders import SHARDS, Load, pays
+from tests.contract.agent_world import alive, log, texts
 
 pytestmark = pytest.mark.ray
 
 TEST_S = 240
+SETTLED_S = 10
+"""Hosts that find room have started by then."""
 
 
 @pytest.fixture
@@ -66,6 +70,43 @@ def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path
 def test_a_node_that_stood_still_writes_nothing_when_it_goes_on(nodes: Nodes, tmp_path: Path) -> None:
     """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
+
+
+@pytest.fixture
+def narrow() -> Iterator[Nodes]:
+    """A cluster with room for one host."""
+    with cluster_of(workers=1, slots=1) as running:
+        yield running
+
+
+@pytest.mark.long
+@alive
+async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> None:
+    """Agents whose shard has room answer, the others wait, which the status tells; with more room all are answered."""
+    names = [f"agent {number}" for number in range(9)]
+    async with open_system(tmp_path / "store", runtime="ray", placement="shared", shards=3) as system:
+        try:
+            runtime: Any = system.runtime
+            made: list[Sent] = []
+            making = asyncio.ensure_future(_all(made, system.create_many(names)))
+            await asyncio.sleep(SETTLED_S)
+            status = await runtime.status()
+            assert (len(status.hosts), status.supervisor.starting, making.done()) == (1, 2, False)
+            for _ in range(2):
+                await asyncio.to_thread(narrow.add)
+            await making
+            said: list[Sent] = []
+            await _all(said, system.send_many([(name, "One") for name in names]))
+            assert {sent.error for sent in made + said} == {None}
+            assert [texts(log(system, name), "user_message") for name in names] == [["One"]] * len(names)
+        finally:
+            narrow.remember()
+            stop_actors(tmp_path / "store")
+
+
+async def _all(found: list[Sent], outcomes: AsyncIterator[Sent]) -> None:
+    async for sent in outcomes:
+        found.append(sent)
 
 
 @pytest.mark.long
