@@ -1,7 +1,8 @@
 """Which commit holds an event id: what makes appends idempotent (P6).
 
 Ids carry their time, and a file's newest id is known. So the ids of a sealed file are read from it only when somebody
-sends an id that is as old as the file: opening a log does not cost more for being long.
+sends an id that is as old as the file: opening a log does not cost more for being long. The last of them are kept in
+memory when a file is sealed: what comes next was on its way meanwhile, with ids a little older than the newest.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,6 +13,11 @@ from .arrow import id_bytes
 from .constants import ID_MEMORY_S
 
 ID_MEMORY_US = ID_MEMORY_S * 1_000_000
+
+RECENT_US = 60_000_000
+"""Of a file that is sealed, ids that are no older than this before its newest stay in memory."""
+NEVER = 2**63
+"""A time that no id has."""
 
 Ids = dict[bytes, int]
 """Commit numbers by the 16 bytes of an event id."""
@@ -25,7 +31,7 @@ def time_in(key: bytes) -> int:
 class _Generation:
     """The ids of one file."""
 
-    __slots__ = ("ids", "last_commit", "load", "newest")
+    __slots__ = ("ids", "last_commit", "load", "newest", "recent", "recent_from")
 
     def __init__(self) -> None:
         self.ids: Ids | None = {}
@@ -34,13 +40,28 @@ class _Generation:
         self.last_commit = 0
         """Last commit of the file once it is closed."""
         self.load: Callable[[], Ids] = dict
+        self.recent: Ids = {}
+        """All ids of the file from the time `recent_from` on (inclusive), where `ids` is not in memory."""
+        self.recent_from = NEVER
 
     def find(self, key: bytes) -> int | None:
-        if time_in(key) > self.newest:
+        at = time_in(key)
+        if at > self.newest:
             return None
+        if self.ids is None and at >= self.recent_from:
+            return self.recent.get(key)
         if self.ids is None:
             self.ids = self.load()
         return self.ids.get(key)
+
+    def since(self, at: int) -> Ids | None:
+        """All ids with that time or a later one; None where they are not in memory."""
+        if self.newest < at:
+            return {}
+        if self.ids is None and self.recent_from > at:
+            return None
+        known = self.recent if self.ids is None else self.ids
+        return {key: number for key, number in known.items() if time_in(key) >= at}
 
 
 class IdMemory:
@@ -100,6 +121,10 @@ class IdMemory:
             generation = _Generation()
             generation.ids, generation.newest, generation.last_commit = None, newest, last_commit
             generation.load = load
+            recent = [g.since(newest - RECENT_US) for g in self._closed if g not in kept]
+            if recent and None not in recent:
+                generation.recent_from = newest - RECENT_US
+                generation.recent = {key: number for ids in recent for key, number in (ids or {}).items()}
             kept.append(generation)
         self._closed = sorted(kept, key=lambda g: g.last_commit)
 
