@@ -102,12 +102,12 @@ class Projections:
         self._kept_from: dict[str, int] = {}
         """Of those that were resumed: the first seq that their state shows."""
         self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
+        self._defined: set[str] = set()
         self._filled: set[str] = set()
         """Tables that a search built for itself."""
         self._held: set[str] = set()
         """Agents with rows."""
-        self._settled: set[str] = set()
-        """Agents of whose rows some may be cold."""
+        self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._changed = 0
         """Rows added and dropped since the memory was last tidied."""
         self._compact_at = COMPACT_ROWS_MIN
@@ -318,17 +318,23 @@ class Projections:
         """Whether it pays to pick out the rows of these agents first: it costs 0.3 ms."""
         return len(wanted) <= FEW_AGENTS and len(self._held) >= MANY_AGENTS
 
-    def _statement(self, name: str, *, hot: bool, few: bool) -> duckdb.Statement:
+    def _statement(self, name: str, *, hot: bool, few: bool, rest: Sequence[object] = ()) -> duckdb.Statement:
         """The batched query of a projection, parsed once. DuckDB plans a query anew each time that it reads a table."""
-        key = (name, hot, few)
-        if key not in self._statements:
+        if (key := (name, hot, few)) not in self._statements:
             text = batched(name, "hot" if hot else "records", few=few)
-            self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0]]))[0]
+            self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0], *rest]))[0]
         return self._statements[key]
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
         return self.batch(name, [(agent_id, as_of)])
+
+    def search(self, name: str, agent_id: str, as_of: int, *parameters: object) -> list[Row]:
+        """Rows of a search of one agent, in the order of its SQL; `parameters` follow the agents and as_of."""
+        self._complete([agent_id])
+        hot = agent_id not in self._settled
+        statement = self._statement(name, hot=hot, few=self._few([agent_id]), rest=parameters)
+        return self._query(statement, [[agent_id], [as_of], *parameters])
 
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None
@@ -337,7 +343,7 @@ class Projections:
         self._complete(self._resumed if agents is None else agents)
         return self._query(statement, parameters)
 
-    def _query(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+    def _query(self, statement: str | duckdb.Statement, parameters: Sequence[object] = ()) -> list[Row]:
         self._db.execute(statement, list(parameters))
         names = [column[0] for column in self._db.description or ()]
         return [dict(zip(names, row, strict=True)) for row in self._db.fetchall()]
@@ -350,6 +356,12 @@ class Projections:
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that gives no rows back (the tables that a search builds for itself)."""
         self._db.execute(statement, list(parameters))
+
+    def define(self, name: str) -> None:
+        """Make the tables of `sql/NAME.sql`, that a search builds for itself, if they are not there."""
+        if name not in self._defined:
+            self._db.execute(sql(name))
+            self._defined.add(name)
 
     def fill(self, name: str, agent_id: str, columns: pa.Table) -> None:
         """Add rows of one agent to a table that a search built for itself; `columns` follow `agent_id` in its order."""

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from events import FunctionError
 
-from .catalogue import batched, sql
-from .engine import Projections
+from .engine import HEAD, Projections
 from .rows import Row
 from .stems import query_stems, stems
 
@@ -82,20 +81,15 @@ class Search:
         return Found(scored[first : first + count], len(scored))
 
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
-        statement = batched(name)
-        fixed = [[self._agent_id], [self._said_by], *parameters]
-        rows = self._query(statement, [*fixed, first, count])
+        rows = self._projections.search(name, self._agent_id, self._said_by, *parameters, first, count)
         if rows:
             total = rows[0]["total"]
         elif first:
-            before = self._query(statement, [*fixed, 0, 1])
+            before = self._projections.search(name, self._agent_id, self._said_by, *parameters, 0, 1)
             total = before[0]["total"] if before else 0
         else:
             total = 0
         return Found(rows, total)
-
-    def _query(self, statement: str, parameters: Sequence[object]) -> list[Row]:
-        return self._projections.query(statement, parameters, [self._agent_id])
 
     def _day(self, text: str) -> datetime:
         try:
@@ -108,18 +102,14 @@ class Search:
 
     def _index(self) -> None:
         """Give postings to what has been said since the last search."""
-        for statement in sql("search_tables").split(";"):
-            if statement.strip():
-                self._projections.execute(statement)
-        said = self._query(sql("search_missing"), [self._agent_id])
-        known = self._query("SELECT max(seq) AS seq FROM documents WHERE agent_id = ?", [self._agent_id])
-        newest = known[0]["seq"] or 0
+        self._projections.define("search_tables")
+        said = self._projections.search("search_missing", self._agent_id, HEAD)
         before: list[str] = []
         postings: list[tuple[int, str, int, bool]] = []
         documents: list[tuple[int, int]] = []
         for row in said:
             words = stems(row["text"])
-            if row["seq"] > newest:
+            if not row["known"]:
                 own = {*stems(row["name"]), *words}
                 counts = Counter([*stems(row["name"]), *words, *before])
                 postings.extend((row["seq"], stem, n, stem in own) for stem, n in counts.items())

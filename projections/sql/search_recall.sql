@@ -3,7 +3,8 @@
 -- of the message before it, which help to rank it; a result has a stem of the query in its own words, or holds the query
 -- word for word, and such results come first. Parameters after the agents and as_of: the stems, the query, and the first row and number of rows of the page.
 WITH docs AS (
-    SELECT m.*, d.words FROM recall_memory m JOIN documents d ON d.agent_id = m.agent_id AND d.seq = m.seq
+    SELECT m.*, d.words, length($4) > 0 AND contains(lower(m.text), lower($4)) AS verbatim
+    FROM recall_memory m JOIN documents d ON d.agent_id = m.agent_id AND d.seq = m.seq
 ),
 size AS (SELECT count(*) AS n, greatest(avg(words), 1) AS words FROM docs),
 hits AS (
@@ -19,10 +20,9 @@ ranked AS (
     FROM hits h JOIN rarity r ON r.stem = h.stem, size s GROUP BY h.seq
 ),
 scored AS (
-    SELECT d.*, coalesce(r.score, 0) + CASE WHEN v.verbatim THEN 100 ELSE 0 END AS score,
-        coalesce(r.own, false) OR v.verbatim AS found
+    SELECT d.*, coalesce(r.score, 0) + CASE WHEN d.verbatim THEN 100 ELSE 0 END AS score,
+        coalesce(r.own, false) OR d.verbatim AS found
     FROM docs d LEFT JOIN ranked r ON r.seq = d.seq
-        JOIN (SELECT seq, length($4) > 0 AND contains(lower(text), lower($4)) AS verbatim FROM docs) v ON v.seq = d.seq
 )
 SELECT seq, epoch_us(time) AS time, role, name, text, ref, round(score, 4) AS score, count(*) OVER () AS total
 FROM scored WHERE found
