@@ -151,7 +151,8 @@ class System:
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
-        self._models_of = models_of or (lambda _: models or model_for)
+        self._models = models or model_for
+        self._models_of = models_of
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
 
@@ -212,7 +213,7 @@ class System:
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None
-        models = self._models_of(agent_id)
+        models = self._models if self._models_of is None else self._models_of(agent_id)
         async with self._enter(agent_id, command, take_over) as seat:
             try:
                 if not create and not seat.head:

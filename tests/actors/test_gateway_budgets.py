@@ -149,7 +149,7 @@ def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
 
     async def main() -> None:
         one = gateway(model, agent_tokens_max=4000)
-        world.system._models = lambda name: Asked(name, URL, lambda n, u, request: one.ask(n, u, request, "sam"))
+        world.system._models = lambda name: Asked(name, URL, one.ask, "sam")
         await world.tell("one")
         with pytest.raises(OverBudget):
             await world.tell("two")
@@ -158,7 +158,7 @@ def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
         assert (last.budget, last.limit, last.spent) == ("agent tokens", 4000, 2000)
         assert "does not allow this request" in last.text
         more = gateway(model)
-        world.system._models = lambda name: Asked(name, URL, more.ask)
+        world.system._models = lambda name: Asked(name, URL, more.ask, "")
         left = await world.tell("three")
         assert "message_sent" in kinds(left)
         assert b"two" in model.asked[-1] and b"three" in model.asked[-1]
