@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from actors.commands import Means, Open
+from actors.commands import Open
 from actors.hosting.addresses import prepare
+from actors.hosting.places import dedicated
 from actors.real import RealClock, RealIds
 from store import FileStore
 
@@ -72,15 +73,16 @@ async def measure(plan: Plan) -> Seen:
     with workspace() as folder:
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
-        from actors.hosting import cluster
+        from actors.hosting.cluster import joined
+        from actors.hosting.rayplaces import RayPlaces
 
         seen = Seen(noise(folder), [], [])
-        async with cluster.joined(store, "") as runtime:
+        async with joined(store, "") as runtime:
             await runtime.ready()
-            places = cluster.RayPlaces(str(store.root.resolve()), IDLE_S)
+            places = RayPlaces(str(store.root.resolve()), IDLE_S)
             for number in range(plan.actors):
                 opening = Open(id=ids.new(clock.now()))
-                makers = [(seen.bare, _bare(number)), (seen.agents, _agent(places, number, opening))]
+                makers = [(seen.bare, _bare(number)), (seen.agents, _agent(store, places, number, opening))]
                 chance.shuffle(makers)
                 for made, making in makers:
                     begun = time.perf_counter()
@@ -98,9 +100,11 @@ async def _bare(number: int) -> int:
     return pid
 
 
-async def _agent(places: Any, number: int, opening: Open) -> int:
-    placed = await places.start(f"agent-{number}", Means(), 0)
-    async for _ in places.perform(placed, opening):
+async def _agent(store: FileStore, places: Any, number: int, opening: Open) -> int:
+    name = f"agent-{number}"
+    store.register(name)
+    placed = await places.start(dedicated(name), "")
+    async for _ in places.perform(placed, name, opening):
         pass
     pid: int = placed.pid
     return pid

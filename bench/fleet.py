@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from actors.api import AgentSystem, open_system
+from actors.constants import SHARD_TEND_S
 from actors.real import RealClock, monotonic_us
 from actors.setup import Settings
 from interfaces import fleet, load
@@ -60,6 +61,10 @@ PLAIN = (
 """Talk that the offline model just answers: one step, and no function but `send_message`."""
 
 
+REST_S = SHARD_TEND_S + 1
+"""After that a host that has nothing to do has given back the memory that it does not need."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """How much is measured. The claim is about the default."""
 
@@ -90,8 +95,9 @@ class Seen(msgspec.Struct):
     """Where the words are from."""
     noise: Noise
     rounds: list[fleet_rig.Round] = []
-    plain: fleet_rig.Round | None = None
-    """A round of `PLAIN`: what the peers were measured with."""
+    """Of `PLAIN`: the work that the peers were measured with, one model call and its answer."""
+    worded: fleet_rig.Round | None = None
+    """A round of real words, in which agents search and edit their memory."""
     few_bytes: int = 0
     """Memory of the hosts with few agents, and with all of them."""
     all_bytes: int = 0
@@ -143,7 +149,7 @@ async def measure(plan: Plan, data: str | None) -> Seen:
             with seen.part("gateway"):
                 await _ask(system, plan, lines, seen)
             seen.bare_per_s = endpoint.bare_per_s(port, 500)
-            ids = [event_id for told in seen.rounds for event_id in told.tally.acknowledged]
+            ids = [event_id for told in (*seen.rounds, seen.worded) if told for event_id in told.tally.acknowledged]
             seen.check = load.check(system.store, names, ids)
     return seen
 
@@ -180,18 +186,20 @@ async def _many(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: See
     few, rest = names[: plan.few], names[plan.few :]
     with seen.part("few"):
         await fleet_rig.make(system, few)
-        await fleet_rig.talk(system, few, lines, plan.messages)
+        await fleet_rig.talk(system, few, PLAIN, plan.messages)
+        await asyncio.sleep(REST_S)
     seen.few_bytes = await fleet_rig.hosts_bytes(system)
     before = load.store_bytes(system.store, names)
     with seen.part("making"):
         await fleet_rig.make(system, rest)
-    with seen.part("talking"):
-        for _ in range(plan.rounds):
-            seen.rounds.append(await fleet_rig.talk(system, names, lines, plan.messages))
     with seen.part("plain talk"):
-        seen.plain = await fleet_rig.talk(system, names, PLAIN, plan.messages)
+        for _ in range(plan.rounds):
+            seen.rounds.append(await fleet_rig.talk(system, names, PLAIN, plan.messages))
+        await asyncio.sleep(REST_S)
     seen.all_bytes = await fleet_rig.hosts_bytes(system)
     seen.log_bytes = load.store_bytes(system.store, names) - before
+    with seen.part("real words"):
+        seen.worded = await fleet_rig.talk(system, names, lines, plan.messages)
     with seen.part("registering"):
         there = len(system.store.agents())
         system.store.register_many(_names("other", max(0, plan.registered - there)), shared=True)
@@ -241,23 +249,22 @@ PEERS = {
 def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     """The table: the figures beside their goals, then what helps to read them."""
     assert seen.gateway is not None
-    assert seen.plain is not None
+    assert seen.worded is not None
     assert seen.check is not None
     tallies = [told.tally for told in seen.rounds]
-    said = sum(tally.answered for tally in tallies)
+    words = seen.worded.tally
     runs = {"messages_per_s": among([tally.per_s for tally in tallies], 0), "activation_ms_p50": among(seen.cold_ms)}
     runs["activation_growth"] = among(seen.old_ms)
-    percents = [100 * sum(getattr(tally, what) for tally in tallies) / said for what in ("searched", "acted")]
+    percents = [100 * getattr(words, what) / words.answered for what in ("searched", "acted")]
     latency = fleet.latencies([taken for tally in tallies for taken in tally.latencies_us])
     cpu = " + ".join(f"{median([getattr(r, who) for r in seen.rounds]):.2f}" for who in ("hosts_ms", "driver_ms"))
     return [
         *(line(figure, goal(figure.key, figure.value), runs.get(figure.key, "")) for figure in found),
-        Line("said", f"{seen.data}; {said:,} messages"),
-        Line("turns", f"{percents[0]:.0f} % searched memory, {percents[1]:.0f} % called a function"),
         Line("latency", ", ".join(f"{part} {ms:,.0f} ms" for part, ms in latency.items())),
         Line("CPU a message", f"{cpu} ms", "", "", "hosts + driver"),
-        Line("plain talk", f"{seen.plain.tally.per_s:,.0f} messages/s", "", "", "one step, no function"),
-        Line("CPU of plain talk", f"{seen.plain.hosts_ms:.2f} + {seen.plain.driver_ms:.2f} ms", "", "", "a message"),
+        Line("real words", f"{words.per_s:,.0f} messages/s", "", "", seen.data),
+        Line("turns of these", f"{percents[0]:.0f} % searched memory, {percents[1]:.0f} % called a function"),
+        Line("CPU of these", f"{seen.worded.hosts_ms:.2f} + {seen.worded.driver_ms:.2f} ms", "", "", "a message"),
         Line(
             "CPU by the gateway", f"{seen.gateway.hosts_ms:.2f} + {seen.gateway.driver_ms:.2f} ms", "", "", "a message"
         ),

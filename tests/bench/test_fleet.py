@@ -19,7 +19,7 @@ def seen() -> fleet.Seen:
         "words",
         harness.Noise(1, 1, 2.0, 1),
         rounds=[told(1000, 1.0), told(1000, 10.0), told(1000, 0.5)],
-        plain=told(10, 1.0),
+        worded=told(10, 1.0),
         few_bytes=10_000_000,
         all_bytes=29_000_000,
         log_bytes=9_500_000,
