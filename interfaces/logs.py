@@ -10,7 +10,7 @@ import msgspec
 from actors.hosting.damage import cut_off
 from events import EverlogError
 from projections import DERIVER
-from store import FileStore, Report, Sealed, Stats, name_of, partition_of
+from store import FileStore, Report, Sealed, Stats, check_moves, name_of, partition_of
 from store import check as check_partition
 from store import stats as stats_of
 
@@ -93,6 +93,9 @@ def check(args: Namespace, world: World) -> int:
         if not args.json:
             print_proof(part.label, _counted(report), report.errors, report.notes, "whole")
         doing.found.append({"agent": part.agent, **msgspec.to_builtins(report)})
+    for wrong in check_moves(doing.store) if args.all else []:
+        fine = False
+        complain(plain(wrong))
     return doing.done(fine=fine)
 
 

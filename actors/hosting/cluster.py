@@ -19,6 +19,7 @@ from . import link, overview
 from .failing import dead_cluster, left_cluster
 from .gateway import GatewayStatus
 from .many import Item, Order, Outcome, merged
+from .meters import Meters
 from .notes import Notes
 from .packing import pack
 from .places import Place, Placed, Reached, SupervisorStatus
@@ -45,6 +46,7 @@ class SupervisorActor:
             unfinished=lambda agents: unfinished(store, note, agents), note=note,
         )  # fmt: skip
         self._begun = asyncio.get_running_loop().create_task(self._begin())
+        self._metering = asyncio.get_running_loop().create_task(self._meter())
 
     def _place_of(self, agent_id: str) -> Place:
         name = self._store.partition_of(agent_id)
@@ -53,6 +55,17 @@ class SupervisorActor:
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
         await self._supervisor.begin(read_in_thread(standings(self._store, self._note)))
+
+    async def _meter(self) -> None:
+        """Tell the metrics of the supervisor, and those of the gateway if there is one."""
+        meters = Meters(link.MAKERS)
+        while True:
+            await asyncio.sleep(LOOK_S)
+            meters.supervisor(overview.supervisor(self._supervisor.status))
+            gateway = link.found(self._root, "gateway")
+            seen = await _in_time(gateway.status.remote()) if gateway is not None else None
+            if isinstance(seen, GatewayStatus):
+                meters.gateway(overview.gateway(seen))
 
     async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
         """`Supervisor.place`, with errors as values."""

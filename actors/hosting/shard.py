@@ -345,6 +345,7 @@ class Shard:
         rested_at = 0
         while self._tending is asyncio.current_task():
             await self._sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
+            await asyncio.sleep(0)  # whatever `sleep` is, others come in between
             for agent_id in self._idle():
                 await self.passivate(agent_id)
             if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
