@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import actors
+from actors import hosting
 from actors.api import open_system
 from actors.hosting import addresses
 from actors.hosting.addresses import Kept, kept, kept_file, running, to_join
@@ -58,8 +58,9 @@ def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "actors.hosting.cluster", raising=False)
-    monkeypatch.delattr(actors, "cluster", raising=False)
+    for name in ("cluster", "link"):  # as if nobody had imported them yet
+        monkeypatch.delitem(sys.modules, f"actors.hosting.{name}", raising=False)
+        monkeypatch.delattr(hosting, name, raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
         asyncio.run(opened(bare, "ray"))
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
