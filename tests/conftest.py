@@ -114,14 +114,17 @@ def data_dir() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test marked `last` looks at what all the others left."""
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    """Where tests run in several processes, one of them has all that start Ray: two would be in each other's way."""
+    for item in items:
+        if item.get_closest_marker("ray"):
+            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(autouse=True, scope="session")
-def every_system() -> Iterator[list]:
-    """Every System that a test makes in this process, so that the suite can end by verifying all their agents."""
+def every_system(pytestconfig: pytest.Config) -> Iterator[list]:
+    """Every System that a test makes in this process. The ordinary suite ends by verifying all their agents."""
     from actors import system
+    from tests.every_agent import verify_all
 
     made: list[system.System] = []
     begin = system.System.__init__
@@ -133,3 +136,5 @@ def every_system() -> Iterator[list]:
     system.System.__init__ = remembered
     yield made
     system.System.__init__ = begin
+    if pytestconfig.getoption("markexpr") == "not long":
+        verify_all(made)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -105,6 +105,15 @@ class Interrupting(Script):
         return await super().ask(request)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C interrupts: a process that was begun in the background is born without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_it_with_a_report(cli: Line) -> None:
     """What was answered by then is reported and looked up; the exit code is 130."""
     cli.script = Interrupting(after=6)
