@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -267,37 +267,54 @@ class System:
     ) -> Sealed:
         """Erase what records `from_seq` to `to_seq` say (both inclusive; None: the head), in every file of the log.
 
-        Their places stay, and so does whether the agent was deleted; it is not activated. An interruption loses
-        nothing: either nothing is erased, or whoever opens the log next carries it out. Raises BadInput for a range
-        that does not exist, UnknownAgent, PartitionBusy.
+        Their places stay, and so does whether the agent was deleted; it is not activated. An agent that moved goes
+        through all partitions that it was in once more, and is erased in each. An interruption loses nothing: either
+        nothing is erased, or whoever opens the log next carries it out; where it was on its way, say it again. Raises
+        BadInput for a range that does not exist, UnknownAgent, PartitionBusy.
         """
-        self._reader(agent_id)
-        log = self.store.open(agent_id, "everlog erase")
-        try:
-            head = log.head(agent_id).seq
-            last = head if to_seq is None else to_seq
-            if not 1 <= from_seq <= last <= head:
-                raise BadInput(
-                    f"{agent_id!r} has no records {from_seq} to {last}: a range goes from 1 to {head}, the head, its "
-                    "first seq no later than its last. Nothing was erased."
-                )
+        head = self._reader(agent_id).head(agent_id).seq
+        last = head if to_seq is None else to_seq
+        if not 1 <= from_seq <= last <= head:
+            raise BadInput(
+                f"{agent_id!r} has no records {from_seq} to {last}: a range goes from 1 to {head}, the head, its "
+                "first seq no later than its last. Nothing was erased."
+            )
+        here = self.store.open(agent_id, "everlog erase")
+        with ExitStack() as stack:
+            stack.callback(here.close)
+            places = [place for place in dict.fromkeys(self.store.route(agent_id)) if place != here.partition]
+            logs = [self.store.open_partition(place, "everlog erase") for place in places]
+            for log in logs:
+                stack.callback(log.close)
             with Projections() as projections:
-                activate(projections, log, agent_id)
+                activate(projections, self.store.reader(agent_id, here), agent_id)
                 turn = projections.rows("standing", agent_id)[0]["turn"]
-            now = self._clock.now()
             erased = RecordsErased(from_seq=from_seq, to_seq=last)
-            log.append(agent_id, head, [draft(erased, event_id=self._ids.new(now), recorded_at=now, turn=turn, step=0)])
-            try:
-                return log.seal(DERIVER, progress)
-            except Fenced:
-                raise
-            except StoreError as error:
-                raise StoreError(
-                    f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
-                    "log next carries it out."
-                ) from error
-        finally:
-            log.close()
+            at, done = here, Sealed()
+            for log in [*logs, here]:
+                if log is not at:
+                    self.store.begin_move(at, agent_id, log.partition)
+                    self.store.finish_move(log, agent_id)
+                    at = log
+                sealed = self._erased_in(log, agent_id, erased, turn, progress)
+                done = Sealed(*(getattr(done, name) + getattr(sealed, name) for name in Sealed.__struct_fields__))
+            return done
+
+    def _erased_in(
+        self, log: Log, agent_id: str, erased: RecordsErased, turn: int, progress: Progress | None
+    ) -> Sealed:
+        """Erase what one partition has of it. The record comes first, durably."""
+        head, now = log.head(agent_id).seq, self._clock.now()
+        log.append(agent_id, head, [draft(erased, event_id=self._ids.new(now), recorded_at=now, turn=turn, step=0)])
+        try:
+            return log.seal(DERIVER, progress)
+        except Fenced:
+            raise
+        except StoreError as error:
+            raise StoreError(
+                f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
+                "log next carries it out."
+            ) from error
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

@@ -230,6 +230,10 @@ class Store(Protocol):
         """Name of the partition that `agent_id` is in; raises UnknownAgent if it was never registered."""
         ...
 
+    def route(self, agent_id: str) -> list[str]:
+        """The partitions that an agent was in, in order, and last the one in which it is. Raises UnknownAgent."""
+        ...
+
     def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
         """The log of `agent_id` for reading, through all partitions that it was in. Never locks.
 

@@ -1,6 +1,7 @@
 """`everlog move`, `--placement` and `--shards`."""
 
 from tests.interfaces.line import Line, says
+from tests.interfaces.test_erase import CANARY, leftovers, store_of
 
 
 def test_an_agent_goes_and_comes_back(cli: Line):
@@ -15,6 +16,27 @@ def test_an_agent_goes_and_comes_back(cli: Line):
     assert [said["text"] for said in cli.lines("events", "sam", "--type", "user_message")] == ["one", "two", "three"]
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all"]):
         cli.ok(*proof)
+
+
+def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: Line):
+    """No file holds it, wherever it was said; the agent is where it was, and nobody else's records change."""
+    cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
+    cli.ok("send", "ann", "mine")
+    cli.ok("create", "sam")
+    for place in ("shared", "dedicated"):
+        cli.script.answers = [says(f"{CANARY}.")]
+        cli.ok("send", "sam", f"I say {CANARY}")
+        cli.ok("move", "sam", "--to", place)
+    where = store_of(cli).partition_of("sam")
+    assert cli.json("erase", "sam", "--yes")["erased"] > 6
+    assert leftovers(cli.root) == []
+    assert store_of(cli).partition_of("sam") == where
+    assert [said["text"] for said in cli.lines("events", "ann", "--type", "user_message")] == ["mine"]
+    assert "erased already" in cli.fails("erase", "sam", "--to", "6", "--yes")
+    for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all", "--deep"]):
+        cli.ok(*proof)
+    cli.script.answers = [says("Hello.")]
+    assert "Hello." in cli.ok("send", "sam", "Hello")
 
 
 def test_agents_that_are_made_shared_share_a_log(cli: Line):
