@@ -6,8 +6,10 @@ They run in processes of their own: what they make is thrown away, and is not fo
 import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,8 +39,11 @@ KEYS = {
 }
 
 
-def python(*arguments: str) -> str:
-    run = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+def python(*arguments: str, folder: Path = ROOT) -> str:
+    run = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -49,11 +54,11 @@ def test_help_has_an_example(bench: str) -> None:
     assert "--quick" in said and f"example: python -m bench.{bench}" in said
 
 
-@pytest.mark.xdist_group("ray")  # two of them start it, and each looks for what is left behind
+@pytest.mark.xdist_group("ray")  # two of them start it
 @pytest.mark.parametrize("bench", TINY)
-def test_the_last_line_is_for_machines(bench: str) -> None:
+def test_the_last_line_is_for_machines(bench: str, tmp_path: Path) -> None:
     """A tiny run ends in one JSON object with exactly the promised keys, and leaves nothing behind."""
-    said = python("-c", f"from bench import {bench}; {TINY[bench]}").rstrip("\n").split("\n")
+    said = python("-c", f"from bench import {bench}; {TINY[bench]}", folder=tmp_path).rstrip("\n").split("\n")
     found = json.loads(said[-1])
     assert list(found) == ["bench", "noise", "figures"]
     assert found["bench"] == bench
@@ -64,7 +69,7 @@ def test_the_last_line_is_for_machines(bench: str) -> None:
         assert math.isfinite(figure["value"]) and figure["floor"] > 0
         assert figure["value"] > 0 or figure["key"] in DIFFERENCES
         assert any(figure["key"] in line for line in said[:-1]), "the table for people lacks it"
-    assert not list(ROOT.glob(".bench-*"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_process_that_fails_is_no_figure() -> None:
