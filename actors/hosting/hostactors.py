@@ -78,6 +78,30 @@ class HostActor:
         """Make what runs agents of the store."""
         raise NotImplementedError
 
+    async def release(self) -> bool:
+        """Let go of all agents for good, unless some are at work."""
+        self._left = self._left or await self._let_go()
+        return self._left
+
+    async def close(self) -> None:
+        """Let go of all agents for good, now."""
+        self._left = True
+        await self._end()
+
+    async def _let_go(self) -> bool:
+        """Let go of all agents; False if some are at work."""
+        raise NotImplementedError
+
+    async def _end(self) -> None:
+        """Let go of all agents, now."""
+        raise NotImplementedError
+
+    async def _idle(self) -> None:
+        if await self.release():
+            supervisor = link.found(self._root, "supervisor")
+            if supervisor is not None:  # it is to know that this process is of no more use
+                supervisor.left.remote(self._place, link.own_key())
+
     async def death(self) -> None:
         """Never returns: who waits for it hears of the end of this process."""
         await asyncio.Event().wait()
@@ -139,13 +163,6 @@ class HostActor:
             self._means = command.means, unpack(command.means)
         return msgspec.structs.replace(command, means=self._means[1])
 
-    async def _leave(self) -> None:
-        """Tell the supervisor that this process is of no more use."""
-        self._left = True
-        supervisor = link.found(self._root, "supervisor")
-        if supervisor is not None:
-            supervisor.left.remote(self._place, link.own_key())
-
     def _tell_timers(self, agent_id: str, timers: Sequence[Due]) -> None:
         supervisor = link.found(self._root, "supervisor")
         if supervisor is not None:
@@ -177,18 +194,10 @@ class DedicatedActor(HostActor):
             memory_bytes=own_memory_bytes(),
         )  # fmt: skip
 
-    async def release(self) -> bool:
-        """Let go of the agent for good, unless it is at work."""
-        self._left = self._left or await self._host.passivate()
-        return self._left
+    async def _let_go(self) -> bool:
+        return await self._host.passivate()
 
-    async def _idle(self) -> None:
-        if await self.release():
-            await self._leave()
-
-    async def close(self) -> None:
-        """Let go of the agent for good, now."""
-        self._left = True
+    async def _end(self) -> None:
         await self._host.close()
 
 
@@ -223,18 +232,10 @@ class SharedActor(HostActor):
         """How it is doing."""
         return self._shard.status(link.own_node())
 
-    async def release(self) -> bool:
-        """Let go of all agents for good, unless some are at work."""
-        self._left = self._left or await self._shard.release()
-        return self._left
+    async def _let_go(self) -> bool:
+        return await self._shard.release()
 
-    async def _idle(self) -> None:
-        if await self.release():
-            await self._leave()
-
-    async def close(self) -> None:
-        """Let go of all agents for good, now."""
-        self._left = True
+    async def _end(self) -> None:
         await self._shard.close()
 
     async def _meter(self) -> None:
