@@ -22,7 +22,7 @@ from events import (
     place,
     uuid7,
 )
-from projections import HEAD, PROJECTIONS, Projections
+from projections import HEAD, PROJECTIONS, Projections, Search
 from store import batch_of
 from tests import strategies
 
@@ -97,7 +97,7 @@ def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data:
 
 
 def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
-    """The hot table shrinks with a summary and grows again when it is expanded; nothing is lost between the two."""
+    """The hot table shrinks with a summary and grows again when it is expanded; a search finds the same all along."""
     life = small_life()
     head = len(life)
     covered = head - 3
@@ -108,14 +108,17 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
     expanded = SummaryExpanded(summary_seq=head + 1, kept_from=1)
     with Projections() as engine:
         engine.add(life)
+        found = Search(engine, "sam", HEAD).recall("hello", 0, 5)
         before = engine.query("SELECT count(*) AS n FROM hot")[0]["n"]
         engine.add([place(draft(summary, event_id=uuid7(1, 1), **place_of), "sam", head + 1, head + 1)])
         assert engine.query("SELECT count(*) AS n FROM hot")[0]["n"] < before
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 1
+        assert Search(engine, "sam", HEAD).recall("hello", 0, 5) == found
         engine.add([place(draft(expanded, event_id=uuid7(1, 2), **place_of), "sam", head + 2, head + 2)])
         shown = [row["seq"] for row in engine.rows("context_window", "sam") if row["shown"]]
         assert min(shown) < covered
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 2
+        assert Search(engine, "sam", HEAD).recall("hello", 0, 5) == found
 
 
 @settings(max_examples=40, deadline=None)
