@@ -220,7 +220,8 @@ class SharedActor(HostActor):
     async def recover(self, lent: Mapping[str, Means]) -> EverlogError | None:
         """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
         try:
-            agents = (await self._shard.ticks()).log.agents()
+            known = (await self._shard.ticks()).log.agents()
+            agents = [name for name in known if self._store.partition_of(name) == self._place.name]
         except EverlogError as error:
             return error
         found = await asyncio.to_thread(lambda: list(standings(self._store, self._note, agents)))

@@ -93,12 +93,15 @@ def _read(store: Store, note: Note, agents: Sequence[str]) -> Iterator[_Read]:
 
 
 def _partitions(store: Store, note: Note, agents: Sequence[str]) -> Iterator[tuple[LogReader, list[str]]]:
-    """Each partition, and which of the agents are in it."""
+    """Each partition, and which of the agents are in it; an agent that came from elsewhere is read by itself."""
     shared: dict[str, tuple[LogReader, list[str]]] = {}
     for name in agents:
         try:
             reader = store.reader(name)
-            shared.setdefault(reader.partition, (reader, []))[1].append(name)
+            if len(store.route(name)) > 1:
+                yield reader, [name]
+            else:
+                shared.setdefault(reader.partition, (reader, []))[1].append(name)
         except UnknownAgent:  # somebody asked for one that was never made
             pass
         except NONSENSE as error:
@@ -118,10 +121,9 @@ def _take(few: _Read, reader: LogReader, name: str) -> None:
 
 
 def _shared(reader: LogReader, names: Sequence[str]) -> Iterator[_Read]:
-    """Read a partition once for many agents."""
-    whole = _Read([*names], [reader.table()])
-    for start in range(0, len(names), STANDING_AGENTS):
-        yield whole.of(names[start : start + STANDING_AGENTS])
+    """Read what is needed of many agents of a partition together."""
+    for states in reader.states(DERIVER.maker, names):
+        yield _Read([*states.agents], [states.after], [] if states.rows is None else [states.rows])
 
 
 def _standing(read: _Read, note: Note) -> list[Standing]:
