@@ -5,7 +5,7 @@ import json
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +149,12 @@ class Sender:
         return self.process.wait(), self.process.stderr.read()
 
     def die(self) -> None:
-        """SIGKILL, if it lives."""
+        """SIGKILL, if it lives; nothing more is to be heard of it."""
         if self.process.poll() is None:
             self.process.kill()
             self.hear()
             self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream
+            with suppress(BrokenPipeError):  # what it did not read any more
+                stream.close()
