@@ -183,9 +183,14 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
 def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
     """Whether every part of a file has its checksum."""
     try:
-        return all(table is not None for table in tables(partition, entry))
+        if entry.groups:
+            content = mmap(-1, entry.bytes)
+            _fetch_footer(partition, entry, content)
+            for number in range(len(entry.groups)):
+                _fetch(partition, entry, number, content)
     except (CorruptLog, OSError):
         return False
+    return True
 
 
 def _holds(group: GroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:

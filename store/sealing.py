@@ -102,8 +102,9 @@ class Sealing:
         for entry in reversed(self._closed):
             state, newest = entry.state, set(entry.chains) - later
             later.update(entry.chains)
-            usable = state is not None and state.maker == self._derive.maker and is_whole(self._where, state)
-            if newest and not usable and entry.name not in tried:
+            if not newest or entry.name in tried:
+                continue
+            if state is None or state.maker != self._derive.maker or not is_whole(self._where, state):
                 return [entry]
         return []
 
