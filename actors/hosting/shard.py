@@ -266,6 +266,7 @@ class Shard:
                 ticks = self._ticks = Ticks(
                     await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
+                await self._seal(ticks)  # it was at work when it was killed: its agents come soon, and all at once
             return ticks
 
     async def _open(self) -> Any:

@@ -6,11 +6,14 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from actors.constants import SHARD_SEAL_BYTES, SHARD_TEND_S
+from events import Fenced, HostLost, StoreError
 from store import SEAL_BYTES_MIN, MemoryStore
 
 from .homes import run_plain
-from .shards import SharedHome
+from .shards import SharedHome, all_heard
 
 
 async def slow() -> None:
@@ -25,9 +28,12 @@ class Frames:
         self.unsealed = 0
         self.sealed: list[int] = []
         """How many bytes each sealing found."""
+        self.fails: StoreError | None = None
 
     def seal(self, *_: Any) -> None:
         """All of them."""
+        if self.fails is not None:
+            raise self.fails
         self.sealed.append(self.unsealed)
         self.unsealed = 0
 
@@ -81,6 +87,41 @@ def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
         await home.leave()
 
     run_plain(main, slow)
+
+
+def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
+    """The next host seals it as it opens the log: no agent is read out of many frames."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        await home.leave()
+        await asyncio.sleep(1)
+        after = SharedHome(home.store)
+        with frames() as found:
+            found.unsealed = SHARD_SEAL_BYTES - 1
+            await after.shard.ticks()
+            assert found.sealed == [SHARD_SEAL_BYTES - 1]
+        assert len(await after.ref("ada").send("Hi")) == 2
+        await after.leave()
+
+    run_plain(main)
+
+
+def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
+    """Who waits hears that the host is lost, and the log is let go of."""
+
+    async def main() -> None:
+        home = SharedHome()
+        home.store.register_many(["ada"], shared=True)
+        with frames() as found:
+            found.unsealed, found.fails = SEAL_BYTES_MIN, Fenced("a newer owner came")
+            with pytest.raises(HostLost):
+                await all_heard(home.shard.perform("ada", home.say("Hi")))
+        assert home.shard.fenced and home.shard._ticks is None
+        await home.leave()
+
+    run_plain(main)
 
 
 def test_a_shard_that_lets_go_of_its_log_seals_it() -> None:
