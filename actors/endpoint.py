@@ -7,6 +7,7 @@ tries again is the gateway.
 import os
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +27,24 @@ SECRET_CHARS_MIN = 16
 """Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
 
 
+POOL_CONNECTIONS = 4
+"""Connections that are kept together: the package looks at all of a pool twice for each request."""
+
+POOLS_MAX = 8
+"""Pools of connections to one place, each of which takes 1 MB; for more connections they are larger."""
+
+
+class _Pool:
+    """Some connections to one place."""
+
+    __slots__ = ("client", "free")
+
+    def __init__(self, client: openai.AsyncOpenAI, connections: int) -> None:
+        self.client = client
+        self.free = connections
+        """How many more requests can be sent at once."""
+
+
 class Connections:
     """The connections to one place, with one key. The key, OPENAI_API_KEY, goes nowhere but into the requests."""
 
@@ -37,18 +56,48 @@ class Connections:
         self._key = os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
+        self._base_url = base_url
+        self._connections_max = connections_max
+        self._pools_max = max(1, min(POOLS_MAX, connections_max // POOL_CONNECTIONS))
+        self._pools: list[_Pool] = []
+        self._add_pool()
+        self.url = str(self._pools[0].client.base_url)
+
+    async def post(self, request: bytes) -> str:
+        """What the endpoint answers to exactly these bytes. Raises openai.OpenAIError."""
+        if len(self._pools) < self._pools_max and all(pool.free <= 0 for pool in self._pools):
+            self._add_pool()
+        pool = max(self._pools, key=attrgetter("free"))
+        pool.free -= 1
+        try:
+            return await pool.client.post(
+                "/chat/completions",
+                cast_to=str,
+                content=request,
+                options={"headers": {"Content-Type": "application/json"}},
+            )
+        finally:
+            pool.free += 1
+
+    async def close(self) -> None:
+        """Let go of all connections. Idempotent."""
+        for pool in self._pools:
+            await pool.client.close()
+
+    def _add_pool(self) -> None:
         limits: Any = type(openai.DEFAULT_CONNECTION_LIMITS)  # its package is openai's affair
-        self.client = openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S,
+        connections = (self._connections_max + len(self._pools)) // self._pools_max  # all of them together: the most
+        client = openai.AsyncOpenAI(
+            api_key=self._key or "none", base_url=self._base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S,
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=GATEWAY_TIMEOUT_S,
                 limits=limits(
-                    max_connections=connections_max, max_keepalive_connections=connections_max,
+                    max_connections=connections, max_keepalive_connections=connections,
                     keepalive_expiry=ENDPOINT_IDLE_S,
                 ),
             ),
         )  # fmt: skip
-        self.url = str(self.client.base_url)
+        self._pools.append(_Pool(client, connections))
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
@@ -75,12 +124,7 @@ class Endpoint:
         """
         began = monotonic_us()
         try:
-            raw = await self._connections.client.post(
-                "/chat/completions",
-                cast_to=str,
-                content=request,
-                options={"headers": {"Content-Type": "application/json"}},
-            )
+            raw = await self._connections.post(request)
         except openai.APIStatusError as error:
             raise self._refused(error) from error
         except openai.APIConnectionError as error:
@@ -95,7 +139,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Let go of connections, of those that are shared as well. Idempotent."""
-        await self._connections.client.close()
+        await self._connections.close()
 
     def _refused(self, error: openai.APIStatusError) -> ModelError:
         said = self._clean(error.message)[:400]

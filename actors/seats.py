@@ -85,10 +85,10 @@ class _Alone:
             self._log.close()
 
 
-def seal(log: Log) -> str:
+def seal(log: Log, bytes_min: int = SEAL_BYTES_MIN) -> str:
     """Seal what has gathered. Why it could not be, if so: nothing is lost by it, and agents can run."""
     try:
-        if log.unsealed_bytes >= SEAL_BYTES_MIN:
+        if log.unsealed_bytes >= bytes_min:
             log.seal(DERIVER)
     except Fenced:
         raise

@@ -15,6 +15,7 @@ import pyarrow as pa
 from events import CATALOGUE
 from store import SCHEMA, LogReader
 from store.lazy import pc
+from store.parquet import where
 
 from .catalogue import batched, sql
 from .constants import BATCH_BYTES, STATE_VERSION
@@ -40,16 +41,16 @@ class Deriver:
         """
         if earlier is not None:
             unclear = _reaching(earlier, records)
-            records = records.filter(pc.invert(_among(records, unclear)))
-            earlier = earlier.filter(pc.invert(_among(earlier, unclear)))
+            records = where(records, pc.invert(_among(records, unclear)))
+            earlier = where(earlier, pc.invert(_among(earlier, unclear)))
         tables = [records] if earlier is None else [earlier, records]
         found = []
         for names in _batches(tables):
             with Projections() as engine:
                 if earlier is not None:
-                    engine.restore(earlier.filter(_among(earlier, names)))
+                    engine.restore(where(earlier, _among(earlier, names)))
                 with suppress(duckdb.OutOfMemoryException):
-                    engine.load(records.filter(_among(records, names)))
+                    engine.load(where(records, _among(records, names)))
                     found.append(engine.states(names.to_pylist()))
         return pa.concat_tables(found) if found else _none()
 

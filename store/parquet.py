@@ -23,6 +23,7 @@ from .constants import (
     ROW_GROUP_BYTES,
     ROW_GROUP_ROWS,
     STATE_GROUP_BYTES,
+    STATE_ZSTD_LEVEL,
     ZSTD_LEVEL,
 )
 from .disk import remove_if_there
@@ -89,8 +90,9 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
     table = table.sort_by(SORTED_BY)
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, **_options(table.schema)) as writer:
-        writer.write_table(table, row_group_size=_rows_together(table, STATE_GROUP_BYTES if maker else ROW_GROUP_BYTES))
+    level, group_bytes = (STATE_ZSTD_LEVEL, STATE_GROUP_BYTES) if maker else (ZSTD_LEVEL, ROW_GROUP_BYTES)
+    with pq.ParquetWriter(sink, table.schema, **_options(table.schema, level)) as writer:
+        writer.write_table(table, row_group_size=_rows_together(table, group_bytes))
     content = sink.getvalue().to_pybytes()
     metadata = pq.read_metadata(pa.BufferReader(content))
     starts = [_start(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
@@ -114,10 +116,10 @@ def _rows_together(table: pa.Table, bytes_max: int) -> int:
     return max(1, min(ROW_GROUP_ROWS, rows))
 
 
-def _options(schema: pa.Schema) -> dict[str, object]:
+def _options(schema: pa.Schema, level: int) -> dict[str, object]:
     return {
         "compression": "zstd",
-        "compression_level": ZSTD_LEVEL,
+        "compression_level": level,
         "data_page_size": PAGE_BYTES,
         "use_dictionary": [name for name in DICTIONARIES if name in schema.names],
         "column_encoding": {name: encoding for name, encoding in ENCODINGS.items() if name in schema.names},
@@ -181,9 +183,14 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
 def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
     """Whether every part of a file has its checksum."""
     try:
-        return all(table is not None for table in tables(partition, entry))
+        if entry.groups:
+            content = mmap(-1, entry.bytes)
+            _fetch_footer(partition, entry, content)
+            for number in range(len(entry.groups)):
+                _fetch(partition, entry, number, content)
     except (CorruptLog, OSError):
         return False
+    return True
 
 
 def _holds(group: GroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:

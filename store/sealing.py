@@ -22,7 +22,7 @@ from .disk import remove_if_there
 from .erasing import Erasures, erased, erasures_in
 from .lazy import pc
 from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
-from .parquet import is_whole, save
+from .parquet import is_whole, save, where
 from .partition import Partition, sealed_name
 from .reader import closed_frames
 from .sealed import COMMIT_ORDER, rows_of, state_rows, whole
@@ -102,8 +102,9 @@ class Sealing:
         for entry in reversed(self._closed):
             state, newest = entry.state, set(entry.chains) - later
             later.update(entry.chains)
-            usable = state is not None and state.maker == self._derive.maker and is_whole(self._where, state)
-            if newest and not usable and entry.name not in tried:
+            if not newest or entry.name in tried:
+                continue
+            if state is None or state.maker != self._derive.maker or not is_whole(self._where, state):
                 return [entry]
         return []
 
@@ -260,9 +261,8 @@ class Sealing:
             here = wanted.intersection(entry.chains)
             wanted -= here
             here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
-            rows = state_rows(self._where, entry, maker) if here else None
+            rows = state_rows(self._where, entry, maker, sorted(here)) if here else None
             if rows is not None:
-                rows = _only(rows, pa.array(sorted(here), pa.string()))
                 known.update(rows.column("agent_id").unique().to_pylist())
                 found.append(rows)
         return (pa.concat_tables(found) if found else None), known
@@ -275,7 +275,7 @@ def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
 
 def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
     """The rows of some agents."""
-    return table.filter(pc.is_in(table.column("agent_id"), agents))
+    return where(table, pc.is_in(table.column("agent_id"), agents))
 
 
 def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:

@@ -19,6 +19,7 @@ from actors.constants import (
     MICROSECONDS,
     SHARD_AGENTS_MAX,
     SHARD_COMMANDS_MAX,
+    SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
 from actors.effects import Clock, Ids
@@ -26,7 +27,7 @@ from actors.seats import Enter, Seat, seal
 from actors.system import System
 from actors.transitions import INPUTS
 from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
-from store import FileLog, FileStore, LogReader, partition_of, shard_of
+from store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
 
 from .finishing import Finishing
 from .footprint import give_back, own_memory_bytes
@@ -257,18 +258,16 @@ class Shard:
             if self._closing is not None:
                 await asyncio.wait([self._closing])
                 self._closing = None
-            if self._ticks is None:
+            ticks = self._ticks
+            if ticks is None:
                 self._finishing.open = True
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
-                self._ticks = Ticks(
-                    await self._open(),
-                    aside=self._aside,
-                    on_lost=self._lost,
-                    counts=self._counts,
-                    meters=self._meters,
+                ticks = self._ticks = Ticks(
+                    await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
-            return self._ticks
+                await self._seal(ticks)  # it was at work when it was killed: its agents come soon, and all at once
+            return ticks
 
     async def _open(self) -> Any:
         wanted = partial(self._store.open_partition, self.partition, f"everlog host of {self.partition}")
@@ -351,7 +350,7 @@ class Shard:
             if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
                 await self._on_idle()
             if self._ticks is not None:
-                await self._seal(self._ticks)
+                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
             if self._ticks is not None and not self._under_way and self._asked != rested_at:
                 rested_at = self._asked
                 self._ticks.projections.compact()
@@ -367,9 +366,9 @@ class Shard:
             found.append(agent_id)
         return found
 
-    async def _seal(self, ticks: Ticks) -> None:
+    async def _seal(self, ticks: Ticks, bytes_min: int = SEAL_BYTES_MIN) -> None:
         try:
-            unsealed = await self._aside(seal, ticks.log)
+            unsealed = await self._aside(seal, ticks.log, bytes_min)
         except Fenced as error:
             ticks.lose(error)
             return

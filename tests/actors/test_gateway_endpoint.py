@@ -38,6 +38,25 @@ def test_models_of_one_place_share_its_connections() -> None:
     assert 1 <= server.connections <= 2
 
 
+@pytest.mark.parametrize("most", [1, 3, 9, 32])
+def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
+    """However they are kept: those that there may be at once are, and whoever comes later needs no others."""
+
+    async def main(url: str) -> list[int]:
+        one = Gateway(limits=Limits(asks_max=most))
+        counts = []
+        for asks in (most, 1, 3 * most):
+            await asyncio.gather(*(one.ask("m", url, b"{}") for _ in range(asks)))
+            counts.append(server.connections)
+        await one.close()
+        return counts
+
+    with serving((200, say("Hello."))) as server:
+        counts = asyncio.run(main(server.url))
+    assert counts[0] == counts[1] <= counts[2] <= most
+    assert len(server.bodies) == 4 * most + 1
+
+
 def test_a_server_that_fails_once_is_asked_again() -> None:
     """Who tries again is the gateway, and nobody else: two requests, and the answer says so."""
     with serving((503, "busy"), (200, say("Hello."))) as server:
