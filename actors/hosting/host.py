@@ -115,8 +115,8 @@ class Host:
         """`perform` for who hears everything at the end: `heard` gets the records. What the command gives back."""
         gatherer = Gatherer(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), heard=heard)
         self._audience.join(gatherer)
+        work = self._begun(command, gatherer, 0)
         try:
-            work = self._begun(command, gatherer, 0)
             await gatherer.ended
         finally:
             self._audience.leave(gatherer)
