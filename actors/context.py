@@ -21,6 +21,7 @@ from events import (
     SummaryExpanded,
     SystemAlert,
     TurnsHidden,
+    Unknown,
     UserMessage,
     decode,
 )
@@ -103,7 +104,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     header = (0, 0, 0, 0)
     """Seq, recall, archival and time of the newest row that has them."""
     for seq, slot, show, kind, turn, step, at, said_at, version, text, payload, recall, archival in _columns(rows):
-        if kind == AgentConfigured.kind:
+        if kind == _CONFIGURED:
             event = configuration_of(version, text, payload)
         else:
             event = decode(kind, version, text, payload)
@@ -113,15 +114,15 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
                 header = (seq, recall, archival, at)
             if slot not in slots or seq >= slots[slot].seq:
                 slots[slot] = message
-        if isinstance(event, _CHANGES):
-            if isinstance(event, ContextTrimmed):
-                trims[event.target_seq or event.label] = event
-            elif isinstance(event, TurnsHidden):
-                hidden.update(event.turns)
-            else:
-                rethought[event.target_seq] = event.text
-        elif show:
-            shown.append(message)
+        if kind not in _CHANGES or isinstance(event, Unknown):
+            if show:
+                shown.append(message)
+        elif isinstance(event, ContextTrimmed):
+            trims[event.target_seq or event.label] = event
+        elif isinstance(event, TurnsHidden):
+            hidden.update(event.turns)
+        elif isinstance(event, ReplyRethought):
+            rethought[event.target_seq] = event.text
     reply = slots.get("reply")
     return Context(
         agent_id=agent_id,
@@ -151,8 +152,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
     return rows.values(*_COLUMNS) if isinstance(rows, Rows) else map(itemgetter(*_COLUMNS), rows)
 
 
-_CHANGES = (ContextTrimmed, TurnsHidden, ReplyRethought)
-"""What changes how other records are shown."""
+_CONFIGURED = AgentConfigured.kind
+_CHANGES = frozenset({ContextTrimmed.kind, TurnsHidden.kind, ReplyRethought.kind})
+"""Kinds of records that change how others are shown."""
 
 
 class Woken(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ renderer that it was set up with, and `verify` says "renderer gone" for the olde
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -76,12 +77,15 @@ def request(context: Context, schemas: Mapping[str, str]) -> bytes:
     """The body of the chat-completions request for `context`; `schemas` holds the JSON schema text of each sha256."""
     body: dict[str, Any] = {"model": context.config.model, "messages": [message for _, message in _shown(context)]}
     if context.config.functions:
-        body["tools"] = [
-            {"type": "function", "function": msgspec.Raw(schemas[function.sha256].encode())}
-            for function in context.config.functions
-        ]
+        body["tools"] = [_tool(schemas[function.sha256]) for function in context.config.functions]
         body["tool_choice"] = "auto"
     return _json.encode(body)
+
+
+@lru_cache(maxsize=1024)
+def _tool(schema: str) -> msgspec.Raw:
+    """What the model is told of a function, one for all agents that have it."""
+    return msgspec.Raw(_json.encode({"type": "function", "function": msgspec.Raw(schema.encode())}))
 
 
 def sha256(body: bytes) -> str:
@@ -133,29 +137,26 @@ def _block(context: Context, *, label: str, value: str, limit: int, seq: int) ->
     return f'<{label} characters="{len(value)}/{limit}">\n{shown}\n</{label}>'
 
 
+_INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
+    UserMessage: envelopes.user_message,
+    UserLogin: lambda login, at, zone, _: envelopes.login(login, at, zone),
+    Heartbeat: lambda beat, at, zone, _: envelopes.heartbeat(beat, at, zone),
+    SystemAlert: lambda _, at, zone, text: envelopes.alert(at, zone, text),
+}
+"""How each kind of input reads: the event, when it was, the zone, and its words as far as they are shown."""
+
+
 def _show(chat: _Shown, context: Context, message: Message, results: Mapping[tuple[int, int, str], Message]) -> None:
     """Add the chat messages of one record. A function result is shown with its call, wherever it stands in the log."""
-    zone = context.config.zone
-    match message.event:
-        case FunctionResult():
-            return
-        case ModelReply() as reply:
-            _show_reply(chat, context, message, reply, results)
-            return
-        case UserMessage() as said:
-            content = envelopes.user_message(said, message.at, zone, _words(context, message))
-        case UserLogin() as login:
-            content = envelopes.login(login, message.at, zone)
-        case Heartbeat() as beat:
-            content = envelopes.heartbeat(beat, message.at, zone)
-        case SystemAlert():
-            content = envelopes.alert(message.at, zone, _words(context, message))
-        case MessageSent(imported=True):
-            _show_imported(chat, context, message)
-            return
-        case _:
-            return
-    chat.append((message.seq, _Said("user", content)))
+    event = message.event
+    told = _INPUTS.get(type(event))
+    if told is not None:
+        content = told(event, message.at, context.config.zone, _words(context, message))
+        chat.append((message.seq, _Said("user", content)))
+    elif isinstance(event, ModelReply):
+        _show_reply(chat, context, message, event, results)
+    elif isinstance(event, MessageSent) and event.imported:
+        _show_imported(chat, context, message)
 
 
 def _words(context: Context, message: Message) -> str:
@@ -186,6 +187,8 @@ def _show_reply(
 
 def _call(context: Context, message: Message, call: Call) -> _ToolCall:
     arguments = call.arguments
+    if message.seq not in context.trims:
+        return _tool_call(call.id, call.name, arguments)
     shown = envelopes.shown_chars(context.trims, message.seq)
     if shown is not None and len(arguments) > shown:
         arguments = _json.encode({"shown": envelopes.cut(arguments, shown, message.seq)}).decode()

@@ -54,6 +54,9 @@ CATALOGUE: dict[str, type[Event]] = {
 }
 """Every kind of event by its wire tag, for ever."""
 
+ERASED_PREFIX = '{"erased":true'
+"""How the payload of a tombstone begins; `digest` follows, in hexadecimal."""
+
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in CATALOGUE.items()}
 _decode_today: dict[tuple[str, int], Callable[[str], Any]] = {
@@ -112,14 +115,22 @@ def decode(kind: str, version: int, text: str | None, payload: str, recorded_at:
 
     Raises msgspec.ValidationError when the payload of a known shape does not fit it: the log never wrote that.
     """
+    decoder = _decode_today.get((kind, version))
+    if decoder is None or payload.startswith(ERASED_PREFIX):
+        return _decode_odd(kind, version, text, payload, recorded_at)
+    event: Event = decoder(payload)
+    if text:
+        msgspec.structs.force_setattr(event, "text", text)
+    return event
+
+
+def _decode_odd(kind: str, version: int, text: str | None, payload: str, recorded_at: int) -> AnyEvent:
+    """`decode` for what is old, unknown or erased."""
     cls = CATALOGUE.get(kind)
     if cls is None or version > cls.version or is_erased(payload):
         return Unknown(kind=kind, version=version, text=text, payload=payload)
-    if version < cls.version:
-        old = msgspec.json.decode(payload)
-        event = msgspec.convert(upcast.upcast(kind, version, cls.version, old, recorded_at), cls)
-    else:
-        event = _decoders[kind].decode(payload)
+    old = msgspec.json.decode(payload)
+    event = msgspec.convert(upcast.upcast(kind, version, cls.version, old, recorded_at), cls)
     if text:
         msgspec.structs.force_setattr(event, "text", text)
     return event
@@ -175,10 +186,6 @@ def current(record: Record) -> Record:
 def is_erased(payload: str) -> bool:
     """Whether `payload` is a tombstone's: the content is gone, the place in the stream and the digest stay."""
     return payload.startswith(ERASED_PREFIX)
-
-
-ERASED_PREFIX = '{"erased":true'
-"""How the payload of a tombstone begins; `digest` follows, in hexadecimal."""
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,7 +8,7 @@ def uuid7(at: int, chance: int) -> str:
     """The id for time `at` (microseconds UTC, kept to the millisecond) and `chance` (0 to 2**74, exclusive)."""
     milliseconds = at // 1000
     bits = (milliseconds & (2**48 - 1)) << 80 | 7 << 76 | (chance >> 62) << 64 | 0b10 << 62 | chance & (2**62 - 1)
-    text = f"{bits:032x}"
+    text = bits.to_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

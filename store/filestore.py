@@ -50,6 +50,7 @@ class FileStore(Moving):
         self._disk = disk or RealDisk()
         self._segment_bytes_max = segment_bytes_max
         self._configuration = _load(self._disk, root)
+        self._assignments = Register(self._disk, root)
 
     @classmethod
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
@@ -94,7 +95,7 @@ class FileStore(Moving):
 
     @property
     def _register(self) -> Register:
-        return Register(self._disk, self.root)
+        return self._assignments
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""

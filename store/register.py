@@ -4,8 +4,9 @@
     <root>/agents/<h[:2]>/<h>.000002     the same after a move: the highest number counts
 
 A file is whole before it has its name, which only one process can give it, and it never changes; so anybody reads it
-without a lock. Agents that are registered together share a file, which then is a list and has a name for each of them:
-what a name costs is a link, and what a folder costs is two syncs.
+without a lock, and who has read it once only looks whether there is a next one. Agents that are registered together
+share a file, which then is a list and has a name for each of them: what a name costs is a link, and what a folder costs
+is two syncs.
 """
 
 import re
@@ -23,6 +24,8 @@ from .partition import token
 
 NAMES_TOGETHER_MAX = 64
 """Names that share a file: who looks for one of them reads them all."""
+KNOWN_MAX = 20_000
+"""Assignments that are kept in memory; when there are more, all are looked for anew."""
 _ASSIGNMENT = re.compile(r"([0-9a-f]{64})(?:\.(\d{6,}))?").fullmatch
 """What the file of an assignment is called: the hash of the name, and the epoch from the second on."""
 
@@ -43,6 +46,8 @@ class Register:
         self._disk = disk
         self._folder = root / "agents"
         self._log = root / "log"
+        self._known: dict[str, tuple[Assignment, Path]] = {}
+        """By name, where agents were when they were last looked for, and where the next assignment would be."""
 
     def all(self) -> dict[str, Assignment]:
         """Where every agent is, sorted by agent; one pass. Raises CorruptLog, StoreError."""
@@ -72,14 +77,19 @@ class Register:
 
     def find(self, name: str) -> Assignment | None:
         """Where an agent is; None if it was never registered. Raises CorruptLog, StoreError."""
-        first = self._path_of(name)
-        with storage("read", first):
-            if not self._disk.exists(first):
-                return None
+        assignment, path = self._known.get(name) or (None, self._path_of(name))
+        with storage("read", path):
+            if not self._disk.exists(path):
+                return assignment
+            first = self._path_of(name)
             epoch = 1
-            while self._disk.exists(_numbered(first, epoch + 1)):
+            while self._disk.exists(following := _numbered(first, epoch + 1)):
                 epoch += 1
-            return self._read(name, epoch)
+            assignment = self._read(name, epoch)
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[name] = assignment, following
+        return assignment
 
     def before(self, assignment: Assignment) -> list[Assignment]:
         """Where an agent was before it was put where it is, oldest first. Raises CorruptLog, StoreError."""

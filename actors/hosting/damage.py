@@ -17,3 +17,9 @@ def cut_off(agent_id: str, cut: Damage) -> str:
         f"the log of {agent_id!r} ended in {cut.bytes} damaged bytes, which were cut off. No acknowledged record is "
         f"lost by it, unless a disk lost what it had promised to keep. The bytes are kept in {kept}."
     )
+
+
+def warnings(agent_id: str, cut: Damage | None, unsealed: str) -> list[str]:
+    """What a person should know of a log; `unsealed` is why it could not be sealed, empty if it could."""
+    told = [cut_off(agent_id, cut)] if cut is not None else []
+    return [*told, not_sealed(agent_id, unsealed)] if unsealed else told

@@ -5,18 +5,25 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
+from actors.commands import Command, Fire, Retry, Say, Watch
 from actors.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX
 from actors.transitions import INPUTS
 from events import Busy, Record
 
 Role = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
+LOOKS_BACK = (Say, Retry, Fire, Watch)
+"""Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
+_COMMIT = attrgetter("commit")
 
 
-class Listener:
-    """One caller, who waits for what follows from a command."""
+class Caller:
+    """One who waits for what follows from a command, in one way or another."""
+
+    __slots__ = ("_held", "command_id", "missed", "over", "role", "turn")
 
     def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
         """`held`: hear nothing before `settle`."""
@@ -24,17 +31,15 @@ class Listener:
         self.role = role
         self.turn = 0
         """The turn that the command opened; 0 while it has opened none."""
-        self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
-        """Commits as they become durable; None at the end."""
         self.missed = 0
         """A watcher who does not keep up is told nothing from this seq on, and finds it in the log; 0: nothing yet."""
-        self.over = asyncio.Event()
+        self.over = False
         """There is nothing more to hear."""
         self._held: list[Record] | None = [] if held else None
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
-        if self.over.is_set():
+        if self.over:
             return
         if self._held is None:
             self._tell(records)
@@ -44,23 +49,46 @@ class Listener:
     def settle(self, turn: int = 0, past: Iterable[Record] = ()) -> None:
         """The command is about that turn, and `past` is what the log has of it: each record is told once, in order."""
         self.turn = turn
-        known = {record.seq: record for record in [*past, *(self._held or ())]}
-        self._held = None
-        for _, commit in groupby((known[seq] for seq in sorted(known)), lambda record: record.commit):
+        held, self._held = self._held or [], None
+        if past:
+            known = {record.seq: record for record in [*past, *held]}
+            held = [known[seq] for seq in sorted(known)]
+        for _, commit in groupby(held, _COMMIT):
             self._tell(list(commit))
 
     def end(self) -> None:
         """There is nothing more to hear."""
         if self._held is not None:
             self.settle()
-        self.over.set()
-        self.heard.put_nowait(None)
+        self.over = True
 
-    def wants(self, record: Record, claimed: set[int]) -> bool:
-        """Whether the record is for this caller. Records of step 0 are about the agent, but for the inputs."""
+    def owns(self, record: Record) -> bool:
+        """Whether the record is about this caller's turn. Those of step 0 are about the agent, but for the inputs."""
         if record.step == 0:
             return record.type not in INPUTS or record.event_id == self.command_id
-        return record.turn == self.turn or record.turn not in claimed
+        return record.turn == self.turn
+
+    def wants(self, record: Record, claimed: set[int]) -> bool:
+        """Whether the record is for this caller: it is its own, or that of no other."""
+        return self.owns(record) or (record.step != 0 and record.turn not in claimed)
+
+    def _tell(self, records: Sequence[Record]) -> None:
+        raise NotImplementedError
+
+
+class Listener(Caller):
+    """A caller who hears each commit when it is durable."""
+
+    __slots__ = ("heard",)
+
+    def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
+        super().__init__(command_id, role, held=held)
+        self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
+        """Commits as they become durable; None at the end."""
+
+    def end(self) -> None:
+        super().end()
+        self.heard.put_nowait(None)
 
     def _tell(self, records: Sequence[Record]) -> None:
         if not records or self.missed:
@@ -71,45 +99,84 @@ class Listener:
             self.heard.put_nowait(records)
 
 
+class Gatherer(Caller):
+    """A caller who hears everything at the end, and is not woken before."""
+
+    __slots__ = ("ended", "heard")
+
+    def __init__(self, command_id: str, role: Role, *, held: bool, heard: list[Record]) -> None:
+        """`heard` gets the records."""
+        super().__init__(command_id, role, held=held)
+        self.heard = heard
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done at the end."""
+
+    def end(self) -> None:
+        super().end()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _tell(self, records: Sequence[Record]) -> None:
+        self.heard += records
+
+
 class Audience:
     """All callers of one host."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._callers: list[Caller] = []
         self._left: deque[int] = deque(maxlen=LISTENERS_MAX)
         """Turns of callers who have gone away: what follows is still nobody else's answer."""
 
     @contextmanager
     def joined(self, command_id: str, role: Role, *, held: bool) -> Iterator[Listener]:
-        """A caller who listens while the block runs. Raises Busy where LISTENERS_MAX listen already.
+        """A caller who listens while the block runs; see `join`.
 
         `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
         """
-        if len(self._listeners) >= LISTENERS_MAX:
-            waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
-            raise Busy(waits, retry_after_s=BUSY_S)
         listener = Listener(command_id, role, held=held)
-        self._listeners.append(listener)
+        self.join(listener)
         try:
             yield listener
         finally:
-            self._listeners.remove(listener)
-            if role == "asker":
-                self._left.append(listener.turn)
+            self.leave(listener)
+
+    def join(self, caller: Caller) -> None:
+        """Have a caller hear what happens, until it leaves. Raises Busy where LISTENERS_MAX listen already."""
+        if len(self._callers) >= LISTENERS_MAX:
+            waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
+            raise Busy(waits, retry_after_s=BUSY_S)
+        self._callers.append(caller)
+
+    def leave(self, caller: Caller) -> None:
+        """The caller has heard everything, or has gone away."""
+        self._callers.remove(caller)
+        if caller.role == "asker":
+            self._left.append(caller.turn)
 
     def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of records that are past which no caller asked for."""
-        claimed = {listener.turn for listener in self._listeners if listener.role == "asker"} | set(self._left)
+        claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         return (record for record in records if record.turn not in claimed)
 
     def hear(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
-        callers = [listener for listener in self._listeners if listener.role != "watcher"]
-        claimed = {listener.turn for listener in callers} | set(self._left)
-        for listener in callers:
-            listener.hear([record for record in records if listener.wants(record, claimed)])
-        askers = [listener for listener in callers if listener.role == "asker"]
+        if len(self._callers) == 1 and self._callers[0].role != "watcher" and all(map(self._callers[0].owns, records)):
+            self._callers[0].hear(records)  # as it mostly is
+            return
+        callers = [caller for caller in self._callers if caller.role != "watcher"]
+        claimed = {caller.turn for caller in callers} | set(self._left)
+        for caller in callers:
+            caller.hear([record for record in records if caller.wants(record, claimed)])
+        askers = [caller for caller in callers if caller.role == "asker"]
         unheard = [record for record in records if not any(asker.wants(record, claimed) for asker in askers)]
-        for listener in self._listeners:
-            if listener.role == "watcher":
-                listener.hear(unheard)
+        for caller in self._callers:
+            if caller.role == "watcher":
+                caller.hear(unheard)
+
+
+def role_of(command: Command) -> Role:
+    """The role of the caller of a command."""
+    if isinstance(command, Watch):
+        return "watcher"
+    return "schedule" if isinstance(command, Fire) else "asker"

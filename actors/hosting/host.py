@@ -29,17 +29,14 @@ from events import (
     UsageError,
 )
 
-from . import damage, hearing
+from . import damage
 from .editing import edit, is_plain
-from .hearing import Audience
+from .hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of
 from .timers import Due, due_of
 from .working import Worker
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may be others."""
-
-LOOKS_BACK = (commands.Say, commands.Retry, Fire, commands.Watch)
-"""Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
 
 
 class Host:
@@ -100,39 +97,53 @@ class Host:
         """Whether a turn runs."""
         return self._worker is not None and self._worker.busy
 
-    async def perform(self, command: Command, seen: int = 0, *, together: bool = False) -> AsyncIterator[Heard]:
+    async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
-        is let go of before it is done.
-
-        `seen`: the last seq that the caller has heard of this command, when it is sent again. `together`: the caller
-        hears everything at the end, and is not woken before.
+        is let go of before it is done. `seen`: the last seq that was heard of this command, when it is sent again.
         """
-        held = isinstance(command, LOOKS_BACK)
-        with self._audience.joined(command.id, _role(command), held=held) as listener:
-            work = asyncio.get_running_loop().create_task(self._carry_out(command, listener, seen))
-            self._tasks.add(work)
-            if listener.role == "watcher":
-                self._watches.add(work)
-            work.add_done_callback(partial(self._ended, listener))
+        with self._audience.joined(command.id, role_of(command), held=isinstance(command, LOOKS_BACK)) as listener:
+            work = self._begun(command, listener, seen)
             try:
-                if together:
-                    await listener.over.wait()
                 while (records := await listener.heard.get()) is not None:
                     yield records
             finally:
                 if listener.role == "watcher":
                     work.cancel()
+        yield Done(self._value(work))
+
+    async def carry_out(self, command: Command, heard: list[Record]) -> Any:
+        """`perform` for who hears everything at the end: `heard` gets the records. What the command gives back."""
+        gatherer = Gatherer(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), heard=heard)
+        self._audience.join(gatherer)
+        work = self._begun(command, gatherer, 0)
+        try:
+            await gatherer.ended
+        finally:
+            self._audience.leave(gatherer)
+            if gatherer.role == "watcher":
+                work.cancel()
+        return self._value(work)
+
+    def _begun(self, command: Command, caller: Caller, seen: int) -> "asyncio.Task[Any]":
+        work = asyncio.get_running_loop().create_task(self._carry_out(command, caller, seen))
+        self._tasks.add(work)
+        if caller.role == "watcher":
+            self._watches.add(work)
+        work.add_done_callback(partial(self._ended, caller))
+        return work
+
+    def _value(self, work: "asyncio.Task[Any]") -> Any:
         if work.cancelled():
             raise HostLost(f"{self.agent_id!r} was let go of before that was done. What it acknowledged is in the log.")
-        yield Done(await work)
+        return work.result()
 
-    def _ended(self, listener: hearing.Listener, work: asyncio.Task[Any]) -> None:
+    def _ended(self, caller: Caller, work: asyncio.Task[Any]) -> None:
         """A command was carried out, or could not be. Its caller may have gone away, and is no reason to complain."""
         self._tasks.discard(work)
         self._watches.discard(work)
         if not work.cancelled():
             work.exception()
-        listener.end()
+        caller.end()
 
     async def passivate(self) -> bool:
         """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
@@ -159,7 +170,7 @@ class Host:
         async with self._gate:
             await self._let_go()
 
-    async def _carry_out(self, command: Command, listener: hearing.Listener, seen: int) -> Any:
+    async def _carry_out(self, command: Command, caller: Caller, seen: int) -> Any:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
@@ -167,13 +178,13 @@ class Host:
             if isinstance(command, commands.Move):
                 return await self._move(shared=command.shared)
             async with self._gate:
-                opened, fresh = await self._opened(command)
+                opened = await self._opened(command)
                 agent, worker = self._agent, self._worker
             assert agent is not None
             assert worker is not None
-            if isinstance(command, Open) and (fresh or command.settings == Settings()):
-                return opened
-            return await self._do(agent, worker, command, listener, seen)
+            if isinstance(command, Open) and (opened is not None or command.settings == Settings()):
+                return opened or self._told(born=False)
+            return await self._do(agent, worker, command, caller, seen)
         finally:
             await self._rest()
 
@@ -213,8 +224,8 @@ class Host:
         self._idle = None
         await self._on_idle()
 
-    async def _opened(self, command: Command) -> tuple[Opened, bool]:
-        """Have the agent in memory, with the means that the command brings; whether it was not before.
+    async def _opened(self, command: Command) -> Opened | None:
+        """Have the agent in memory, with the means that the command brings; None if it was there before.
 
         Raises EverlogError.
         """
@@ -233,11 +244,11 @@ class Host:
             if self._bare and not is_plain(command):
                 await self._agent.set_up(unattended=unattended)
                 self._bare = False
-            return self._told(born=False), False
+            return None
         wanted = command
         if not isinstance(wanted, Open):
             wanted = Open(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
-        return self._told(born=await self._open(wanted, unattended=unattended)), True
+        return self._told(born=await self._open(wanted, unattended=unattended))
 
     async def _open(self, wanted: Open, *, unattended: bool) -> bool:
         """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
@@ -282,7 +293,7 @@ class Host:
             head=agent.head,
             turn=agent.turn,
             waiting=agent.waiting,
-            warnings=_warnings(agent),
+            warnings=damage.warnings(agent.agent_id, agent.cut, agent.unsealed),
         )
 
     async def _let_go(self) -> None:
@@ -304,11 +315,11 @@ class Host:
         if self._note is not None:
             self._note(text)
 
-    async def _do(self, agent: Agent, worker: Worker, command: Command, listener: hearing.Listener, seen: int) -> Any:
+    async def _do(self, agent: Agent, worker: Worker, command: Command, caller: Caller, seen: int) -> Any:
         """What stands in the command, on an open agent."""
 
         async def say(receive: Awaitable[Record]) -> Record:
-            return await self._say(agent, worker, receive, listener, seen)
+            return await self._say(agent, worker, receive, caller, seen)
 
         match command:
             case commands.Say(event=event):
@@ -316,11 +327,11 @@ class Host:
             case commands.Retry():
                 return await say(agent.retry(event_id=command.id))
             case commands.Fire():
-                return await self._beat(agent, worker, command, listener, seen)
+                return await self._beat(agent, worker, command, caller, seen)
             case commands.Watch():
-                listener.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
+                caller.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
-                return listener.missed - 1 if listener.missed else agent.head
+                return caller.missed - 1 if caller.missed else agent.head
             case commands.Resume():
                 return await worker.all_end()
             case Open(settings=settings) | commands.Configure(settings=settings):
@@ -334,18 +345,16 @@ class Host:
             case _:
                 return await worker.guarded(edit(agent, command))
 
-    async def _say(
-        self, agent: Agent, worker: Worker, receive: Awaitable[Record], listener: hearing.Listener, seen: int
-    ) -> Record:
+    async def _say(self, agent: Agent, worker: Worker, receive: Awaitable[Record], caller: Caller, seen: int) -> Record:
         """Make an input durable, and wait until its turn has ended. Raises ModelError if the model failed it."""
-        record, failed = await self._received(agent, worker, receive, listener, seen)
+        record, failed = await self._received(agent, worker, receive, caller, seen)
         if failed is not None:
             raise failed
         await worker.turn_ends(record.turn)
         return record
 
     async def _received(
-        self, agent: Agent, worker: Worker, receive: Awaitable[Record], listener: hearing.Listener, seen: int
+        self, agent: Agent, worker: Worker, receive: Awaitable[Record], caller: Caller, seen: int
     ) -> tuple[Record, ModelError | None]:
         """Make an input durable; with it, how the model failed it, if it was here before and has ended so."""
         head = agent.head
@@ -353,19 +362,19 @@ class Host:
         past: list[Record] = []
         if record.seq <= head:  # it was here before: what followed from it is in the log
             past = [other for other in agent.records(record.seq) if other.turn == record.turn]
-        listener.settle(record.turn, (other for other in past if other.seq > seen))
+        caller.settle(record.turn, [other for other in past if other.seq > seen])
         failed = next((other for other in past if other.type in ("model_failed", "budget_exceeded")), None)
         if failed is None:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
-    async def _beat(self, agent: Agent, worker: Worker, command: Fire, listener: hearing.Listener, seen: int) -> bool:
+    async def _beat(self, agent: Agent, worker: Worker, command: Fire, caller: Caller, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""
         async with self._beating:
             beat = await self._due(agent, command)
             if beat is not None:  # no clock says that it came before it was due: it would be due again
                 receive = agent.receive(beat, event_id=command.id, not_before=command.due_at)
-                record, _ = await self._received(agent, worker, receive, listener, seen)
+                record, _ = await self._received(agent, worker, receive, caller, seen)
         if beat is None:
             self._retimed = True  # who sent this does not know what is due
             await worker.all_end()
@@ -385,15 +394,3 @@ class Host:
             self._retimed = False
             rows = () if self._stale else await self._agent.timers()
             self._tell_timers(self.agent_id, [due_of(row) for row in rows])
-
-
-def _warnings(agent: Agent) -> list[str]:
-    """What a person should know of the log."""
-    told = [damage.cut_off(agent.agent_id, agent.cut)] if agent.cut is not None else []
-    return [*told, damage.not_sealed(agent.agent_id, agent.unsealed)] if agent.unsealed else told
-
-
-def _role(command: Command) -> hearing.Role:
-    if isinstance(command, commands.Watch):
-        return "watcher"
-    return "schedule" if isinstance(command, Fire) else "asker"

@@ -7,9 +7,10 @@ It has no state beside the log, and is killed as soon as it has let go of its ag
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,7 @@ from actors.commands import Command, Fire, Heard, Means, Resume
 from actors.real import RealClock, RealIds
 from actors.seats import Enter
 from actors.system import System
-from events import EverlogError, Fenced, HostLost
+from events import EverlogError, Fenced, HostLost, Record
 from store import FileStore, Sight, seen_by
 
 from . import link
@@ -128,16 +129,24 @@ class HostActor:
             yield packed(found)
 
     def _outcomes(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
-        return outcomes(partial(self._perform, together=True), orders)
+        return outcomes(self._carry_out, orders)
 
-    async def _perform(
-        self, agent_id: str, command: Command, seen: int = 0, *, together: bool = False
-    ) -> AsyncIterator[Heard]:
+    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+        with self._open():
+            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+                yield heard
+
+    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        with self._open():
+            return await self._carried_out(agent_id, self._unpacked(agent_id, command), heard)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Raises HostLost where there are no agents here any more, or are none from now on."""
         if self._left:
             raise HostLost(f"the host of {self._place} has let go of its agents")
         try:
-            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen, together=together):
-                yield heard
+            yield
         except Fenced as error:
             self._fenced()
             raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
@@ -148,7 +157,10 @@ class HostActor:
             asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
         self._left = True
 
-    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        raise NotImplementedError
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
         raise NotImplementedError
 
     def _unpacked(self, agent_id: str, command: Command) -> Command:
@@ -181,10 +193,17 @@ class DedicatedActor(HostActor):
             on_idle=self._idle, note=self._note,
         )  # fmt: skip
 
-    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        self._refuse_moved(agent_id)
+        return self._host.perform(command, seen)
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        self._refuse_moved(agent_id)
+        return await self._host.carry_out(command, heard)
+
+    def _refuse_moved(self, agent_id: str) -> None:
         if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
             raise HostLost(f"{agent_id!r} has moved to where others are")
-        return self._host.perform(command, seen, together=together)
 
     async def status(self) -> HostStatus:
         """How it is doing."""
@@ -214,8 +233,11 @@ class SharedActor(HostActor):
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
-    def _performed(self, agent_id: str, command: Command, seen: int, *, together: bool) -> AsyncIterator[Heard]:
-        return self._shard.perform(agent_id, command, seen, together=together)
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+        return self._shard.perform(agent_id, command, seen)
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        return await self._shard.carry_out(agent_id, command, heard)
 
     async def recover(self, lent: Mapping[str, Means]) -> EverlogError | None:
         """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""

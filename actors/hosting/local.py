@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
 
 from actors.commands import Command, Fire, Heard, Means
 from actors.constants import IDLE_S
 from actors.effects import Clock
 from actors.system import System
-from events import EverlogError, HostLost, UnknownAgent
+from events import EverlogError, HostLost, Record, UnknownAgent
 from store import is_shared
 
 from .host import Host
@@ -49,20 +50,30 @@ class LocalRuntime:
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
-        if self._closed:
-            raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
-        self._keep_time()
-        shard = self.shard(agent_id)
+        shard = self._ready(agent_id)
         answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
         async for heard in answer:
             yield heard
+
+    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        shard = self._ready(agent_id)
+        if shard is None:
+            return await self.host(agent_id).carry_out(command, heard)
+        return await shard.carry_out(agent_id, command, heard)
+
+    def _ready(self, agent_id: str) -> Shard | None:
+        """The shard that an agent is in, when commands can be carried out. Raises HostLost after `close`."""
+        if self._closed:
+            raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
+        self._keep_time()
+        return self.shard(agent_id)
 
     def refuse_unlendable(self, means: Means | None) -> None:
         """Everything can be had in this process."""
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Carry out many commands at once; see `api.Runtime`."""
-        return outcomes(self.perform, orders)
+        return outcomes(self._carry_out, orders)
 
     def _keep_time(self) -> None:
         if self._timing is None and self._timers:

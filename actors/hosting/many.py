@@ -1,15 +1,18 @@
 """Many commands at once, and what becomes of each: outcomes come together, as many as there are."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from actors.commands import Command, Done, Heard
+from actors.commands import Command, Heard
 from events import EverlogError, Record
 
 Perform = Callable[[str, Command], AsyncIterator[Heard]]
+"""Has an agent carry out a command, and tells what follows as it happens."""
+CarryOut = Callable[[str, Command, list[Record]], Awaitable[Any]]
+"""The same for who hears everything at the end: the list gets the records. Gives back what the command does."""
 Item = TypeVar("Item")
 
 
@@ -34,10 +37,10 @@ class Outcome(msgspec.Struct, frozen=True):
     """Why it was not carried out, or not to its end."""
 
 
-async def outcomes(perform: Perform, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+async def outcomes(carry_out: CarryOut, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
     """Have all orders carried out at once; what became of them, as it does, many together. A bug in one is raised."""
     ended: asyncio.Queue[asyncio.Task[Outcome]] = asyncio.Queue()
-    tasks = [asyncio.get_running_loop().create_task(_carried_out(perform, order)) for order in orders]
+    tasks = [asyncio.get_running_loop().create_task(_carried_out(carry_out, order)) for order in orders]
     for task in tasks:
         task.add_done_callback(ended.put_nowait)
     try:
@@ -53,18 +56,13 @@ async def outcomes(perform: Perform, orders: Sequence[Order]) -> AsyncIterator[S
             task.cancel()
 
 
-async def _carried_out(perform: Perform, order: Order) -> Outcome:
-    records: list[Record] = []
-    value, failed = None, None
+async def _carried_out(carry_out: CarryOut, order: Order) -> Outcome:
+    heard: list[Record] = []
     try:
-        async for heard in perform(order.agent_id, order.command):
-            if isinstance(heard, Done):
-                value = heard.value
-            else:
-                records += heard
+        value = await carry_out(order.agent_id, order.command, heard)
     except EverlogError as error:
-        failed = error
-    return Outcome(order.number, records, value, failed)
+        return Outcome(order.number, heard, error=error)
+    return Outcome(order.number, heard, value)
 
 
 async def merged(streams: Iterable[AsyncIterator[Item]]) -> AsyncIterator[Item]:

@@ -7,7 +7,8 @@ and no file is open for it. The shard's own log is opened when the first agent n
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -23,10 +24,10 @@ from actors.constants import (
     SHARD_TEND_S,
 )
 from actors.effects import Clock, Ids
-from actors.seats import Enter, Seat, seal
+from actors.seats import Enter, seal
 from actors.system import System
 from actors.transitions import INPUTS
-from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy
+from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
 
 from .finishing import Finishing
@@ -34,6 +35,7 @@ from .footprint import give_back, own_memory_bytes
 from .host import Host
 from .many import Order, Outcome, outcomes
 from .meters import Meters
+from .seating import Seated
 from .status import HostStatus
 from .ticks import Aside, Counts, Ticks
 from .timers import Due
@@ -112,10 +114,26 @@ class Shard:
         """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
-    async def perform(
-        self, agent_id: str, command: Command, seen: int = 0, *, together: bool = False
-    ) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
+        with self._counted(agent_id, command):
+            if isinstance(command, Move):
+                await self._move(agent_id, shared=command.shared)
+                yield Done()
+                return
+            async for heard in self._host(agent_id).perform(command, seen):
+                yield heard
+
+    async def carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        """`perform` for who hears everything at the end; see `Host.carry_out`."""
+        with self._counted(agent_id, command):
+            if isinstance(command, Move):
+                return await self._move(agent_id, shared=command.shared)
+            return await self._host(agent_id).carry_out(command, heard)
+
+    @contextmanager
+    def _counted(self, agent_id: str, command: Command) -> Iterator[None]:
+        """Count a command while somebody waits for it. Raises Busy where too many wait."""
         if self._heeded >= SHARD_COMMANDS_MAX:
             raise Busy(
                 f"{self.partition} has {SHARD_COMMANDS_MAX} commands under way and takes no more now. Nothing of this "
@@ -128,12 +146,7 @@ class Shard:
         if not isinstance(command, Watch):
             self._under_way[number] = self._clock.now()
         try:
-            if isinstance(command, Move):
-                await self._move(agent_id, shared=command.shared)
-                yield Done()
-                return
-            async for heard in self._host(agent_id).perform(command, seen, together=together):
-                yield heard
+            yield
         except EverlogError as error:
             self._errors[type(error).__name__] += 1
             raise
@@ -145,7 +158,7 @@ class Shard:
 
     def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
-        return outcomes(partial(self.perform, together=True), orders)
+        return outcomes(self.carry_out, orders)
 
     async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
@@ -226,9 +239,9 @@ class Shard:
             await asyncio.wait(self._tasks)
         return not self._hosts
 
-    def enter(self, agent_id: str, command: str, take_over: bool) -> "_Seat":
+    def enter(self, agent_id: str, command: str, take_over: bool) -> Seated:
         """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
-        return _Seat(self, agent_id)
+        return Seated(agent_id, self.ticks, self.arrived)
 
     def arrived(self, agent_id: str, log: FileLog) -> LogReader | None:
         """Have an agent that moved here go on here. The way to all of its records; None if all are in `log`.
@@ -380,19 +393,3 @@ class Shard:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-class _Seat:
-    """A place for one agent among those of its shard, while the block runs."""
-
-    def __init__(self, shard: Shard, agent_id: str) -> None:
-        self._shard = shard
-        self._agent_id = agent_id
-
-    async def __aenter__(self) -> Seat:
-        self._ticks = await self._shard.ticks()
-        head = await self._ticks.enter(self._agent_id, self._shard.arrived(self._agent_id, self._ticks.log))
-        return Seat(self._ticks, head, self._ticks.projections)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._ticks.leave(self._agent_id)

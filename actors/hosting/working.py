@@ -18,7 +18,7 @@ class Worker:
         """The log can no longer be written by this owner: it must be opened anew."""
         self._agent = agent
         self._after_turn = after_turn
-        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._waiting: dict[int, list[asyncio.Future[None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -29,14 +29,14 @@ class Worker:
     async def turn_ends(self, turn: int) -> None:
         """Wait until the turn has ended, and have it run. Raises what it ended with; a ModelError is in the log."""
         if turn in self._agent.open_turns:
-            await asyncio.shield(self._ended(turn))
+            await self._ended(turn)
 
     async def all_end(self) -> None:
         """Wait until no turn is unfinished. Raises what the first that failed ended with, when all have ended."""
         failed: ModelError | None = None
         for ended in [self._ended(turn) for turn in self._agent.open_turns]:
             try:
-                await asyncio.shield(ended)
+                await ended
             except ModelError as error:
                 failed = failed or error
         if failed is not None:
@@ -59,8 +59,11 @@ class Worker:
             await asyncio.wait([self._task])
 
     def _ended(self, turn: int) -> asyncio.Future[None]:
-        """What is set when the open turn has ended; it runs from now on, or when those before it have ended."""
-        ended = self._waiting.setdefault(turn, asyncio.get_running_loop().create_future())
+        """What is set when the open turn has ended, for one who waits for it; it runs from now on, or when those before
+        it have ended.
+        """
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(turn, []).append(ended)
         if not self.busy:
             self._task = asyncio.get_running_loop().create_task(self._work_off())
             self._task.add_done_callback(self._stopped)
@@ -84,14 +87,14 @@ class Worker:
             self._end(turn, error)
 
     def _end(self, turn: int, error: BaseException | None) -> None:
-        ended = self._waiting.pop(turn, None)
-        if ended is None or ended.done():
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(error)
-            ended.exception()  # whoever waited may have gone away
+        for ended in self._waiting.pop(turn, ()):
+            if ended.done():  # who waited has gone away
+                continue
+            if error is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+                ended.exception()  # who waits for several turns may have gone away
 
 
 def _interrupted() -> HostLost:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from actors.hosting.hearing import Audience, Listener
+from actors.hosting.hearing import Audience, Gatherer, Listener
 from events import ModelReply, Record, draft
 from tests.world import START, CountingIds
 
@@ -82,5 +82,41 @@ def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
             audience.hear([record(1, turn=1)])
             audience.hear([record(2, turn=2)])
             assert (heard(other), heard(watcher)) == ([2], [1])
+
+    run(main)
+
+
+def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
+    """What came before its turn was known, what the log has and what came after are there when it has ended."""
+
+    async def main(audience: Audience) -> None:
+        found: list[Record] = []
+        gatherer = Gatherer("id", "asker", held=True, heard=found)
+        audience.join(gatherer)
+        one, two = record(1), record(2)
+        audience.hear([two])
+        assert not found
+        gatherer.settle(1, [one, two])
+        audience.hear([record(3)])
+        assert not gatherer.ended.done()
+        gatherer.end()
+        await gatherer.ended
+        audience.hear([record(4)])
+        audience.leave(gatherer)
+        assert [one.seq for one in found] == [1, 2, 3]
+
+    run(main)
+
+
+def test_who_went_away_does_not_hear_the_end() -> None:
+    """The end of what somebody no longer waits for is no error."""
+
+    async def main(audience: Audience) -> None:
+        gatherer = Gatherer("id", "asker", held=False, heard=[])
+        audience.join(gatherer)
+        gatherer.ended.cancel()
+        audience.leave(gatherer)
+        gatherer.end()
+        assert gatherer.ended.cancelled()
 
     run(main)

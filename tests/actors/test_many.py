@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from actors.commands import Command, Done, Fire, Heard, Resume, SetTimer
+from actors.commands import Command, Fire, Resume, SetTimer
 from actors.hosting.many import Order, Outcome, merged, outcomes
-from events import HostLost, UsageError
+from events import HostLost, Record, UsageError
 from tests import virtual
 
 from .homes import moment, run_plain
@@ -21,7 +21,7 @@ async def all_of(answer: AsyncIterator[Any]) -> list[Outcome]:
     return sorted([outcome async for found in answer for outcome in found], key=lambda outcome: outcome.number)
 
 
-async def played(agent_id: str, command: Command) -> AsyncIterator[Heard]:
+async def played(agent_id: str, command: Command, heard: list[Record]) -> Any:
     """Agents that do what their name says."""
     await asyncio.sleep(1)
     if agent_id == "ill":
@@ -30,7 +30,7 @@ async def played(agent_id: str, command: Command) -> AsyncIterator[Heard]:
         raise ZeroDivisionError("a bug")
     if agent_id == "slow":
         await asyncio.sleep(1000)
-    yield Done(agent_id)
+    return agent_id
 
 
 def orders(*names: str) -> list[Order]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from events import BadInput, CorruptLog, StoreError, UnknownAgent
-from store import SHARDS_MAX, FileStore, MemoryStore, Store, partition_of
+from store import SHARDS_MAX, FileStore, MemoryStore, Store, partition_of, register
 from store.names import hash_of
 from tests.store.conftest import now
 from tests.store.faulty_disk import Crash, FaultyDisk
@@ -145,3 +145,31 @@ def test_a_file_of_another_agent_is_damage(tmp_path: Path) -> None:
     for ask in (store.agents, store.assigned, lambda: store.reader("sam")):
         with pytest.raises(CorruptLog, match="of another agent"):
             ask()
+
+
+def test_who_was_looked_for_before_is_found_where_another_process_has_put_them() -> None:
+    """What a store remembers of an agent never hides a move: the next look finds it where it is now."""
+    disk = FaultyDisk()
+    ours, theirs = begun(disk), begun(disk)
+    ours.register("sam")
+    for partition in ("shard-001", "shard-003", partition_of("sam")):
+        before = ours.partition_of("sam")
+        log = theirs.open("sam", "test")
+        theirs.begin_move(log, "sam", partition)
+        log.close()
+        assert before != ours.partition_of("sam") == partition == ours.assigned()["sam"]
+
+
+def test_who_was_looked_for_before_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second look at an agent reads no file, until more are known than are kept."""
+    monkeypatch.setattr(register, "KNOWN_MAX", 3)
+    disk = FaultyDisk()
+    store = begun(disk)
+    store.register_many(NAMES[:4], shared=True)
+    reads: list[Path] = []
+    read = disk.read
+    monkeypatch.setattr(disk, "read", lambda path, *part: reads.append(path) or read(path, *part))
+    for names, looked in ((NAMES[:3], 3), (NAMES[:3], 3), (NAMES[3:4], 4), (NAMES[:1], 5)):
+        for name in names:
+            store.partition_of(name)
+        assert len(reads) == looked
