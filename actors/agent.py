@@ -22,6 +22,7 @@ from events import (
     ReplyRethought,
     TimerSet,
     TurnsHidden,
+    UnknownAgent,
     UserMessage,
     draft,
     event_of,
@@ -101,11 +102,13 @@ class Agent:
             setup.refuse_without(self.agent_id, recorded, self._tools)
         await self._set_up(setup.Settings(), recorded)
 
-    async def activate(self, settings: setup.Settings, *, unattended: bool = False, as_it_is: bool = False) -> None:
+    async def activate(
+        self, settings: setup.Settings, *, create: bool = True, unattended: bool = False, as_it_is: bool = False
+    ) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
 
-        `unattended`: nobody is there who could lend it functions; raises UsageError where it needs some. `as_it_is`:
-        it runs no turn, and is not set up anew.
+        `create` False: raises UnknownAgent where it was deleted. `unattended`: nobody is there who could lend it
+        functions; raises UsageError where it needs some. `as_it_is`: it runs no turn, and is not set up anew.
         """
         woken = await self._woken()
         self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
@@ -117,6 +120,8 @@ class Agent:
             else:
                 await self._set_up(settings, recorded)
             self._waiting.extend((turn, "") for turn in woken.open_turns)
+        elif not create:
+            raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
             configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
@@ -176,8 +181,7 @@ class Agent:
         """
         refuse_no_input(event)
         at = None if not_before is None else max(not_before, self._clock.now())
-        commit = await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at)
-        return commit[0]
+        return (await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at))[0]
 
     async def run(self) -> None:
         """Work off every unfinished turn, in order, until the agent is idle. Raises the ModelError that ends one."""
@@ -309,8 +313,7 @@ class Agent:
             raise BadInput("A thought has words; say what the agent is to have thought.")
 
         async def write() -> Record:
-            target = last_reply(await self._thinker.context(self._turn))
-            rethought = ReplyRethought(text=text, target_seq=target)
+            rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
             return (await self.commit([rethought], turn=self._turn, step=0, ids=_ids(event_id)))[0]
 
         return await self._once(event_id, write, ReplyRethought)
@@ -380,10 +383,7 @@ class Agent:
         The conversation is kept even where the model cannot be asked for summaries; the next turn makes them.
         """
         records = await self.commit(
-            [message.event for message in said],
-            turn=self._turn,
-            step=0,
-            said_at=[message.said_at for message in said],
+            [message.event for message in said], turn=self._turn, step=0, said_at=[message.said_at for message in said]
         )
         try:
             async with self._running:

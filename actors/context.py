@@ -11,6 +11,7 @@ import msgspec
 
 from events import (
     AgentConfigured,
+    AgentDeleted,
     AnyEvent,
     ContextTrimmed,
     MemoryEdited,
@@ -20,6 +21,7 @@ from events import (
     Summary,
     SummaryExpanded,
     SystemAlert,
+    TimerSet,
     TurnsHidden,
     Unknown,
     UserMessage,
@@ -174,26 +176,53 @@ class Woken(msgspec.Struct, frozen=True):
     """The newest configuration of this life."""
 
 
+class _Turn:
+    """How far a turn is after some of its records."""
+
+    __slots__ = ("opened", "owed", "stopped", "waits")
+
+    def __init__(self) -> None:
+        self.opened = self.stopped = False
+        self.waits = False
+        """An input has no reply yet."""
+        self.owed = 0
+        """Calls without a result."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it is unfinished."""
+        return self.opened and not self.stopped and (self.waits or self.owed > 0)
+
+
+_STOPS = ("model_failed", "turn_cancelled", "turn_abandoned", "budget_exceeded")
+"""Kinds of records that end a turn, whatever it owes."""
+
+
 def woken_of(rows: Sequence[Mapping[str, Any]]) -> Woken:
-    """Where an agent stands, from the rows of `waking`: one for this life, one for all before it, in any order."""
-    life: Mapping[str, Any] = next((row for row in rows if row["living"]), {"deleted": True})
-    own, before = [
-        [
-            cast("AgentConfigured", configuration_of(AgentConfigured.version, row["text"], row["payload"]))
-            for one in rows
-            if one["living"] == living
-            for row in sorted(one["configurations"] or (), key=itemgetter("seq"))
-        ]
-        for living in (True, False)
-    ]
-    exists = not life["deleted"]
+    """Where an agent stands, from the rows of `waking`: one for each record, in the order of the log."""
+    configured: Mapping[bool, list[AgentConfigured]] = {False: [], True: []}
+    turns: dict[int, _Turn] = {}
+    kinds = set()
+    for row in rows:
+        kind, living = row["type"], row["living"]
+        if row["configuration"] is not None:
+            event = configuration_of(AgentConfigured.version, row["text"], row["configuration"])
+            configured[living].append(cast("AgentConfigured", event))
+        if living:
+            kinds.add(kind)
+            turn = turns.setdefault(row["turn"], _Turn())
+            turn.opened |= row["input"] and not row["step"]
+            turn.waits = row["input"] or (turn.waits and kind != ModelReply.kind)
+            turn.owed += row["owed"] or 0
+            turn.stopped |= kind in _STOPS
+    exists = bool(kinds) and AgentDeleted.kind not in kinds
     return Woken(
         exists=exists,
-        turn=life["turn"] if exists else 0,
-        timed=exists and life["timed"],
-        open_turns=sorted(life["open_turns"] or ()) if exists else (),
-        configurations=before + own,
-        recorded=own[-1] if own else None,
+        turn=max(turns) if exists else 0,
+        timed=exists and TimerSet.kind in kinds,
+        open_turns=sorted(number for number, turn in turns.items() if number and turn.open) if exists else (),
+        configurations=configured[False] + configured[True],
+        recorded=configured[True][-1] if configured[True] else None,
     )
 
 

@@ -218,8 +218,6 @@ class System:
             try:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
-                if not create and (await seat.journal.rows("standing", agent_id, HEAD))[0]["deleted"]:
-                    raise UnknownAgent(f"{agent_id!r} was deleted. `everlog create {agent_id}` begins it anew.")
 
                 def searcher(context: Context, turn: int) -> LocalSearcher:
                     return LocalSearcher.during(seat.projections, context, turn)
@@ -240,7 +238,7 @@ class System:
                     listen=listen,
                 )
                 agent.cut, agent.unsealed = seat.cut, seat.unsealed
-                await agent.activate(settings or Settings(), unattended=unattended, as_it_is=as_it_is)
+                await agent.activate(settings or Settings(), create=create, unattended=unattended, as_it_is=as_it_is)
                 yield agent
             finally:
                 if agent is not None:

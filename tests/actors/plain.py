@@ -90,23 +90,17 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """What an agent needs when it is activated, from all its records: of this life, and of those before."""
-    life = living(records)
-    before = records[: len(records) - len(life)]
+    """What an agent needs when it is activated, from all its records: those of a turn that has not ended wait."""
+    born = living(records)[0].seq
+    waiting = {of[0].seq for of in turns(records).values() if not turn_ended(of)}
     return [
         {
-            "living": some is life,
-            "turn": max(r.turn for r in some),
-            "deleted": any(r.type == "agent_deleted" for r in some),
-            "timed": any(r.type == "timer_set" for r in some),
-            "open_turns": [turn for turn, of in turns(some).items() if not turn_ended(of)],
-            "configurations": [
-                {"seq": r.seq, "payload": r.payload, "text": r.text} for r in some if r.type == "agent_configured"
-            ],
+            "seq": r.seq, "living": r.seq >= born, "turn": r.turn, "step": r.step, "type": r.type,
+            "input": r.seq in waiting, "owed": None, "text": r.text,
+            "configuration": r.payload if r.type == "agent_configured" else None,
         }
-        for some in (life, before)
-        if some
-    ]
+        for r in records
+    ]  # fmt: skip
 
 
 class PlainProjections:
