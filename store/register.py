@@ -46,8 +46,8 @@ class Register:
         self._disk = disk
         self._folder = root / "agents"
         self._log = root / "log"
-        self._known: dict[str, tuple[Assignment, Path]] = {}
-        """By name, where agents were when they were last looked for, and where the next assignment would be."""
+        self._known: dict[str, Assignment] = {}
+        """By name, where agents were when they were last looked for."""
 
     def all(self) -> dict[str, Assignment]:
         """Where every agent is, sorted by agent; one pass. Raises CorruptLog, StoreError."""
@@ -67,7 +67,7 @@ class Register:
         found: dict[str, Assignment] = {}
         last, together = b"", {}
         for digest, epoch in sorted(newest.items()):
-            path = _numbered(folder / digest, epoch)
+            path = folder / _called(digest, epoch)
             content = self._disk.read(path)
             if content != last:  # agents that share a file come one after the other: it is understood once
                 last, together = content, _understood(content, path)
@@ -77,19 +77,19 @@ class Register:
 
     def find(self, name: str) -> Assignment | None:
         """Where an agent is; None if it was never registered. Raises CorruptLog, StoreError."""
-        assignment, path = self._known.get(name) or (None, self._path_of(name))
+        known = self._known.get(name)
+        epoch = known.epoch + 1 if known else 1
+        path = self._path_of(name, epoch)
         with storage("read", path):
             if not self._disk.exists(path):
-                return assignment
-            first = self._path_of(name)
-            epoch = 1
-            while self._disk.exists(following := _numbered(first, epoch + 1)):
+                return known
+            while self._disk.exists(self._path_of(name, epoch + 1)):
                 epoch += 1
-            assignment = self._read(name, epoch)
+            known = self._read(name, epoch)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[name] = assignment, following
-        return assignment
+        self._known[name] = known
+        return known
 
     def before(self, assignment: Assignment) -> list[Assignment]:
         """Where an agent was before it was put where it is, oldest first. Raises CorruptLog, StoreError."""
@@ -98,17 +98,15 @@ class Register:
             return [self._read(name, epoch) for epoch in range(1, assignment.epoch)]
 
     def _read(self, name: str, epoch: int) -> Assignment:
-        first = self._path_of(name)
-        path = _numbered(first, epoch)
-        return _of(_understood(self._disk.read(path), path), path, first.name)
+        path = self._path_of(name, epoch)
+        return _of(_understood(self._disk.read(path), path), path, hash_of(name))
 
     def move(self, assignment: Assignment) -> None:
         """Put an agent into another partition, durably; again is harmless. Raises CorruptLog, StoreError.
 
         Its epoch is the one after that of the partition in which the agent was.
         """
-        first = self._path_of(assignment.agent_id)
-        path = _numbered(first, assignment.epoch)
+        path = self._path_of(assignment.agent_id, assignment.epoch)
         with storage("register an agent in", path.parent):
             self._make_partitions([assignment])
             file = publish(self._disk, path, msgspec.json.encode(assignment), token())
@@ -168,14 +166,15 @@ class Register:
         free = publish_all(self._disk, list(paths), msgspec.json.encode(content), token())
         return {paths[path] for path in free}
 
-    def _path_of(self, name: str) -> Path:
+    def _path_of(self, name: str, epoch: int = 1) -> Path:
+        """Where the assignment of an epoch is."""
         digest = hash_of(name)
-        return self._folder / digest[:2] / digest
+        return self._folder.joinpath(digest[:2], _called(digest, epoch))
 
 
-def _numbered(first: Path, epoch: int) -> Path:
-    """Where the assignment of an epoch is; `first` is that of epoch 1."""
-    return first if epoch == 1 else first.with_name(f"{first.name}.{epoch:06d}")
+def _called(digest: str, epoch: int) -> str:
+    """What the file of an assignment is called; `digest` is the hash of the name."""
+    return digest if epoch == 1 else f"{digest}.{epoch:06d}"
 
 
 def _understood(content: bytes, path: Path) -> dict[str, Assignment]:
