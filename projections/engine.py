@@ -53,7 +53,7 @@ History = Callable[[int], pa.Table]
 
 def kept_from(rows: pa.Table) -> dict[str, int]:
     """The first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
-    summaries = rows.filter(pc.equal(rows.column("slot"), "summary")).select(["agent_id", "seq", "kept_from"])
+    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
     return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
 
 

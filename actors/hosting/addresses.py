@@ -16,8 +16,9 @@ ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|worker processes have been started",
     "RAY_maximum_gcs_destroyed_actor_cached_count": "1000",  # hosts come and go
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # for what `thin` does not reach; Arrow reads it before that, on its import
 }
-"""How Ray is set up, where the user's environment does not say it."""
+"""How Ray and its processes are set up, where the user's environment does not say it."""
 
 ANSWER_S = 0.5
 """A cluster that does not accept a connection in this time does not run."""

@@ -2,11 +2,14 @@
 
 import ctypes
 import gc
+import sys
 from pathlib import Path
 
 ARENA_MAX, MMAP_THRESHOLD = -8, -3
 """Parameters of glibc's mallopt: how many heaps, and from which size on a block is given back at once."""
 BLOCK_BYTES = 64 * 1024
+PURGE = b"arena.4096.purge"
+"""What jemalloc is told to let go of what nobody uses, in all of its arenas."""
 
 
 def thin() -> None:
@@ -27,11 +30,27 @@ def thin() -> None:
 
 def give_back() -> None:
     """Return memory that is not used to the system. A C library other than glibc does so by itself, or not."""
+    purge_duckdb()
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
         return
     trim(0)
+
+
+def purge_duckdb() -> bool:
+    """Return what DuckDB keeps in reserve: it brings an allocator of its own, which a trim does not reach.
+
+    False where it is not loaded, or was built with another allocator.
+    """
+    library = sys.modules.get("_duckdb")
+    if library is None or library.__file__ is None:
+        return False
+    try:
+        control = ctypes.CDLL(library.__file__).duckdb_je_mallctl
+    except (AttributeError, OSError):
+        return False
+    return not control(PURGE, None, None, None, ctypes.c_size_t(0))
 
 
 def roomy() -> None:
