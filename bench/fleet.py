@@ -72,6 +72,8 @@ class Plan(msgspec.Struct, frozen=True):
     messages: int = 5
     """That each agent is told in a round."""
     rounds: int = 3
+    worded: int = 5
+    """Messages of real words that each is told, once."""
     few: int = 50
     """Agents in memory when the memory of a host without agents is looked at: what it needs once, it has by then."""
     registered: int = 10_000
@@ -85,7 +87,7 @@ class Plan(msgspec.Struct, frozen=True):
     gateway_messages: int = 10
 
 
-QUICK = Plan(messages=3, rounds=1, cold=40, old=2, gateway_messages=4)
+QUICK = Plan(messages=3, rounds=1, worded=1, cold=40, old=1, gateway_messages=4)
 
 
 class Seen(msgspec.Struct):
@@ -199,7 +201,7 @@ async def _many(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: See
     seen.all_bytes = await fleet_rig.hosts_bytes(system)
     seen.log_bytes = load.store_bytes(system.store, names) - before
     with seen.part("real words"):
-        seen.worded = await fleet_rig.talk(system, names, lines, plan.messages)
+        seen.worded = await fleet_rig.talk(system, names, lines, plan.worded)
     with seen.part("registering"):
         there = len(system.store.agents())
         system.store.register_many(_names("other", max(0, plan.registered - there)), shared=True)

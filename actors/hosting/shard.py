@@ -26,7 +26,6 @@ from actors.constants import (
 from actors.effects import Clock, Ids
 from actors.seats import Enter, seal
 from actors.system import System
-from actors.transitions import INPUTS
 from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
 
@@ -179,8 +178,8 @@ class Shard:
             turns=sum(host.busy for host in self._hosts.values()),
             waiting=len(self._under_way),
             lag_us=0 if since is None else max(self._clock.now() - since, 0),
-            messages=sum(counts.records[kind] for kind in INPUTS),
-            model_calls=counts.records["model_reply"],
+            messages=counts.inputs,
+            model_calls=counts.model_calls,
             commits=counts.commits,
             ticks=counts.ticks,
             refused=self._errors["Busy"],

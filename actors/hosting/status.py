@@ -32,7 +32,7 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     lag_us: int = 0
     """Age of the oldest of them, microseconds; 0 where none waits."""
     messages: int = 0
-    """Counter: inputs that are durable."""
+    """Counter: inputs that are durable and opened a turn."""
     model_calls: int = 0
     """Counter: steps that were asked of a model, the offline one too."""
     commits: int = 0

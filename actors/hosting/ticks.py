@@ -7,7 +7,6 @@ rows. No row is read before that transaction, so everyone reads their own writes
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from itertools import groupby
@@ -18,13 +17,12 @@ import duckdb
 import msgspec
 
 from actors.constants import SHARD_MEMORY_MB
-from events import BadInput, Draft, EverlogError, Fenced, HostLost, Moved, Record, StoreError
+from actors.transitions import INPUTS
+from events import BadInput, Draft, EverlogError, Fenced, HostLost, ModelReply, Moved, Record, StoreError
 from projections import HEAD, Projections, Rows, activate, activate_many
 from store import Append, Commit, FileLog, LogReader
 
 from .meters import Meters
-
-_KIND = attrgetter("type")
 
 
 class Aside(Protocol):
@@ -39,8 +37,19 @@ class Counts:
     def __init__(self) -> None:
         self.ticks = 0
         self.commits = 0
-        self.records: Counter[str] = Counter()
-        """By kind."""
+        self.inputs = 0
+        """Those that opened a turn."""
+        self.model_calls = 0
+
+    def add(self, commits: int, records: Sequence[Record]) -> None:
+        """A tick committed that."""
+        self.ticks += 1
+        self.commits += commits
+        for record in records:
+            if record.type == ModelReply.kind:
+                self.model_calls += 1
+            elif record.turn and not record.step and record.type in INPUTS:
+                self.inputs += 1
 
 
 class _Ask(msgspec.Struct):
@@ -217,9 +226,7 @@ class Ticks:
         commits = [result for result in results if isinstance(result, Commit) and not result.repeated]
         records = [record for commit in commits for record in commit.records]
         self._meters.ticked(len(commits), asyncio.get_running_loop().time() - began)
-        self._counts.ticks += 1
-        self._counts.commits += len(commits)
-        self._counts.records.update(map(_KIND, records))
+        self._counts.add(len(commits), records)
         try:
             self._project(records)
         finally:  # what is on disk is acknowledged, whatever becomes of the engine

@@ -97,6 +97,22 @@ def test_more_agents_at_work_than_there_is_room_for() -> None:
     run_plain(main, slow)
 
 
+def test_the_status_counts_what_was_said() -> None:
+    """What an agent begins with is no message of anybody's; what it answers is one call of the model."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all(*NAMES[:2])
+        born = home.shard.status("here")
+        assert (born.messages, born.model_calls, born.active) == (0, 0, 2)
+        await home.ref(NAMES[0]).send("Hi")
+        said = home.shard.status("here")
+        assert (said.messages, said.model_calls, said.commits - born.commits) == (1, 1, 2)
+        await home.leave()
+
+    run_plain(main)
+
+
 def test_more_commands_than_a_shard_takes() -> None:
     """Every command counts, those that only watch too; one too many is refused, and the next may come when one ends."""
 
