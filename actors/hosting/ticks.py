@@ -46,9 +46,11 @@ class Counts:
         self.ticks += 1
         self.commits += commits
         for record in records:
+            if not record.turn:  # what agents begin with
+                continue
             if record.type == ModelReply.kind:
                 self.model_calls += 1
-            elif record.turn and not record.step and record.type in INPUTS:
+            elif record.type in INPUTS and not record.step:
                 self.inputs += 1
 
 

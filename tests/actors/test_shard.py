@@ -15,6 +15,7 @@ from actors.hosting import hearing, shard
 from actors.setup import Settings
 from actors.tools import tool
 from events import Busy, HostLost, UnknownAgent
+from tests import virtual
 
 from .homes import run_plain
 from .plain import turns
@@ -110,7 +111,7 @@ def test_the_status_counts_what_was_said() -> None:
         assert (said.messages, said.model_calls, said.commits - born.commits) == (1, 1, 2)
         await home.leave()
 
-    run_plain(main)
+    virtual.run(main)
 
 
 def test_more_commands_than_a_shard_takes() -> None:

@@ -66,7 +66,7 @@ async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
     commits = await asyncio.gather(*(desk.commit(name, 0, "Hi") for name in NAMES))
     assert (desk.done("write") - writes, desk.done("sync") - syncs) == (1, 1)
     assert [commit.number for commit in commits] == list(range(1, 9))
-    assert (desk.counts.ticks, desk.counts.commits, desk.counts.records["user_message"]) == (1, 8, 8)
+    assert (desk.counts.ticks, desk.counts.commits, desk.counts.inputs) == (1, 8, 8)
 
 
 @at_desk
