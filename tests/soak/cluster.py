@@ -2,10 +2,10 @@
 
     python -m tests.soak.cluster [--minutes 20] [--agents 600]
 
-starts Ray here, with agents in two shards and a few alone that are let go of after a second, and talks to some of them
-at a time, so that all are activated and passivated again and again. It prints a table at the end: for each process that
-lived all the time its memory (resident, and what is its own) and its open files after a warm-up and at the end, and
-how fast its memory grew. Exit 1 if something grew more than it may.
+starts Ray here, with agents in two shards and a few alone that are let go of after some seconds, and talks to some of
+them at a time, so that all are activated and passivated again and again. It prints a table at the end: for each process
+that lived all the time its memory (resident, and what is its own) and its open files after a warm-up and at the end,
+and how fast its memory grew. Exit 1 if something grew more than it may.
 """
 
 import argparse
@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 from actors.api import AgentSystem, open_system
 from tests.cluster.conftest import descendants
 
-IDLE_S = 1
+IDLE_S = 4
+"""Longer than it takes to start a host: else one that waits for the other has ended when that is there."""
 SHARDS = 2
 ALONE = 3
 AT_ONCE = 60
 """Agents that are talked to together."""
 PAUSE_S = 0.2
-ALONE_PAUSE_S = 5
+ALONE_PAUSE_S = 12
 """An agent that is alone has been let go of by then."""
 LOOK_S = 5
 WARM_PART = 0.34
