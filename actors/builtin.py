@@ -70,17 +70,17 @@ def _core_memory_remove(desk: Desk, name: str, content: str) -> None:
     desk.remove(name, content)
 
 
-def _conversation_search(desk: Desk, query: str, page: int = 0) -> str:
+async def _conversation_search(desk: Desk, query: str, page: int = 0) -> str:
     """Search everything that was ever said between you and the user.
 
     Args:
         query: Words to look for.
         page: Page of the results, from 0.
     """
-    return shown(desk.searcher.recall(query, page, PAGE_RESULTS), desk.zone, roles=True)
+    return shown(await desk.searcher.recall(query, page, PAGE_RESULTS), desk.zone, roles=True)
 
 
-def _conversation_search_date(desk: Desk, start_date: str, end_date: str, page: int = 0) -> str:
+async def _conversation_search_date(desk: Desk, start_date: str, end_date: str, page: int = 0) -> str:
     """List what was said between two days.
 
     Args:
@@ -88,7 +88,7 @@ def _conversation_search_date(desk: Desk, start_date: str, end_date: str, page: 
         end_date: Last day, as YYYY-MM-DD, included.
         page: Page of the results, from 0.
     """
-    return shown(desk.searcher.recall_between(start_date, end_date, page, PAGE_RESULTS), desk.zone, roles=True)
+    return shown(await desk.searcher.recall_between(start_date, end_date, page, PAGE_RESULTS), desk.zone, roles=True)
 
 
 def _archival_memory_insert(desk: Desk, content: str) -> None:
@@ -100,14 +100,14 @@ def _archival_memory_insert(desk: Desk, content: str) -> None:
     desk.emit(ArchivalInserted(text=content))
 
 
-def _archival_memory_search(desk: Desk, query: str, page: int = 0) -> str:
+async def _archival_memory_search(desk: Desk, query: str, page: int = 0) -> str:
     """Search your archival memory.
 
     Args:
         query: Words to look for.
         page: Page of the results, from 0.
     """
-    return shown(desk.searcher.archival(query, page, PAGE_RESULTS), desk.zone, roles=False)
+    return shown(await desk.searcher.archival(query, page, PAGE_RESULTS), desk.zone, roles=False)
 
 
 def shown(page: Page, zone: str, *, roles: bool) -> str:

@@ -4,7 +4,7 @@ What may follow what in a turn is the table in `transitions.py`.
 """
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -43,7 +43,7 @@ KEY_CHARS = 16
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A call that must be run by the caller, because it reaches outside the log."""
+    """A call that must be run by the caller, because it reaches outside the log, or waits for a search of it."""
 
     call: Call
     tool: Tool
@@ -107,17 +107,25 @@ class Step:
             )
         )
 
+    def desk_of(self, outside: Outside) -> Desk:
+        """The desk at which a call that searches is worked off."""
+        self._desk.call_id = outside.call.id
+        return self._desk
+
     def ended(self, outside: Outside, result: Any = None, *, error: str | None = None, unknown: bool = False) -> None:
         """Give the result of the outside call, or why it failed, or that nobody knows."""
         self._waiting.pop(0)
+        left = self._desk.taken() if outside.tool.searches else []
         if error is None:
+            self._events.extend(left)
             self._succeeded(outside.call, outside.tool, result)
         else:
             self._refused(outside.call, error, unknown=unknown)
 
-    def given(self, result: FunctionResult) -> None:
-        """Take the result of the next call as it is: it was recorded, or is known without running anything."""
+    def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
+        """Take the result of the next call, and what it left, as they are: recorded, or known without running it."""
         self._waiting.pop(0)
+        self._events.extend(left)
         if not result.ok:
             self._forget(result.call_id)
         self._events.append(result)
@@ -190,7 +198,7 @@ class Step:
         except FunctionError as error:
             self._refused(call, f"Error calling function {call.name}: {error}")
             return None
-        if tool.effect != "pure":
+        if tool.effect != "pure" or tool.searches:
             return Outside(call, tool, bound, self._key(call))
         self._run_pure(call, tool, bound)
         return None

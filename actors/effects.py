@@ -3,7 +3,7 @@
 Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models); tests bring their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -59,7 +59,15 @@ class Hit(msgspec.Struct, frozen=True):
     name: str
     text: str
     ref: str
+    """What a message was imported under; the id of a memory."""
     score: float
+    tags: Sequence[str] = ()
+    source: str = ""
+    """Where a document was loaded into; empty for what the agent kept itself."""
+    document: str = ""
+    part: int = 1
+    """Which part of a long text this is, from 1."""
+    parts: int = 1
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -69,19 +77,89 @@ class Page(msgspec.Struct, frozen=True):
     page: int
     pages: int
     results: Sequence[Hit]
+    by_meaning: bool = False
+    """Whether vectors had a part in the order; False: words alone."""
+
+
+class Filters(msgspec.Struct, frozen=True):
+    """What results must be beside what is asked for. An empty field asks for nothing."""
+
+    roles: Sequence[str] = ()
+    """Of messages: `user`, `assistant`."""
+    start: str = ""
+    """First day, YYYY-MM-DD in the agent's zone, inclusive."""
+    end: str = ""
+    """Last day, inclusive."""
+    tags: Sequence[str] = ()
+    """Of memories: each has all of them."""
+    source: str = ""
+    """Of documents: where they were loaded into."""
+
+
+ANYTHING = Filters()
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A search in the archive."""
+
+    agent_id: str
+    query: str
+    as_of: int
+    """The agent's seq up to which its memories count, inclusive."""
+    as_of_time: int
+    """The same for sources: microseconds UTC, inclusive."""
+    sources: Sequence[str] = ()
+    """Names of the sources that are searched beside the agent's own memories."""
+    after: int | None = None
+    """Microseconds UTC, inclusive."""
+    before: int | None = None
+    """Microseconds UTC, exclusive."""
+    tags: Sequence[str] = ()
+    source: str = ""
+    """Only documents of this one of `sources`."""
+    first: int = 0
+    """First result, from 0."""
+    count: int = 10
+
+
+class Archive(Protocol):
+    """The index of what agents keep and say, which lags behind the log and catches up when it is asked.
+
+    Where nobody answers, every method raises ArchiveDown: whoever asked goes on with words alone.
+    """
+
+    async def search(self, wanted: Wanted) -> Page:
+        """What was kept, best match first."""
+        ...
+
+    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
+        """How near in meaning each message comes to the query: by seq, up to `said_by`, cosine of -1 to 1."""
+        ...
+
+    async def kept(self, agent_id: str, text: str) -> str:
+        """The id of a memory of the agent that holds exactly this text now; empty if there is none."""
+        ...
 
 
 class Searcher(Protocol):
-    """Search in one agent's memory, as of the moment at which it was asked. Text now, vectors later."""
+    """Search in one agent's memory, as of the moment at which it was asked."""
 
-    def recall(self, query: str, page: int, count: int) -> Page:
-        """What was said, best match first."""
+    async def recall(self, query: str, page: int, count: int, filters: Filters = ANYTHING) -> Page:
+        """What was said, best match first. Raises FunctionError for a filter that cannot be."""
         ...
 
-    def recall_between(self, start: str, end: str, page: int, count: int) -> Page:
+    async def recall_between(self, start: str, end: str, page: int, count: int) -> Page:
         """What was said from day `start` to day `end` (YYYY-MM-DD in the agent's zone, both inclusive), in order."""
         ...
 
-    def archival(self, query: str, page: int, count: int) -> Page:
+    async def archival(self, query: str, page: int, count: int, filters: Filters = ANYTHING) -> Page:
         """What the agent kept, best match first."""
+        ...
+
+    async def kept(self, text: str) -> str:
+        """The id of a memory that holds exactly this text; empty if there is none."""
+        ...
+
+    async def memory(self, memory_id: str) -> Hit | None:
+        """The memory of that id as it is; None if there is none, or it was deleted."""
         ...

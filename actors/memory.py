@@ -109,10 +109,17 @@ def _whole(text: str) -> bool:
 class Desk(Memory):
     """What MemGPT's own functions may reach besides core memory: time, zone, search, and the call they answer."""
 
-    def __init__(self, blocks: Sequence[Block], *, now: int, zone: str, searcher: Searcher) -> None:
+    def __init__(self, blocks: Sequence[Block], *, now: int, zone: str, searcher: Searcher | None = None) -> None:
+        """`searcher` None: nothing is searched at this desk."""
         super().__init__(blocks)
         self.now = now
         """When the reply arrived, microseconds UTC."""
         self.zone = zone
-        self.searcher = searcher
+        self._searcher = searcher
         self.call_id = ""
+
+    @property
+    def searcher(self) -> Searcher:
+        """What functions search with."""
+        assert self._searcher is not None, "a search has a result in the log and is not made again"
+        return self._searcher

@@ -32,7 +32,7 @@ from .context import Context, context_of, of_turn
 from .decide import Step, bare_key, first_message_fault
 from .fit import summary_fault, summary_room, transcript_bytes_max
 from .memory import Desk
-from .system import LocalSearcher, View
+from .system import View
 from .tools import Tool
 
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
@@ -258,8 +258,7 @@ class Verifier:
     def _again(self, record: Record, reply: ModelReply, context: Context, recorded: Sequence[Record]) -> list[str]:
         """The events that the reply would leave today; calls that reach outside are given their recorded results."""
         results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
-        searcher = LocalSearcher.during(self._view.projections, context, record.turn)
-        desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone, searcher=searcher)
+        desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone)
         place = f"{record.turn}/{record.step}"
         step = Step(context, reply, self._tools, desk, place, keys=_bare_keys(record.agent_id, place, recorded))
         while (outside := step.outside()) is not None:
@@ -268,7 +267,7 @@ class Verifier:
             result = results.get(outside.call.id)
             if result is None:
                 break
-            step.given(result)
+            step.given(result, _left_by(result, recorded) if outside.tool.searches else ())
         else:
             step.finish()
         return [_shape(event) for event in step.taken()]
@@ -288,6 +287,19 @@ def _bare_keys(agent_id: str, place: str, recorded: Sequence[Record]) -> dict[st
     begun = [event for event in map(event_of, recorded) if isinstance(event, FunctionStarted)]
     bare = {event.call_id: bare_key(agent_id, place, event.call_id) for event in begun}
     return {event.call_id: event.key for event in begun if event.key == bare[event.call_id]}
+
+
+def _left_by(result: FunctionResult, recorded: Sequence[Record]) -> list[Event]:
+    """The events that a call left before its result."""
+    left: list[Event] = []
+    for event in map(event_of, recorded):
+        if isinstance(event, FunctionResult):
+            if event.call_id == result.call_id:
+                break
+            left = []
+        elif isinstance(event, Event) and event.kind.startswith("archival_"):
+            left.append(event)
+    return left
 
 
 def _shape(event: Event) -> str:

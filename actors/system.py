@@ -8,52 +8,23 @@ from typing import Any
 import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
-from projections import DERIVER, HEAD, Found, Projections, Search, activate
+from projections import DERIVER, HEAD, Projections, activate
 from store import Log, LogReader, Progress, Sealed, Store, partition_of, shard_of
 
 from . import render
 from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
-from .constants import PAGE_RESULTS, PAGES_MAX
 from .context import Context, context_of
-from .effects import Clock, Hit, Ids, Model, Page
+from .effects import Clock, Ids, Model
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .real import RealClock, RealIds
+from .searching import AgentSearcher
 from .seats import Enter, alone
 from .setup import OFFLINE, Settings
 from .tools import Tool
 
 Models = Callable[[str], Model]
 """From the name in a configuration to a model."""
-
-
-class LocalSearcher:
-    """Text search over the projections: what functions and commands search with."""
-
-    def __init__(self, search: Search) -> None:
-        self._search = search
-
-    @classmethod
-    def during(cls, projections: Projections, context: Context, turn: int) -> "LocalSearcher":
-        """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
-        opened = [message.seq for message in context.messages if message.turn == turn]
-        said_by = min(opened, default=context.as_of + 1) - 1
-        return cls(Search(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by))
-
-    def recall(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
-        """What was said, best match first."""
-        page = _bounded(page)
-        return _page(self._search.recall(query, page * count, count), page, count)
-
-    def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
-        """What was said from day `start` to day `end`, both inclusive, in order."""
-        page = _bounded(page)
-        return _page(self._search.recall_between(start, end, page * count, count), page, count)
-
-    def archival(self, query: str, page: int, count: int = PAGE_RESULTS) -> Page:
-        """What the agent kept, best match first."""
-        page = _bounded(page)
-        return _page(self._search.archival(query, page * count, count), page, count)
 
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
@@ -64,16 +35,6 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
             raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")
         named[tool.name] = tool
     return named
-
-
-def _bounded(page: int) -> int:
-    """The page that is meant by any number: none before the first, none beyond PAGES_MAX."""
-    return min(max(page, 0), PAGES_MAX)
-
-
-def _page(found: Found, page: int, count: int) -> Page:
-    hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
-    return Page(total=found.total, page=page, pages=-(-found.total // count), results=hits)
 
 
 class View:
@@ -118,10 +79,10 @@ class View:
             )
         return render.request(context, schemas)
 
-    def searcher(self, as_of: int | None = None) -> LocalSearcher:
+    def searcher(self, as_of: int | None = None) -> AgentSearcher:
         """Search as of a moment."""
         zone = self.context(as_of).config.zone
-        return LocalSearcher(Search(self.projections, self.agent_id, HEAD if as_of is None else as_of, zone))
+        return AgentSearcher(self.projections, self.agent_id, HEAD if as_of is None else as_of, zone)
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
@@ -219,8 +180,8 @@ class System:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
 
-                def searcher(context: Context, turn: int) -> LocalSearcher:
-                    return LocalSearcher.during(seat.projections, context, turn)
+                def searcher(context: Context, turn: int) -> AgentSearcher:
+                    return AgentSearcher.during(seat.projections, context, turn)
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE

@@ -25,7 +25,7 @@ import msgspec
 
 from events import BadInput, FunctionError
 
-from .memory import Memory
+from .memory import Desk, Memory
 
 Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
 """`pure`: only events. `read_only`: may be run again. `idempotent`: gets a key. `at_most_once`: never run twice."""
@@ -51,6 +51,8 @@ class Tool(msgspec.Struct, frozen=True):
     aliases: Mapping[str, str]
     """Other names for parameters that are accepted."""
     takes_memory: bool
+    searches: bool
+    """Whether it waits for what a search brings. One of ours: what it brought is in the log, and is not asked again."""
     takes_key: bool
     heartbeat: bool
     """Whether the model may ask for a heartbeat with it."""
@@ -114,7 +116,8 @@ def tool(
     hints = typing.get_type_hints(function)
     first = hints.get(parameters[0].name) if parameters else None
     takes_memory = isinstance(first, type) and issubclass(first, Memory)
-    if takes_memory and inspect.iscoroutinefunction(function):
+    searches = takes_memory and inspect.iscoroutinefunction(function)
+    if searches and first is not Desk:
         raise BadInput(f"The function {name!r} edits memory, so it cannot be async: its effect is its edits alone.")
     shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
     summary, described = _docstring(function)
@@ -138,6 +141,7 @@ def tool(
         arguments=arguments,
         aliases=dict(aliases or {}),
         takes_memory=takes_memory,
+        searches=searches,
         takes_key=any(p.name == "idempotency_key" for p in parameters),
         heartbeat=heartbeat,
         whole=whole,

@@ -121,8 +121,9 @@ class Turns:
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
+        desk = [work.desk_of(outside)] if outside.tool.searches else []
         try:
-            result = outside.tool.function(**arguments)
+            result = outside.tool.function(*desk, **arguments)
             if inspect.isawaitable(result):
                 result = await result
         except asyncio.CancelledError as error:

@@ -18,6 +18,10 @@
     │   ├── ContextOverflow the endpoint says that the request is too long
     │   ├── OverBudget      a budget of tokens or money is used up; nothing was sent
     │   └── BadReply        the endpoint answered what cannot be read
+    ├── ArchiveError        the index of memories cannot be used; the log has everything, and it can be made anew
+    │   ├── ArchiveDown     nobody answers where the archive should be
+    │   ├── ForeignRows     somebody else wrote into its table
+    │   └── EmbedderError   vectors cannot be had, or are not what the table holds
     ├── HostLost            the process that ran the agent is gone; what it acknowledged is in the log
     ├── ClusterError        Ray cannot be started, joined or kept
     └── FunctionError       a function of the agent failed: the model is told, the turn goes on
@@ -146,6 +150,22 @@ class BadReply(ModelError):
     def __init__(self, message: str, raw: str = "") -> None:
         super().__init__(message, kind="garbage")
         self.raw = raw
+
+
+class ArchiveError(EverlogError):
+    """The index of memories cannot be used. Nothing is lost: it is made from the log."""
+
+
+class ArchiveDown(ArchiveError):
+    """Nobody answers where the archive should be."""
+
+
+class ForeignRows(ArchiveError):
+    """Somebody else wrote into the table of the archive."""
+
+
+class EmbedderError(ArchiveError):
+    """Vectors cannot be had, or are not of the shape that the table holds."""
 
 
 class HostLost(EverlogError):

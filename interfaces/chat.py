@@ -289,7 +289,7 @@ class Session:
             self._refuse("/search WORDS: say what to look for.")
             return
         with self._view() as view:
-            found = shapes.page(finder(view, "recall", view.head.seq)(query, 0, PAGE_RESULTS))
+            found = shapes.page(await finder(view, "recall", view.head.seq)(query, 0, PAGE_RESULTS))
         self._show(pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:

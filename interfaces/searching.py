@@ -1,15 +1,17 @@
 """`everlog search`: one query for a person or a program, or a file of queries answered in one process."""
 
+import asyncio
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from actors.constants import PAGE_RESULTS
 from actors.effects import Page
-from actors.system import LocalSearcher, View
+from actors.searching import AgentSearcher
+from actors.system import View
 from events import BadInput
-from projections import HEAD, Search
+from projections import HEAD
 
 from . import shapes
 from .contract import World
@@ -20,7 +22,7 @@ from .send import checked
 QUERY_RESULTS = 10
 """Results for each query of a file."""
 
-Find = Callable[[str, int, int], Page]
+Find = Callable[[str, int, int], Awaitable[Page]]
 
 
 def search(args: Namespace, world: World) -> int:
@@ -32,10 +34,9 @@ def search(args: Namespace, world: World) -> int:
     with looking(system_of(args, world), args.name) as view:
         find = finder(view, args.place, as_of(args, view))
         if args.queries:
-            for query in queries:
-                print(shapes.line(shapes.answer(query, find(query, 0, QUERY_RESULTS))))
+            asyncio.run(_answer(find, queries))
             return 0
-        shape = shapes.page(find(args.query, args.page, PAGE_RESULTS))
+        shape = shapes.page(asyncio.run(_found(find, args.query, args.page)))
     if args.json:
         print(shapes.line(shape))
         return 0
@@ -45,11 +46,21 @@ def search(args: Namespace, world: World) -> int:
     return 0
 
 
+async def _answer(find: Find, queries: Sequence[str]) -> None:
+    """Print what is found for each query, as it is found."""
+    for query in queries:
+        print(shapes.line(shapes.answer(query, await find(query, 0, QUERY_RESULTS))))
+
+
+async def _found(find: Find, query: str, page: int) -> Page:
+    return await find(query, page, PAGE_RESULTS)
+
+
 def finder(view: View, place: str, upto: int) -> Find:
     """The search of that place, as of a seq: (query, page, count) -> results."""
     seen = context_at(view, upto)
     zone = seen.config.zone if seen is not None else "UTC"
-    searcher = LocalSearcher(Search(view.projections, view.agent_id, HEAD if upto == view.head.seq else upto, zone))
+    searcher = AgentSearcher(view.projections, view.agent_id, HEAD if upto == view.head.seq else upto, zone)
     return searcher.archival if place == "archival" else searcher.recall
 
 

@@ -41,6 +41,7 @@ def page(found: Page) -> Shape:
         "total": found.total,
         "page": found.page,
         "pages": found.pages,
+        "by_meaning": found.by_meaning,
         "results": [hit(result) for result in found.results],
     }
 

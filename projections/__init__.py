@@ -7,6 +7,7 @@ own step, time travel and analytics over all agents.
 from .catalogue import PROJECTIONS
 from .engine import HEAD, Projections
 from .fates import Fate, fates
+from .kept import Attached, Kept
 from .rows import Row, Rows
 from .search import Found, Search
 from .state import DERIVER, activate, activate_many
@@ -15,8 +16,10 @@ __all__ = [
     "DERIVER",
     "HEAD",
     "PROJECTIONS",
+    "Attached",
     "Fate",
     "Found",
+    "Kept",
     "Projections",
     "Row",
     "Rows",

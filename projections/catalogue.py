@@ -14,6 +14,7 @@ from importlib.resources import files
 PROJECTIONS = (
     "agents",
     "archival_memory",
+    "sources",
     "configurations",
     "context_window",
     "core_memory",

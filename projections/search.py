@@ -1,8 +1,7 @@
-"""Ranked search over what was said, and over what was kept, as of any moment. Text only: vectors join it later."""
+"""Ranked search over what was said, as of any moment: words by SQL, and meaning where somebody brings it."""
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,11 +13,8 @@ from .engine import HEAD, Projections
 from .rows import Row
 from .stems import query_stems, stems
 
-K1, B = 0.9, 0.4
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
-PHRASE_SCORE = 100.0
-"""Added where the query occurs word for word."""
 
 
 class Found(list[Row]):
@@ -42,8 +38,22 @@ class Search:
         self._as_of = as_of
         self._zone = zone
 
-    def recall(self, query: str, first: int, count: int) -> Found:
-        """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive)."""
+    def recall(
+        self,
+        query: str,
+        first: int,
+        count: int,
+        *,
+        roles: Sequence[str] = (),
+        start: str = "",
+        end: str = "",
+        meanings: Mapping[int, float] | None = None,
+    ) -> Found:
+        """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
+
+        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
+        are, by seq. Raises FunctionError for no date, or no role.
+        """
         self._index()
         return self._page("search_recall", [query_stems(query), query.strip()], first, count)
 
@@ -54,31 +64,11 @@ class Search:
         bounds = [int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)]
         return self._page("search_between", bounds, first, count)
 
-    def archival(self, query: str, first: int, count: int) -> Found:
-        """What was kept, best match first."""
-        rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
-        documents = [(row, Counter(stems(row["text"]))) for row in rows]
-        average = sum(words.total() for _, words in documents) / max(len(documents), 1) or 1.0
-        rarity = {
-            stem: math.log(1 + (len(rows) - n + 0.5) / (n + 0.5))
-            for stem in query_stems(query)
-            if (n := sum(stem in words for _, words in documents))
-        }
-        scored = []
-        for row, words in documents:
-            weight = K1 * (1 - B + B * words.total() / average)
-            score = sum(idf * words[stem] * (K1 + 1) / (words[stem] + weight) for stem, idf in rarity.items())
-            if query.strip() and query.strip().lower() in row["text"].lower():
-                score += PHRASE_SCORE
-            if score > 0:
-                scored.append(
-                    {
-                        "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": row["text"],
-                        "ref": row["memory_id"], "score": round(score, 4),
-                    }
-                )  # fmt: skip
-        scored.sort(key=lambda hit: (-hit["score"], hit["seq"]))
-        return Found(scored[first : first + count], len(scored))
+    def days(self, start: str, end: str) -> tuple[int | None, int | None]:
+        """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
+        begin = int(self._day(start).timestamp() * 1_000_000) if start else None
+        after = int((self._day(end) + timedelta(days=1)).timestamp() * 1_000_000) if end else None
+        return begin, after
 
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
         rows = self._projections.search(name, self._agent_id, self._said_by, *parameters, first, count)

@@ -78,7 +78,7 @@ def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
     assert "Has a secret." in world.model.messages()[0]["content"]
     view = world.system.look("sam")
     assert json.dumps(json.loads(view.request(before))["messages"][1:]) == request
-    assert [hit.text for hit in view.searcher().recall("whale", 0).results][:1] == ["My secret is a whale"]
+    assert [hit.text for hit in asyncio.run(view.searcher().recall("whale", 0)).results][:1] == ["My secret is a whale"]
     assert_replays(world)
 
 

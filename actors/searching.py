@@ -1,0 +1,107 @@
+"""Search in one agent's memory: words by SQL over its own log, meaning by the archive, where somebody answers there."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from events import ArchiveDown
+from projections import Found, Kept, Projections, Search
+
+from .constants import PAGE_RESULTS, PAGES_MAX
+from .context import Context
+from .effects import ANYTHING, Archive, Filters, Hit, Page, Wanted
+
+
+class AgentSearcher:
+    """What functions and commands search with. See `effects.Searcher` for what each method promises."""
+
+    def __init__(
+        self,
+        projections: Projections,
+        agent_id: str,
+        as_of: int,
+        zone: str,
+        *,
+        said_by: int | None = None,
+        archive: Archive | None = None,
+    ) -> None:
+        """`as_of`: the seq that counts, inclusive; `said_by`: search what had been said by that seq instead.
+
+        `archive` None: words alone.
+        """
+        self._agent_id = agent_id
+        self._as_of = as_of
+        self._said_by = as_of if said_by is None else said_by
+        self._search = Search(projections, agent_id, as_of, zone, said_by=self._said_by)
+        self._kept = Kept(projections, agent_id, as_of)
+        self._archive = archive
+
+    @classmethod
+    def during(
+        cls, projections: Projections, context: Context, turn: int, archive: Archive | None = None
+    ) -> "AgentSearcher":
+        """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
+        opened = [message.seq for message in context.messages if message.turn == turn]
+        said_by = min(opened, default=context.as_of + 1) - 1
+        return cls(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive)
+
+    async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What was said, best match first."""
+        page = _bounded(page)
+        meanings = await self._meanings(query)
+        found = self._search.recall(
+            query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings
+        )
+        return _page(found, page, count, by_meaning=bool(meanings))
+
+    async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """What was said from day `start` to day `end`, both inclusive, in order."""
+        page = _bounded(page)
+        return _page(self._search.recall_between(start, end, page * count, count), page, count)
+
+    async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What the agent kept, best match first."""
+        page = _bounded(page)
+        after, before = self._search.days(filters.start, filters.end)
+        if self._archive is not None:
+            attached = self._kept.attached()
+            wanted = Wanted(
+                agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
+                sources=attached.sources, after=after, before=before, tags=filters.tags, source=filters.source,
+                first=page * count, count=count,
+            )  # fmt: skip
+            with suppress(ArchiveDown):
+                return await self._archive.search(wanted)
+        found = self._kept.search(query, page * count, count, tags=filters.tags, after=after, before=before)
+        return _page(found, page, count)
+
+    async def kept(self, text: str) -> str:
+        """The id of a memory that holds exactly this text; empty if there is none."""
+        if self._archive is not None:
+            with suppress(ArchiveDown):
+                return await self._archive.kept(self._agent_id, text)
+        return self._kept.holding(text)
+
+    async def memory(self, memory_id: str) -> Hit | None:
+        """The memory of that id as it is; None if there is none, or it was deleted."""
+        row = self._kept.memory(memory_id)
+        return None if row is None else msgspec.convert(row, Hit)
+
+    async def _meanings(self, query: str) -> Mapping[int, float]:
+        if self._archive is None:
+            return {}
+        try:
+            return await self._archive.meanings(self._agent_id, query, self._said_by)
+        except ArchiveDown:
+            return {}
+
+
+def _bounded(page: int) -> int:
+    """The page that is meant by any number: none before the first, none beyond PAGES_MAX."""
+    return min(max(page, 0), PAGES_MAX)
+
+
+def _page(found: Found, page: int, count: int, *, by_meaning: bool = False) -> Page:
+    hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
+    return Page(total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning)
