@@ -15,7 +15,7 @@ from . import render
 from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
 from .context import Context, context_of
-from .effects import Clock, Ids, Model
+from .effects import Archive, Clock, Ids, Model
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .real import RealClock, RealIds
 from .searching import AgentSearcher
@@ -40,7 +40,8 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
 class View:
     """One agent, for reading: its projections as of any moment. Writes nothing and locks nothing."""
 
-    def __init__(self, agent_id: str, reader: LogReader) -> None:
+    def __init__(self, agent_id: str, reader: LogReader, archive: Archive | None = None) -> None:
+        self._archive = archive
         self.agent_id = agent_id
         self.reader = reader
         self.head = reader.head(agent_id)
@@ -82,7 +83,8 @@ class View:
     def searcher(self, as_of: int | None = None) -> AgentSearcher:
         """Search as of a moment."""
         zone = self.context(as_of).config.zone
-        return AgentSearcher(self.projections, self.agent_id, HEAD if as_of is None else as_of, zone)
+        upto = HEAD if as_of is None else as_of
+        return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self._archive)
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
@@ -103,11 +105,13 @@ class System:
         clock: Clock | None = None,
         ids: Ids | None = None,
         enter: Enter | None = None,
+        archive: Archive | None = None,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
-        None: each opens its own log.
+        None: each opens its own log. `archive` None: searches go by words alone.
         """
         self.store = store
+        self._archive = archive
         self._enter = enter or alone(self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
@@ -123,7 +127,7 @@ class System:
 
     def look(self, agent_id: str) -> View:
         """An agent for reading. Raises UnknownAgent, naming those that are near."""
-        return View(agent_id, self._reader(agent_id))
+        return View(agent_id, self._reader(agent_id), self._archive)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:
@@ -181,7 +185,7 @@ class System:
                     raise self.unknown(agent_id)
 
                 def searcher(context: Context, turn: int) -> AgentSearcher:
-                    return AgentSearcher.during(seat.projections, context, turn)
+                    return AgentSearcher.during(seat.projections, context, turn, self._archive)
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE
