@@ -3,18 +3,19 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from actors.constants import ARCHIVE_NICENESS
 from actors.real import RealClock
-from events import ArchiveDown, ArchiveError
+from events import ArchiveDown
 from store import FileStore
 
 from . import link
 from .archivist import Answered, Archivist, Clerk, Question
 from .failing import first_line
+from .footprint import own_memory_bytes
 from .indexes import index_of
 from .notes import Notes
+from .status import ArchiveStatus
 
 
 class ArchiveActor:
@@ -41,12 +42,16 @@ class ArchiveActor:
         except ArchiveDown as error:
             return [error] * len(questions)
 
-    async def status(self) -> Any:
-        """How far the index is; an ArchiveDown where it cannot be opened."""
+    async def status(self) -> ArchiveStatus | None:
+        """How far the index is; None where it cannot be opened."""
         try:
-            return await self._archivist.status()
-        except ArchiveError as error:
-            return error
+            found = await self._archivist.status()
+        except ArchiveDown:
+            return None
+        return ArchiveStatus(
+            embedder=found.embedder, memories=found.memories, messages=found.messages, behind=found.behind,
+            memory_bytes=own_memory_bytes(),
+        )  # fmt: skip
 
 
 def clerk_of(root: str) -> Clerk:
