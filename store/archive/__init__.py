@@ -1,1 +1,9 @@
-"""The archive: what agents keep and say, as vectors beside the log. It can always be made again from the log."""
+"""The index of what agents keep and say: derived from the log, losable, made anew by `everlog archive rebuild`.
+
+Not imported by `store`: whoever needs it imports `store.archive`, in a process that may be large.
+"""
+
+from .archive import Archive
+from .contract import Embedder, Lag, Match, Matches, Rebuilt, Status
+
+__all__ = ["Archive", "Embedder", "Lag", "Match", "Matches", "Rebuilt", "Status"]
