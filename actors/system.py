@@ -40,12 +40,20 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
 class View:
     """One agent, for reading: its projections as of any moment. Writes nothing and locks nothing."""
 
-    def __init__(self, agent_id: str, reader: LogReader, archive: Archive | None = None) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        reader: LogReader,
+        archive: Archive | None = None,
+        projections: Projections | None = None,
+    ) -> None:
+        """`projections`: what many agents are looked at with, one after the other; None: of its own."""
         self._archive = archive
+        self._borrowed = projections is not None
         self.agent_id = agent_id
         self.reader = reader
         self.head = reader.head(agent_id)
-        self.projections = Projections()
+        self.projections = projections or Projections()
         activate(self.projections, reader, agent_id)
 
     def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
@@ -88,7 +96,10 @@ class View:
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
-        self.projections.close()
+        if self._borrowed:
+            self.projections.forget(self.agent_id)
+        else:
+            self.projections.close()
 
 
 class System:
@@ -125,9 +136,12 @@ class System:
         """Names of all agents with a log, sorted."""
         return self.store.agents()
 
-    def look(self, agent_id: str) -> View:
-        """An agent for reading. Raises UnknownAgent, naming those that are near."""
-        return View(agent_id, self._reader(agent_id), self._archive)
+    def look(self, agent_id: str, projections: Projections | None = None) -> View:
+        """An agent for reading. Raises UnknownAgent, naming those that are near.
+
+        `projections`: to look at many agents with, one after the other.
+        """
+        return View(agent_id, self._reader(agent_id), self._archive, projections)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:

@@ -3,13 +3,19 @@
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from actors.hosting.indexes import Index, embedder_named, index_of
+import msgspec
+
+from actors.hosting.indexes import index_of
 
 from . import progress, shapes
 from .complaints import plain
 from .contract import World
 from .opening import store_of
+
+if TYPE_CHECKING:
+    from store.archive import Archive
 
 
 def status(args: Namespace, world: World) -> int:
@@ -17,7 +23,7 @@ def status(args: Namespace, world: World) -> int:
     with _opened(args, world) as index:
         found = index.status()
     if args.json:
-        print(shapes.line(shapes.archive(found)))
+        print(shapes.line(msgspec.to_builtins(found)))
     elif not found.generation:
         print("Nothing was searched here yet, so there is no index. The first search makes it, from the logs.")
     else:
@@ -33,7 +39,9 @@ def status(args: Namespace, world: World) -> int:
 
 def rebuild(args: Namespace, world: World) -> int:
     """The command `archive rebuild`."""
-    embedder = embedder_named(args.embedder, args.base_url) if args.embedder else None
+    from store.archive.embedding import embedder_of
+
+    embedder = embedder_of(args.embedder) if args.embedder else None
     with _opened(args, world) as index, progress.shown("making the index anew") as moved:
         made = index.rebuild(embedder, moved)
     if args.json:
@@ -62,7 +70,7 @@ def check(args: Namespace, world: World) -> int:
 
 
 @contextmanager
-def _opened(args: Namespace, world: World) -> Iterator[Index]:
+def _opened(args: Namespace, world: World) -> Iterator["Archive"]:
     index = index_of(store_of(args, world), world.clock)
     try:
         yield index

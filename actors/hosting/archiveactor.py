@@ -1,6 +1,7 @@
 """The archive of a cluster as a Ray actor: the one process that imports LanceDB and an embedder; and the way to it."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,28 @@ from .notes import Notes
 from .status import ArchiveStatus
 
 
+class _Late:
+    """A store that is opened when something is first asked of it: an actor's constructor must not fail."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+        self._store: FileStore | None = None
+
+    def opened(self) -> FileStore:
+        """Raises StoreError."""
+        if self._store is None:
+            self._store = FileStore(self._root, RealClock().now)
+        return self._store
+
+    def partitions(self) -> list[str]:
+        """See `FileStore.partitions`."""
+        return self.opened().partitions()
+
+    def route(self, agent_id: str) -> list[str]:
+        """See `FileStore.route`."""
+        return self.opened().route(agent_id)
+
+
 class ArchiveActor:
     """One for each store and cluster, made when something is first searched. Ray starts it again when it dies.
 
@@ -29,11 +52,17 @@ class ArchiveActor:
         clock = RealClock()
         note = Notes("archive", link.own_node(), clock=clock, environment=os.environ)
 
-        def store() -> FileStore:
-            return FileStore(Path(root), clock.now)
-
-        self._archivist = Archivist(lambda: index_of(store(), clock), lambda stream: store().route(stream), note=note)
+        store = _Late(root)
+        self._archivist = Archivist(lambda: index_of(store.opened(), clock), store, note=note)
         self._archivist.begin()
+
+    async def ready(self) -> int:
+        """The process id."""
+        return os.getpid()
+
+    async def modules(self) -> list[str]:
+        """What this process has imported."""
+        return sorted(sys.modules)
 
     async def ask_many(self, questions: Sequence[Question]) -> Sequence[Answered]:
         """`Archivist.ask_many`, with ArchiveDown as a value for all."""

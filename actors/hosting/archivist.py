@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from actors.constants import FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S
+from actors.constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S
 from actors.effects import Hit, Page, Wanted
 from events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from store import source_stream
@@ -37,6 +37,14 @@ class Same(msgspec.Struct, frozen=True):
 Question = Wanted | Near | Same
 Answered = Page | Mapping[int, float] | str | ArchiveDown
 """An error is a value, so that one question that fails leaves the others alone."""
+
+
+class Logs(Protocol):
+    """What is followed: a store."""
+
+    def partitions(self) -> Sequence[str]: ...
+
+    def route(self, agent_id: str) -> Sequence[str]: ...
 
 
 class Index(Protocol):
@@ -64,16 +72,16 @@ class Archivist:
     def __init__(
         self,
         open_index: Callable[[], Index],
-        route: Callable[[str], Sequence[str]],
+        store: Logs,
         *,
         note: Callable[[str], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`open_index` is called when something is first asked, in the thread: it may take seconds. `route`: the
-        partitions of a stream. `note` is told what a person should know.
+        """`open_index` is called when something is first asked, in the thread: it may take seconds. `note` is told
+        what a person should know.
         """
         self._open_index = open_index
-        self._route = route
+        self._store = store
         self._note = note
         self._sleep = sleep
         self._index: Index | None = None
@@ -118,13 +126,20 @@ class Archivist:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self) -> None:
-        """Now and then, rarely where nothing happens."""
+        """Now and then, rarely where nothing happens; a few logs at a time, so that questions come in between."""
         pause = FOLLOW_S
         while True:
+            found = 0
             with suppress(ArchiveDown):
-                lag = await self._run(lambda: self._opened().follow())
-                pause = FOLLOW_S if lag.commits else min(2 * pause, FOLLOW_S_MAX)
+                names = await self._run(self._store.partitions)
+                for first in range(0, len(names), FOLLOW_AT_ONCE):
+                    some = names[first : first + FOLLOW_AT_ONCE]
+                    found += (await self._run(partial(self._followed, some))).commits
+            pause = FOLLOW_S if found else min(2 * pause, FOLLOW_S_MAX)
             await self._sleep(pause)
+
+    def _followed(self, partitions: Iterable[str]) -> Any:
+        return self._opened().follow(partitions)
 
     async def _run(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._understood, work))
@@ -152,13 +167,15 @@ class Archivist:
         return [self._answer(index, question) for question in questions]
 
     def _partitions(self, questions: Sequence[Question]) -> set[str]:
-        """Where all that the questions are about is written down."""
-        streams = {question.agent_id for question in questions}
+        """Where all that the questions are about is written down. What was said a moment ago is found by its words:
+        nobody waits for its vector where the logs are followed anyway.
+        """
+        streams = {one.agent_id for one in questions if self._following is None or not isinstance(one, Near)}
         streams.update(source_stream(name) for one in questions if isinstance(one, Wanted) for name in one.sources)
         found: set[str] = set()
         for stream in streams:
             with suppress(UnknownAgent):  # a source that was never loaded into
-                found.update(self._route(stream))
+                found.update(self._store.route(stream))
         return found
 
     def _answer(self, index: Index, question: Question) -> Answered:

@@ -52,14 +52,20 @@ class Index:
         self.closed = True
 
 
-def route(stream: str) -> list[str]:
-    if stream == "nobody":
-        raise UnknownAgent("nobody")
-    return [f"log of {stream}"]
+class Logs:
+    """A store of three logs."""
+
+    def partitions(self) -> list[str]:
+        return ["a", "b", "c"]
+
+    def route(self, stream: str) -> list[str]:
+        if stream == "nobody":
+            raise UnknownAgent("nobody")
+        return [f"log of {stream}"]
 
 
 def served(index: Index, notes: list[str] | None = None) -> Archivist:
-    return Archivist(lambda: index, route, note=[].append if notes is None else notes.append)
+    return Archivist(lambda: index, Logs(), note=[].append if notes is None else notes.append)
 
 
 def run(work):
@@ -83,6 +89,21 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
     assert near == {1: 0.5}
     assert same == "m1"
     assert index.closed
+
+
+def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_logs_are_followed_anyway() -> None:
+    index = Index()
+
+    async def ask():
+        archive = served(index)
+        archive.begin()
+        await archive.status()
+        index.asked.clear()
+        await archive.ask_many([Near("ann", "wifi", 5), Same("sam", "the wifi")])
+        await archive.close()
+
+    run(ask())
+    assert ["log of sam"] in index.asked
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
@@ -122,7 +143,8 @@ def test_an_error_that_nobody_expected_is_a_bug_and_propagates() -> None:
         run(served(index).ask(WANTED))
 
 
-def test_it_follows_by_itself_from_the_moment_that_it_is_begun_and_rests_where_nothing_happens() -> None:
+def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
+    monkeypatch.setattr(archivist, "FOLLOW_AT_ONCE", 2)
     index = Index()
     pauses: list[float] = []
 
@@ -135,13 +157,13 @@ def test_it_follows_by_itself_from_the_moment_that_it_is_begun_and_rests_where_n
                 enough.set()
                 await asyncio.Event().wait()
 
-        archive = Archivist(lambda: index, route, note=print, sleep=sleep)
+        archive = Archivist(lambda: index, Logs(), note=print, sleep=sleep)
         archive.begin()
         await enough.wait()
         await archive.close()
 
     run(ask())
-    assert index.asked == [None] * 6
+    assert index.asked == [["a", "b"], ["c"]] * 6
     assert pauses == sorted(pauses)
     assert pauses[-1] == archivist.FOLLOW_S_MAX
 
