@@ -19,7 +19,8 @@ from store.follow import Follower
 
 from .batch import Batch
 from .constants import BATCH_RECORDS
-from .contract import Embedder, Lag, Matches, Progress, Rebuilt, Status
+from .contract import Lag, Matches, Progress, Rebuilt, Status
+from .embedding import Embedder
 from .fold import MESSAGE, SOURCE_PREFIX, digest_of
 from .lock import locked, trying
 from .notes import NOTES, Serving

@@ -13,6 +13,7 @@ import msgspec
 from events import Record, is_erased
 
 from .chunks import chunks
+from .embedding import message_text
 
 MEMORY = "memory"
 DOCUMENT = "document"
@@ -173,8 +174,6 @@ def digest_of(text: str) -> bytes:
 
 def spoken(record: Record) -> str:
     """What of a message is embedded."""
-    from .embedding import message_text
-
     role = "user" if record.type == USER else "assistant"
     return message_text(role, _fields(record).get("name", ""), record.text or "")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from events import EmbedderError
 
 from .constants import EMBED_TEXTS
-from .contract import Embedder
+from .embedding import Embedder
 from .notes import Notes
 
 if TYPE_CHECKING:

@@ -15,52 +15,11 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\w+")
 _IDENTIFIER = re.compile(r"\w+(?:[-./:@_]\w+)+")
 
-QUESTION_WORDS = frozenset(
-    [
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "a",
-        "an",
-        "the",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "and",
-        "or",
-        "with",
-        "about",
-        "it",
-        "its",
-        "that",
-        "this",
-        "there",
-    ]
-)
+_ASKING = """
+what when where which who whom whose why how did does do is are was were has have had will would can could should
+a an the of to in on at for and or with about it its that this there
+"""
+QUESTION_WORDS = frozenset(_ASKING.split())
 """Dropped from a query (not from texts), unless nothing else is left: they say how to answer, not what about."""
 
 

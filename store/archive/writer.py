@@ -17,7 +17,7 @@ from store.filestore import FileStore
 
 from .batch import Batch, batch_of
 from .constants import CHUNKER, COMPACT_ROWS, COMPACT_WRITES, OLD_VERSIONS_S
-from .contract import Embedder
+from .embedding import Embedder
 from .lock import locked, trying
 from .notes import NOTES, Notes, Position, Serving
 from .table import Table, Tables, schema_of
