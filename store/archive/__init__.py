@@ -4,6 +4,7 @@ Not imported by `store`: whoever needs it imports `store.archive`, in a process 
 """
 
 from .archive import Archive
-from .contract import Embedder, Lag, Match, Matches, Rebuilt, Status
+from .contract import Lag, Match, Matches, Rebuilt, Status
+from .embedding import Embedder
 
 __all__ = ["Archive", "Embedder", "Lag", "Match", "Matches", "Rebuilt", "Status"]

@@ -1,31 +1,8 @@
-"""What the archive asks of others and gives to them: the Embedder, and plain values for what was found and done."""
+"""What the archive gives to others: plain values for what was found and done."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-class Embedder(Protocol):
-    """Makes vectors of texts, near each other where the texts mean much the same."""
-
-    @property
-    def name(self) -> str:
-        """What tells vectors of this model from those of others."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """Numbers in a vector."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> "np.ndarray":
-        """One row of float32 for each text, of length 1; all zeros for a text without words. Never NaN."""
-        ...
-
 
 Progress = Callable[[int, int], None]
 """Called with the memories and messages done and those in all, now and then."""
