@@ -1,20 +1,23 @@
 """MemGPT's own functions. Those that take a Memory are pure: their effect is the events that they leave in it.
 
-Searches read the agent's own log as of the moment of the call; `step.py` hands them a Searcher.
+Those that search are coroutines: the agent waits for them, and what they brought is in the log. They read the agent's
+memory as of the request that the model answered; what calls of the same reply did to it is known from the desk.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from events import ArchivalInserted, FunctionError, HeartbeatsPaused, MessageSent
+from events import ArchivalDeleted, FunctionError, HeartbeatsPaused, MessageSent
 
-from . import envelopes
+from . import archival, envelopes
 from .constants import MICROSECONDS, PAGE_RESULTS, PAUSE_MINUTES_MAX
-from .effects import Page
+from .effects import Filters, Hit, Page
 from .memory import Desk
 from .tools import Tool, tool
+
+Role = Literal["user", "assistant"]
 
 
 def _send_message(desk: Desk, message: str) -> None:
@@ -70,14 +73,25 @@ def _core_memory_remove(desk: Desk, name: str, content: str) -> None:
     desk.remove(name, content)
 
 
-async def _conversation_search(desk: Desk, query: str, page: int = 0) -> str:
-    """Search everything that was ever said between you and the user.
+async def _conversation_search(
+    desk: Desk,
+    query: str,
+    page: int = 0,
+    roles: list[Role] | None = None,
+    start_date: str = "",
+    end_date: str = "",
+) -> str:
+    """Search everything that was ever said between you and the user, best match first.
 
     Args:
-        query: Words to look for.
+        query: Words to look for; a phrase in "quotation marks" is looked for exactly as it stands.
         page: Page of the results, from 0.
+        roles: Whose words to search, user or assistant (you); without it everybody's.
+        start_date: Only what was said on this day or later, as YYYY-MM-DD.
+        end_date: Only what was said on this day or earlier, as YYYY-MM-DD.
     """
-    return shown(await desk.searcher.recall(query, page, PAGE_RESULTS), desk.zone, roles=True)
+    filters = Filters(roles=tuple(roles or ()), start=start_date, end=end_date)
+    return shown(await desk.searcher.recall(query, page, PAGE_RESULTS, filters), desk.zone, roles=True)
 
 
 async def _conversation_search_date(desk: Desk, start_date: str, end_date: str, page: int = 0) -> str:
@@ -91,36 +105,112 @@ async def _conversation_search_date(desk: Desk, start_date: str, end_date: str, 
     return shown(await desk.searcher.recall_between(start_date, end_date, page, PAGE_RESULTS), desk.zone, roles=True)
 
 
-def _archival_memory_insert(desk: Desk, content: str) -> None:
+async def _archival_memory_insert(desk: Desk, content: str, tags: list[str] | None = None) -> str | None:
     """Keep a text in archival memory, which has no limit. Write it so that it can be found by its words later.
 
     Args:
         content: What to keep.
+        tags: Words to file it under, by which a search can be narrowed.
     """
-    desk.emit(ArchivalInserted(text=content))
+    event = archival.inserted(content, tags)
+    if desk.changes.is_fresh(event.text):
+        return "Kept already, by a call just before: nothing was added."
+    if known := await _holding(desk, event.text):
+        return f"Kept already, under the id {known}: nothing was added. archival_memory_update changes its tags."
+    desk.archive(event)
+    return None
 
 
-async def _archival_memory_search(desk: Desk, query: str, page: int = 0) -> str:
-    """Search your archival memory.
+async def _archival_memory_search(
+    desk: Desk,
+    query: str,
+    page: int = 0,
+    tags: list[str] | None = None,
+    start_date: str = "",
+    end_date: str = "",
+    source: str = "",
+) -> str:
+    """Search your archival memory and the documents that you can read, best match first. Shows the id of each memory.
 
     Args:
-        query: Words to look for.
+        query: Words to look for, or what it is about.
         page: Page of the results, from 0.
+        tags: Only memories that have all of these tags.
+        start_date: Only what was kept on this day or later, as YYYY-MM-DD.
+        end_date: Only what was kept on this day or earlier, as YYYY-MM-DD.
+        source: Only documents of this source.
     """
-    return shown(await desk.searcher.archival(query, page, PAGE_RESULTS), desk.zone, roles=False)
+    filters = Filters(tags=tuple(tags or ()), start=start_date, end=end_date, source=source)
+    return shown(await desk.searcher.archival(query, page, PAGE_RESULTS, filters), desk.zone, roles=False)
+
+
+async def _archival_memory_update(
+    desk: Desk, memory_id: str, content: str, tags: list[str] | None = None
+) -> str | None:
+    """Put another text in the place of a memory in archival memory.
+
+    Args:
+        memory_id: Id of the memory, as archival_memory_search shows it.
+        content: The whole new text.
+        tags: The new tags, all of them; without it those that it has stay.
+    """
+    event = archival.updated(await _memory(desk, memory_id), content, tags)
+    if event is None:
+        return "The memory reads so already: nothing was changed."
+    desk.archive(event)
+    return None
+
+
+async def _archival_memory_delete(desk: Desk, memory_id: str) -> None:
+    """Delete a memory from archival memory.
+
+    Args:
+        memory_id: Id of the memory, as archival_memory_search shows it.
+    """
+    desk.archive(ArchivalDeleted(memory_id=(await _memory(desk, memory_id)).ref))
+
+
+async def _holding(desk: Desk, text: str) -> str:
+    """The id of a memory that holds exactly this text after the calls before; empty if there is none."""
+    if known := desk.changes.holding(text):
+        return known
+    known = await desk.searcher.kept(text)
+    return "" if desk.changes.is_changed(known) else known
+
+
+async def _memory(desk: Desk, memory_id: str) -> Hit:
+    """The memory of that id as the calls before left it. Raises FunctionError where there is none."""
+    found = await desk.searcher.memory(archival.id_of(memory_id))
+    now = None if found is None else desk.changes.applied(found)
+    if now is None:
+        raise archival.unknown(memory_id)
+    return now
 
 
 def shown(page: Page, zone: str, *, roles: bool) -> str:
-    """A page of results as the model reads it: how many there are, then each with its time."""
+    """A page of results as the model reads it: how many there are, then each with its time; of memories the id too."""
+    alone = "by words alone, for the archive does not answer" if page.archive_down else ""
     if not page.results:
-        return "No results found."
+        return f"No results found{', ' * bool(alone)}{alone}."
     lines = [
         f"timestamp: {envelopes.told(hit.time, zone)}, "
-        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"memory: {hit.text}")
+        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_about(hit)}memory: {hit.text}")
         for hit in page.results
     ]
-    head = f"Showing {len(lines)} of {page.total} results (page {page.page}/{max(page.pages - 1, 0)}): "
-    return head + msgspec.json.encode(lines).decode()
+    where = f"page {page.page}/{max(page.pages - 1, 0)}{'; ' * bool(alone)}{alone}"
+    return f"Showing {len(lines)} of {page.total} results ({where}): {msgspec.json.encode(lines).decode()}"
+
+
+def _about(hit: Hit) -> str:
+    """What there is to know of a memory beside its text."""
+    known = [
+        f"id: {hit.ref}",
+        f"part {hit.part} of {hit.parts}" if hit.parts > 1 else "",
+        f"tags: {', '.join(hit.tags)}" if hit.tags else "",
+        f"source: {hit.source}" if hit.source else "",
+        f"document: {hit.document}" if hit.document else "",
+    ]
+    return "".join(f"{part}, " for part in known if part)
 
 
 _LABEL = {"label": "name"}
@@ -142,6 +232,8 @@ BUILTIN: Sequence[Tool] = (
     _own(_conversation_search_date, whole=True),
     _own(_archival_memory_insert),
     _own(_archival_memory_search, whole=True),
+    _own(_archival_memory_update),
+    _own(_archival_memory_delete),
 )
 """In the order in which the model is shown them."""
 

@@ -36,6 +36,15 @@ PAGES_MAX = 1_000_000
 PAGE_RESULTS = 5
 """Results on one page of a search (MemGPT)."""
 
+ARCHIVAL_CHARS_MAX = 1_000_000
+"""Longest text of one memory: what a person pastes. The index keeps it in parts."""
+
+TAGS_MAX = 32
+"""Tags of one memory."""
+
+TAG_CHARS_MAX = 100
+"""Longest tag."""
+
 RESULT_CHARS_MAX = 3000
 """Longest function result that the model is shown, searches excepted (MemGPT)."""
 

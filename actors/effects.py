@@ -79,6 +79,8 @@ class Page(msgspec.Struct, frozen=True):
     results: Sequence[Hit]
     by_meaning: bool = False
     """Whether vectors had a part in the order; False: words alone."""
+    archive_down: bool = False
+    """Whether the archive should have had a part in it and did not answer: words alone found it, in the log."""
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -157,7 +159,7 @@ class Searcher(Protocol):
         ...
 
     async def kept(self, text: str) -> str:
-        """The id of a memory that holds exactly this text; empty if there is none."""
+        """The id of a memory that holds exactly this text, white space around it aside; empty if there is none."""
         ...
 
     async def memory(self, memory_id: str) -> Hit | None:

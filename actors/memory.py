@@ -8,6 +8,7 @@ from typing import Literal
 
 from events import Event, FunctionError, MemoryEdited
 
+from .archival import Change, Changes
 from .context import Block
 from .effects import Searcher
 
@@ -117,6 +118,13 @@ class Desk(Memory):
         self.zone = zone
         self._searcher = searcher
         self.call_id = ""
+        self.changes = Changes()
+        """What the calls of this step did to archival memory."""
+
+    def archive(self, change: Change) -> None:
+        """Leave an event about archival memory."""
+        self.changes.add(change)
+        self.emit(change)
 
     @property
     def searcher(self) -> Searcher:

@@ -1,11 +1,11 @@
 """Search in one agent's memory: words by SQL over its own log, meaning by the archive, where somebody answers there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
 
-from events import ArchiveDown
+from events import ArchiveDown, FunctionError
 from projections import Found, Kept, Projections, Search
 
 from .constants import PAGE_RESULTS, PAGES_MAX
@@ -49,23 +49,27 @@ class AgentSearcher:
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """What was said, best match first."""
         page = _bounded(page)
+        self._span(filters.start, filters.end)
         meanings = await self._meanings(query)
         found = self._search.recall(
             query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings
         )
-        return _page(found, page, count, by_meaning=bool(meanings))
+        return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """What was said from day `start` to day `end`, both inclusive, in order."""
         page = _bounded(page)
+        self._span(start, end)
         return _page(self._search.recall_between(start, end, page * count, count), page, count)
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """What the agent kept, best match first."""
         page = _bounded(page)
-        after, before = self._search.days(filters.start, filters.end)
+        after, before = self._span(filters.start, filters.end)
+        attached = self._kept.attached()
+        if filters.source and filters.source not in attached.sources:
+            self._refuse_unknown_source(filters.source, attached.sources)
         if self._archive is not None:
-            attached = self._kept.attached()
             wanted = Wanted(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
                 sources=attached.sources, after=after, before=before, tags=filters.tags, source=filters.source,
@@ -73,14 +77,24 @@ class AgentSearcher:
             )  # fmt: skip
             with suppress(ArchiveDown):
                 return await self._archive.search(wanted)
-        found = self._kept.search(query, page * count, count, tags=filters.tags, after=after, before=before)
+        found = self._kept.search(
+            query, page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
+        )
+        return _page(found, page, count, archive_down=self._archive is not None)
+
+    def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What the agent kept, in order: what the log says, whatever an index knows."""
+        after, before = self._span(filters.start, filters.end)
+        found = self._kept.listed(
+            page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
+        )
         return _page(found, page, count)
 
     async def kept(self, text: str) -> str:
-        """The id of a memory that holds exactly this text; empty if there is none."""
-        if self._archive is not None:
-            with suppress(ArchiveDown):
-                return await self._archive.kept(self._agent_id, text)
+        """The id of a memory that holds exactly this text; empty if there is none.
+
+        The agent's own log says so, for an index lags behind it.
+        """
         return self._kept.holding(text)
 
     async def memory(self, memory_id: str) -> Hit | None:
@@ -88,13 +102,27 @@ class AgentSearcher:
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
-    async def _meanings(self, query: str) -> Mapping[int, float]:
+    async def _meanings(self, query: str) -> Mapping[int, float] | None:
+        """By seq; None where the archive should tell and does not answer."""
         if self._archive is None:
             return {}
         try:
             return await self._archive.meanings(self._agent_id, query, self._said_by)
         except ArchiveDown:
-            return {}
+            return None
+
+    def _refuse_unknown_source(self, source: str, attached: Sequence[str]) -> None:
+        known = sorted({*attached, *self._kept.sources()})
+        if source not in known:
+            told = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
+            raise FunctionError(f"There is no source {source!r} to search; {told}.")
+
+    def _span(self, start: str, end: str) -> tuple[int | None, int | None]:
+        """Two days as microseconds UTC. Raises FunctionError where one is none, or the last comes before the first."""
+        after, before = self._search.days(start, end)
+        if after is not None and before is not None and before <= after:
+            raise FunctionError(f"The last day, {end}, is before the first, {start}. Both days count.")
+        return after, before
 
 
 def _bounded(page: int) -> int:
@@ -102,6 +130,9 @@ def _bounded(page: int) -> int:
     return min(max(page, 0), PAGES_MAX)
 
 
-def _page(found: Found, page: int, count: int, *, by_meaning: bool = False) -> Page:
+def _page(found: Found, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
     hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
-    return Page(total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning)
+    return Page(
+        total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,
+        archive_down=archive_down,
+    )  # fmt: skip

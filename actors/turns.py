@@ -165,8 +165,8 @@ class Turns:
             msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
         ]
         asked = await self._thinker.context(row["turn"], row["seq"] - 1)
-        blocks = (await self._thinker.context(row["turn"])).blocks
-        context = msgspec.structs.replace(asked, blocks=blocks)
+        now = await self._thinker.context(row["turn"])  # with what the calls before left
+        context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
         keys = {intent.call_id: intent.key for intent in begun}
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results, keys)
         for intent in begun:

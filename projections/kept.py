@@ -1,18 +1,30 @@
 """What an agent kept, as of any moment: found by its words alone, by its id, or by the whole of its text."""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .engine import HEAD, Projections
 from .rows import Row
 from .search import Found
-from .stems import query_stems, stems
+from .stems import query_stems, stem, stems
 
 K1, B = 0.9, 0.4
 PHRASE_SCORE = 100.0
 """Added where the query occurs word for word."""
+
+PASSAGE_CHARS = 2000
+"""Of a longer text that a search finds, only so much is given: from a little before its first word of the query."""
+PASSAGE_BEFORE_CHARS = 300
+
+WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What `str.strip` takes away."""
+
+_WORD = re.compile(r"\w+")
 
 NO_END = 2**62
 """Microseconds UTC that are never reached."""
@@ -39,13 +51,33 @@ class Kept:
         time = NO_END if self._as_of == HEAD else max((row["as_of_time"] for row in rows), default=0)
         return Attached(sorted(row["source"] for row in rows if row["source"]), time)
 
+    def sources(self) -> set[str]:
+        """Where memories of its own came from, if from anywhere."""
+        return {row["source"] for row in self._passing() if row["source"]}
+
     def holding(self, text: str) -> str:
-        """The id of a memory that holds exactly this text; empty if there is none."""
-        return min((row["memory_id"] for row in self._rows() if row["text"] == text), default="")
+        """The id of the first memory that holds exactly this text, white space around it aside; empty if none."""
+        if not self._rows_of("kept_once", text.strip(), WHITE):
+            return ""
+        return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
     def memory(self, memory_id: str) -> Row | None:
         """The memory of that id; None if there is none, or it was deleted."""
-        return next((_hit(row, 0.0) for row in self._rows() if row["memory_id"] == memory_id), None)
+        return next((_hit(row) for row in self._rows_of("kept_memory", memory_id)), None)
+
+    def listed(
+        self,
+        first: int,
+        count: int,
+        *,
+        tags: Sequence[str] = (),
+        source: str = "",
+        after: int | None = None,
+        before: int | None = None,
+    ) -> Found:
+        """What was kept, in order: rows `first` (from 0) to `first + count` (exclusive); the rest as in `search`."""
+        rows = self._passing(tags, source, after, before)
+        return Found([_hit(row) for row in rows[first : first + count]], len(rows))
 
     def search(
         self,
@@ -54,44 +86,67 @@ class Kept:
         count: int,
         *,
         tags: Sequence[str] = (),
+        source: str = "",
         after: int | None = None,
         before: int | None = None,
     ) -> Found:
         """What was kept, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
 
-        `tags`: each result has all of them; `after` (inclusive) and `before` (exclusive): microseconds UTC.
+        `tags`: each result has all of them; `source`: each was kept from there; `after` (inclusive) and `before`
+        (exclusive): microseconds UTC. Of a long text only the passage with the first word of the query is given.
         """
-        rows = [row for row in self._rows() if _passes(row, tags, after, before)]
+        rows = self._passing(tags, source, after, before)
         documents = [(row, Counter(stems(row["text"]))) for row in rows]
-        average = sum(words.total() for _, words in documents) / max(len(documents), 1) or 1.0
+        average = sum(found.total() for _, found in documents) / max(len(documents), 1) or 1.0
         rarity = {
-            stem: math.log(1 + (len(rows) - n + 0.5) / (n + 0.5))
-            for stem in query_stems(query)
-            if (n := sum(stem in words for _, words in documents))
+            one: math.log(1 + (len(rows) - n + 0.5) / (n + 0.5))
+            for one in query_stems(query)
+            if (n := sum(one in found for _, found in documents))
         }
-        scored = []
-        for row, words in documents:
-            weight = K1 * (1 - B + B * words.total() / average)
-            score = sum(idf * words[stem] * (K1 + 1) / (words[stem] + weight) for stem, idf in rarity.items())
-            if query.strip() and query.strip().lower() in row["text"].lower():
+        phrase = query.strip().lower()
+        scored: list[tuple[float, Row]] = []
+        for row, found in documents:
+            weight = K1 * (1 - B + B * found.total() / average)
+            score = sum(idf * found[one] * (K1 + 1) / (found[one] + weight) for one, idf in rarity.items())
+            if phrase and phrase in row["text"].lower():
                 score += PHRASE_SCORE
             if score > 0:
-                scored.append(_hit(row, score))
-        scored.sort(key=lambda hit: (-hit["score"], hit["seq"]))
-        return Found(scored[first : first + count], len(scored))
+                scored.append((score, row))
+        scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
+        page = [_hit(row, score, rarity, phrase) for score, row in scored[first : first + count]]
+        return Found(page, len(scored))
 
-    def _rows(self) -> Sequence[Row]:
-        return self._projections.rows("archival_memory", self._agent_id, self._as_of)
+    def _passing(
+        self, tags: Sequence[str] = (), source: str = "", after: int | None = None, before: int | None = None
+    ) -> list[Row]:
+        rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
+        return [row for row in rows if _passes(row, tags, source, after, before)]
+
+    def _rows_of(self, name: str, *parameters: str) -> Sequence[Row]:
+        return self._projections.search(name, self._agent_id, self._as_of, *parameters)
 
 
-def _passes(row: Row, tags: Sequence[str], after: int | None, before: int | None) -> bool:
+def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, before: int | None) -> bool:
     early = after is not None and row["time"] < after
     late = before is not None and row["time"] >= before
-    return not early and not late and set(tags) <= set(row["tags"])
+    return not early and not late and (not source or row["source"] == source) and set(tags) <= set(row["tags"])
 
 
-def _hit(row: Row, score: float) -> Row:
+def _hit(row: Row, score: float = 0.0, rarity: Mapping[str, float] | None = None, phrase: str = "") -> Row:
+    text = row["text"] if rarity is None else _passage(row["text"], rarity, phrase)
     return {
-        "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": row["text"],
+        "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": text,
         "ref": row["memory_id"], "score": round(score, 4), "tags": row["tags"], "source": row["source"],
     }  # fmt: skip
+
+
+def _passage(text: str, rarity: Mapping[str, float], phrase: str) -> str:
+    """The text; of a long one what stands around the phrase, or else around the first word of the query."""
+    if len(text) <= PASSAGE_CHARS:
+        return text
+    place = text.lower().find(phrase)
+    if place < 0:
+        place = next((found.start() for found in _WORD.finditer(text) if stem(found[0].lower()) in rarity), 0)
+    begin = max(0, min(place - PASSAGE_BEFORE_CHARS, len(text) - PASSAGE_CHARS))
+    end = begin + PASSAGE_CHARS
+    return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"

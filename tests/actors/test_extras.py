@@ -24,6 +24,7 @@ from tests.world import Line, ScriptedModel, World, completion, say
 CHAT = (
     "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
     "conversation_search", "conversation_search_date", "archival_memory_insert", "archival_memory_search",
+    "archival_memory_update", "archival_memory_delete",
 )  # fmt: skip
 
 
