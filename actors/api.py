@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from store import FileStore, name_of
+from store import FileStore, name_of, refuse_source
 
 from . import commands
 from .agent import Listener
@@ -109,6 +109,7 @@ class AgentSystem:
         `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
         while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
         """
+        refuse_source(name_of(name))
         if create:
             self.runtime.refuse_unlendable(self._means)
             self.store.register(name, shared=(placement or self._placement) == "shared")
@@ -128,6 +129,8 @@ class AgentSystem:
         The value of a `Sent` is the agent as it was `Opened`.
         """
         wanted = [name_of(name) for name in names]
+        for name in wanted:
+            refuse_source(name)
         self.runtime.refuse_unlendable(self._means)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [

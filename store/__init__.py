@@ -29,6 +29,7 @@ from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SEAL_BYTES_MIN",
     "SEGMENT_BYTES_MAX",
     "SHARDS_MAX",
+    "SOURCE_PREFIX",
     "Append",
     "Commit",
     "Damage",
@@ -74,12 +76,16 @@ __all__ = [
     "check_moves",
     "events_of",
     "is_shared",
+    "is_source",
     "name_of",
     "partition_of",
     "records_of",
     "refuse_apart",
+    "refuse_source",
     "refuse_unsafe",
     "seen_by",
     "shard_of",
+    "source_of",
     "stats",
+    "stream_of",
 ]
