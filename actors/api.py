@@ -39,6 +39,7 @@ from .hosting.shard import Shard, TellTimers
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
 from .setup import Settings
+from .sources import Sources
 from .system import System, View
 from .tools import Tool
 
@@ -184,6 +185,11 @@ class AgentSystem:
     async def release(self, name: str) -> bool:
         """Let go of an agent, so that another process can have it; False if it is at work."""
         return await self.runtime.release(name_of(name))
+
+    @property
+    def sources(self) -> Sources:
+        """The documents that agents can share."""
+        return Sources(self.store, clock=self._clock, ids=self._ids)
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""

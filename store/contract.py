@@ -247,7 +247,7 @@ class Store(Protocol):
         ...
 
     def states(self, maker: str) -> Iterator[States]:
-        """Where every stream stood, and the records after that, some hundred at a time. Raises CorruptLog."""
+        """Where every agent stood, and the records after that, some hundred agents at a time. Raises CorruptLog."""
         ...
 
     def begin_move(self, log: Log, agent_id: str, to: str) -> None:

@@ -40,6 +40,6 @@ def refuse_source(name: str) -> None:
     """Raises BadInput for a name that no agent can have."""
     if is_source(name):
         raise BadInput(
-            f"{name!r} is no agent: names that begin with {SOURCE_PREFIX!r} are those of sources, which hold documents. "
-            "Take another name for an agent. An older agent of such a name can still be read (`everlog events`)."
+            f"{name!r} is no agent: names that begin with {SOURCE_PREFIX!r} are those of sources of documents. "
+            "Take another name. An agent of such a name that was made by everlog 0.1 can still be read."
         )
