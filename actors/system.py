@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Projections, activate
-from store import Log, LogReader, Progress, Sealed, Store, partition_of, shard_of
+from store import Log, LogReader, Progress, Sealed, Store, partition_of, refuse_source, shard_of
 
 from . import render
 from .agent import Agent, Listener
@@ -189,6 +189,7 @@ class System:
 
         `unattended`: nobody asked for it who could lend it functions; `as_it_is`: it is not set up anew.
         """
+        refuse_source(agent_id)
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None

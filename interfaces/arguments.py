@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from . import homes, values
+from . import document_arguments, homes, values
 from .complaints import plain
 
 Add = Callable[[argparse.ArgumentParser], None]
@@ -275,6 +275,15 @@ COMMANDS = (
             'everlog search sam "sailing trip" --page 1', (_name, _searching, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
             "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
+    Command("load", "loading:load", "load documents into a source, for an agent to search",
+            "everlog load sam handbook/ --source handbook", (_name, document_arguments.loading, _json, _opening),
+            document_arguments.LOAD),
+    Command("sources", "loading:sources", "list the sources of documents, and who can search them", "everlog sources",
+            (document_arguments.listing, _json)),
+    Command("attach", "loading:attach", "let an agent search a source", "everlog attach ann handbook",
+            (_name, document_arguments.source, _json, _runtime)),
+    Command("detach", "loading:detach", "keep a source from an agent", "everlog detach ann handbook",
+            (_name, document_arguments.source, _json, _runtime)),
     Command("timer", "timing:timer", "have an agent woken at a time, or every so often",
             'everlog timer sam "Does it rain?" --every 30m', (_name, _timing, _json, _runtime), _TIMERS),
     Command("timers", "timing:timers", "list the timers of an agent", "everlog timers sam", (_name, _as_of, _json)),
