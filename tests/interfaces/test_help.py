@@ -115,7 +115,7 @@ def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch
 
 def test_help_is_light():
     """`everlog --help` loads neither DuckDB nor pyarrow nor rich."""
-    heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "ray", "asyncio")
+    heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "wordllama", "ray", "asyncio")
     probe = "import sys; from interfaces.main import main; main(['--help'])"
     probe += f"; print(*(name for name in {heavy} if name in sys.modules))"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -126,7 +126,7 @@ def test_send_is_thin():
     """`everlog send` to the embedded model loads neither openai nor lancedb nor ray."""
     probe = (
         "import sys, interfaces.send, interfaces.terminal, actors.system;"
-        "print(*(n for n in ('openai', 'lancedb', 'ray') if n in sys.modules))"
+        "print(*(n for n in ('openai', 'lancedb', 'wordllama', 'ray') if n in sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not run.stdout.strip()
