@@ -180,7 +180,9 @@ class System:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
 
-                def searcher(context: Context, turn: int) -> AgentSearcher:
+                def searcher(context: Context | None, turn: int) -> AgentSearcher:
+                    if context is None:
+                        return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
                     return AgentSearcher.during(seat.projections, context, turn)
 
                 async def ask(question: str) -> str:

@@ -8,12 +8,16 @@ from actors.commands import Command
 from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 from events import BadInput, TimerCancelled, TimerSet, event_of
 
+from .archiving import archive
+
+_ARCHIVAL = (commands.Keep, commands.Amend, commands.Forget)
+
 
 def is_plain(command: Command) -> bool:
     """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
     if isinstance(command, commands.Open):
         return command.as_it_is
-    return isinstance(command, (commands.SetTimer, commands.CancelTimer, commands.Delete))
+    return isinstance(command, (commands.SetTimer, commands.CancelTimer, commands.Delete, *_ARCHIVAL))
 
 
 async def edit(agent: Agent, command: Command) -> Any:
@@ -31,6 +35,8 @@ async def edit(agent: Agent, command: Command) -> Any:
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
             return await agent.take_in(said)
+        case commands.Keep() | commands.Amend() | commands.Forget():
+            return await archive(agent, command)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
             name = name or await _free_name(agent, command.id)
             if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
