@@ -30,7 +30,9 @@ from .constants import IDLE_S, RESENDS_MAX
 from .effects import Clock, Ids, Model
 from .extras import NO_GRANTS, Grants
 from .hosting.addresses import prepare, running, to_join
+from .hosting.archivist import Patience
 from .hosting.gateway import Gateway
+from .hosting.indexes import local_archive
 from .hosting.lending import lent_system
 from .hosting.limits import Limits, limits_from
 from .hosting.local import LocalRuntime
@@ -209,6 +211,7 @@ async def open_system(
     placement: Placement = "dedicated",
     shards: int | None = None,
     limits: Limits | None = None,
+    patience: Patience | None = None,
 ) -> AsyncIterator[AgentSystem]:
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
@@ -221,6 +224,10 @@ async def open_system(
 
     `placement`: of agents that are made here and not told otherwise; `shards`: how many shared partitions a new store
     gets (None: one for each processor of this machine); their number is fixed then, and another one is refused.
+    `patience`: whether, in `local`, a search of what was said waits until vectors can be had (`wait`), goes by words
+    until they can (`begin`), or does so for good, as in a process that soon ends (`spare`); None: `begin` where timers
+    go off, else `spare`. A search in archival memory always waits.
+
     `limits`: of the gateway (None: those of the EVERLOG_GATEWAY_ variables); that of a cluster has its own.
 
     Raises StoreError, ClusterError, BadInput.
@@ -242,7 +249,8 @@ async def open_system(
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement)
         return
     gateway = Gateway(models, limits or limits_from(os.environ), clock=clock)
-    system_of = partial(lent_system, files, ask=gateway.ask, clock=clock, ids=ids)
+    archive = local_archive(files, clock, patience or ("begin" if timers else "spare"), note=note)
+    system_of = partial(lent_system, files, ask=gateway.ask, clock=clock, ids=ids, archive=archive)
 
     def shard_of(partition: str, tell_timers: TellTimers) -> Shard:
         return Shard(
@@ -259,6 +267,7 @@ async def open_system(
     finally:
         await local.close()
         await gateway.close()
+        await archive.close()
 
 
 def _cluster() -> ModuleType:

@@ -223,3 +223,15 @@ START_S = 60
 
 CLOSE_S = 10
 """Hosts have so long to let go of their agents when the cluster stops."""
+
+FOLLOW_S, FOLLOW_S_MAX = 0.5, 5.0
+"""Between two looks of the archive at the logs, while there is something new and where there is nothing."""
+
+FOLLOW_AT_ONCE = 64
+"""Logs that are followed before a question is answered that came meanwhile."""
+
+SEARCH_S, MEANING_S = 20.0, 2.0
+"""How long a host waits for the archive: for a search in it, and for what it can do without."""
+
+ARCHIVE_NICENESS = 5
+"""Of the archive's process: agents come first."""

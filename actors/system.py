@@ -15,7 +15,7 @@ from . import render
 from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
 from .context import Context, context_of
-from .effects import Clock, Ids, Model
+from .effects import Archive, Clock, Ids, Model
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .real import RealClock, RealIds
 from .searching import AgentSearcher
@@ -40,11 +40,20 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
 class View:
     """One agent, for reading: its projections as of any moment. Writes nothing and locks nothing."""
 
-    def __init__(self, agent_id: str, reader: LogReader) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        reader: LogReader,
+        archive: Archive | None = None,
+        projections: Projections | None = None,
+    ) -> None:
+        """`projections`: what many agents are looked at with, one after the other; None: of its own."""
+        self._archive = archive
+        self._borrowed = projections is not None
         self.agent_id = agent_id
         self.reader = reader
         self.head = reader.head(agent_id)
-        self.projections = Projections()
+        self.projections = projections or Projections()
         activate(self.projections, reader, agent_id)
 
     def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
@@ -82,11 +91,15 @@ class View:
     def searcher(self, as_of: int | None = None) -> AgentSearcher:
         """Search as of a moment."""
         zone = self.context(as_of).config.zone
-        return AgentSearcher(self.projections, self.agent_id, HEAD if as_of is None else as_of, zone)
+        upto = HEAD if as_of is None else as_of
+        return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self._archive)
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""
-        self.projections.close()
+        if self._borrowed:
+            self.projections.forget(self.agent_id)
+        else:
+            self.projections.close()
 
 
 class System:
@@ -103,11 +116,13 @@ class System:
         clock: Clock | None = None,
         ids: Ids | None = None,
         enter: Enter | None = None,
+        archive: Archive | None = None,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
-        None: each opens its own log.
+        None: each opens its own log. `archive` None: searches go by words alone.
         """
         self.store = store
+        self._archive = archive
         self._enter = enter or alone(self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
@@ -121,9 +136,12 @@ class System:
         """Names of all agents with a log, sorted."""
         return self.store.agents()
 
-    def look(self, agent_id: str) -> View:
-        """An agent for reading. Raises UnknownAgent, naming those that are near."""
-        return View(agent_id, self._reader(agent_id))
+    def look(self, agent_id: str, projections: Projections | None = None) -> View:
+        """An agent for reading. Raises UnknownAgent, naming those that are near.
+
+        `projections`: to look at many agents with, one after the other.
+        """
+        return View(agent_id, self._reader(agent_id), self._archive, projections)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:
@@ -183,7 +201,7 @@ class System:
                 def searcher(context: Context | None, turn: int) -> AgentSearcher:
                     if context is None:
                         return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
-                    return AgentSearcher.during(seat.projections, context, turn)
+                    return AgentSearcher.during(seat.projections, context, turn, self._archive)
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.constants import MICROSECONDS
-from actors.hosting.status import HostStatus, Rates, Status, rates, together
+from actors.hosting.status import ArchiveStatus, HostStatus, Rates, Status, rates, together
 
 from . import times
 from .complaints import plain
@@ -96,6 +96,8 @@ def _totals(now: Status, sums: Rates | None) -> Table:
         table.add_row("timers", _timers(now))
     if now.gateway is not None:
         table.add_row("models", _gateway(now))
+    if now.archive is not None:
+        table.add_row("archive", _archive(now.archive))
     if now.silent:
         table.add_row(
             "silent", Text(f"{_many(now.silent, 'host')} did not answer in time, and are not counted", "yellow")
@@ -146,6 +148,11 @@ def _gateway(now: Status) -> str:
         for found in now.gateway.endpoints
     ]
     return "\n".join(parts) or "none asked yet"
+
+
+def _archive(found: ArchiveStatus) -> str:
+    behind = f", {_many(found.behind, 'log')} behind" if found.behind else ""
+    return f"{found.memories:,} memories, {found.messages:,} messages{behind}, {_bytes(found.memory_bytes)}"
 
 
 def _nodes(now: Status) -> Table:

@@ -26,7 +26,7 @@ from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
 from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
-from .names import is_shared, name_of, partition_of, shard_of
+from .names import SOURCE_PREFIX, is_shared, name_of, partition_of, shard_of, source_stream
 from .partition import Partition
 from .reader import Damage, Reader
 from .stats import Stats, stats
@@ -43,6 +43,7 @@ __all__ = [
     "SEAL_BYTES_MIN",
     "SEGMENT_BYTES_MAX",
     "SHARDS_MAX",
+    "SOURCE_PREFIX",
     "Append",
     "Commit",
     "Damage",
@@ -81,5 +82,6 @@ __all__ = [
     "refuse_unsafe",
     "seen_by",
     "shard_of",
+    "source_stream",
     "stats",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from actors.replay import rebuild, verify
 from actors.system import System
 from events import StoreError
+from projections import Projections
 
 REBUILT_OF = 8
 """Of so many agents one is rebuilt too: that takes as long as all the rest, and the laws ask it of every projection."""
@@ -15,18 +16,19 @@ def verify_all(systems: Sequence[System]) -> None:
     faults: list[str] = []
     agents = calls = 0
     seen: set[tuple[object, str]] = set()
-    for system in systems:
-        place = getattr(system.store, "root", id(system.store))  # each command opens its store anew
-        for name in _names(system):
-            if (place, name) in seen or not system.store.reader(name).head(name).seq:
-                continue
-            seen.add((place, name))
-            view = system.look(name)
-            faults += [f"{name}: {fault}" for fault in verify(view, system.tools).faults]
-            if agents % REBUILT_OF == 0:
-                faults += [f"{name}: {fault}" for fault in rebuild(view).faults]
-            agents, calls = agents + 1, calls + len(view.rows("model_calls"))
-            view.close()
+    with Projections() as projections:
+        for system in systems:
+            place = getattr(system.store, "root", id(system.store))  # each command opens its store anew
+            for name in _names(system):
+                if (place, name) in seen or not system.store.reader(name).head(name).seq:
+                    continue
+                seen.add((place, name))
+                view = system.look(name, projections)
+                faults += [f"{name}: {fault}" for fault in verify(view, system.tools).faults]
+                if agents % REBUILT_OF == 0:
+                    faults += [f"{name}: {fault}" for fault in rebuild(view).faults]
+                agents, calls = agents + 1, calls + len(view.rows("model_calls"))
+                view.close()
     assert not faults, "\n".join(faults[:20])
     print(f"verified {calls} model calls of {agents} agents")
 

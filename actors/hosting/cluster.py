@@ -25,7 +25,7 @@ from .packing import pack
 from .places import Place, Placed, Reached, SupervisorStatus
 from .rayplaces import RayPlaces, performed, performed_many
 from .standing import read_in_thread, standings, unfinished
-from .status import HostStatus, Status
+from .status import ArchiveStatus, HostStatus, Status
 from .supervisor import Supervisor
 from .timers import Due
 
@@ -244,9 +244,9 @@ class RayRuntime:
     async def status(self) -> Status:
         """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
         supervisor, hosts = await self._asked(self._supervisor.status.remote())
-        gateway = link.found(self._root, "gateway")
+        services = [link.found(self._root, name) for name in ("gateway", "archive")]
         asked = [placed.handle.status.remote() for placed in hosts]
-        asked += [gateway.status.remote()] if gateway is not None else []
+        asked += [service.status.remote() for service in services if service is not None]
         answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
         told = [answer for answer in answers if isinstance(answer, HostStatus)]
         return Status(
@@ -256,6 +256,7 @@ class RayRuntime:
             nodes=[overview.node(node, told) for node in link.nodes()],
             supervisor=overview.supervisor(supervisor),
             gateway=next((overview.gateway(a) for a in answers if isinstance(a, GatewayStatus)), None),
+            archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
             silent=len(hosts) - len(told),
         )
 

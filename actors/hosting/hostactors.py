@@ -22,6 +22,7 @@ from events import EverlogError, Fenced, HostLost, Record
 from store import FileStore, Sight, seen_by
 
 from . import link
+from .archiveactor import clerk_of
 from .asking import Asker
 from .footprint import own_memory_bytes, roomy, thin
 from .host import Host
@@ -59,6 +60,7 @@ class HostActor:
         self._clock, self._ids = RealClock(), RealIds()
         self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
         self._asker = Asker(root)
+        self._archive = clerk_of(root)
         self._means: tuple[Means, Means] | None = None
         """What was lent last, packed and unpacked."""
         self._lent: set[str] = set()
@@ -181,7 +183,9 @@ class HostActor:
             supervisor.know.remote(agent_id, list(timers))
 
     def _system(self, lent: Means, enter: Enter | None = None) -> System:
-        return lent_system(self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter)
+        return lent_system(
+            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive
+        )
 
 
 class DedicatedActor(HostActor):

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from actors.commands import Means
-from actors.effects import Answer, Clock, Ids
+from actors.effects import Answer, Archive, Clock, Ids
 from actors.seats import Enter
 from actors.system import System
 from store import Store
@@ -31,8 +31,19 @@ class Asked:
         """Nothing to let go of."""
 
 
-def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids, enter: Enter | None = None) -> System:
-    """The agents of a store, with the functions of `means`, models that are asked through `ask`, and their seats."""
+def lent_system(
+    store: Store,
+    means: Means,
+    ask: Ask,
+    *,
+    clock: Clock,
+    ids: Ids,
+    enter: Enter | None = None,
+    archive: Archive | None = None,
+) -> System:
+    """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, and the
+    archive that they search.
+    """
     return System(
         store,
         models_of=lambda agent_id: lambda name: Asked(name, means.base_url, ask, agent_id),
@@ -41,4 +52,5 @@ def lent_system(store: Store, means: Means, ask: Ask, *, clock: Clock, ids: Ids,
         clock=clock,
         ids=ids,
         enter=enter,
+        archive=archive,
     )

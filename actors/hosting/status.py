@@ -133,6 +133,18 @@ class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
         return sum(endpoint.tokens for endpoint in self.endpoints)
 
 
+class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The archive, as far as it has followed the logs."""
+
+    embedder: str = ""
+    memories: int = 0
+    """Parts of memories and documents, those that were changed or deleted since included."""
+    messages: int = 0
+    behind: int = 0
+    """Logs that have something new for it."""
+    memory_bytes: int = 0
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment."""
 
@@ -145,6 +157,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """None where it did not answer in time."""
     gateway: GatewayStatus | None = None
     """None where none was needed yet, or it did not answer in time."""
+    archive: ArchiveStatus | None = None
+    """None where nothing was searched yet, or it did not answer in time."""
     silent: int = 0
     """Hosts that did not answer in time: none of their figures is in here."""
 

@@ -26,6 +26,8 @@ TINY = {
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
 }
+SLOW = {"dedicated", "fleet"}
+"""They start a Ray of their own, which takes longer than all the others together."""
 DIFFERENCES = {"single_extra_us", "kb_per_agent"}
 """Of a handful of runs on a busy machine, one may come out below zero."""
 NO_PEER = importlib.util.find_spec(peers.EVENTSOURCING) is None
@@ -54,8 +56,7 @@ def test_help_has_an_example(bench: str) -> None:
     assert "--quick" in said and f"example: python -m bench.{bench}" in said
 
 
-@pytest.mark.xdist_group("ray")  # two of them start it
-@pytest.mark.parametrize("bench", TINY)
+@pytest.mark.parametrize("bench", [pytest.param(b, marks=pytest.mark.long) if b in SLOW else b for b in TINY])
 def test_the_last_line_is_for_machines(bench: str, tmp_path: Path) -> None:
     """A tiny run ends in one JSON object with exactly the promised keys, and leaves nothing behind."""
     said = python("-c", f"from bench import {bench}; {TINY[bench]}", folder=tmp_path).rstrip("\n").split("\n")

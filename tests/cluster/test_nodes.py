@@ -54,6 +54,7 @@ def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.long
 def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None:
     """With senders at work: nothing acknowledged is lost or doubled, no effect happens twice, everybody is back."""
     hurt(nodes, tmp_path, Load(shared=24, paying=6, dedicated=2), hosts_are_killed, a_node_is_killed)

@@ -1,0 +1,275 @@
+"""The index of what agents keep and say: a projection of the log, in LanceDB, that can always be made anew.
+
+    follow    log -> batch of records -> rows -> table, then the position (writer.py)
+    search    shelves: the rows of who is asked, in memory (shelf.py), and the order of results (searching.py)
+    rebuild   log -> a table beside -> swap (rebuilding.py)
+
+What is here may be asked from several threads; several processes may follow the same store.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import RLock
+
+import numpy as np
+import pyarrow as pa
+
+from events import ArchiveError
+from store.filestore import FileStore
+from store.follow import Follower
+
+from .batch import Batch
+from .constants import BATCH_RECORDS
+from .contract import Lag, Matches, Progress, Rebuilt, Status
+from .embedding import Embedder
+from .fold import MESSAGE, SOURCE_PREFIX, digest_of
+from .lock import locked, trying
+from .notes import NOTES, Serving
+from .rebuilding import build, differences
+from .searching import Pool, Wanted, find, near, newest
+from .shelves import Shelves
+from .table import equal
+from .vectors import Vectors, embedded_by
+from .writer import REBUILDING, Lost, Writer, refuse_other
+
+FOLDER = "archive"
+Taken = list[tuple[str, pa.Table]]
+"""Records that were read and are to be taken in, by partition."""
+
+
+class Archive:
+    """Follows the log of a store, and answers from what it has taken in. Thread-safe."""
+
+    def __init__(self, store: FileStore, embedder: Embedder, now: Callable[[], int],
+                 step: Callable[[str], None] = lambda _: None) -> None:  # fmt: skip
+        """Nothing is opened before it is needed; the files are in `<store>/archive`.
+
+        `now` gives microseconds UTC. `step` is told each step of what is written: for tests of crashes.
+        """
+        self._store = store
+        self._embedder = embedder
+        self._now = now
+        self._step = step
+        self._writing = RLock()
+        self._reading = RLock()
+        self._folder = store.root / FOLDER
+        self._writer: Writer | None = None
+        self._shelves: Shelves | None = None
+        self._followers: dict[str, Follower] = {}
+        self._positions: dict[str, int] = {}
+        """How far this process knows that partitions were taken in: another may have come further."""
+
+    # ---- following
+
+    def follow(self, partitions: Iterable[str] | None = None) -> Lag:
+        """Take in what is new in the log: of these partitions, or of all. Cheap when there is nothing.
+
+        Raises CorruptLog, StoreError of the log; EmbedderError, ForeignRows, ArchiveError. What was taken in before
+        an error stays; the rest comes with the next call.
+        """
+        with self._writing:
+            names = list(self._store.partitions() if partitions is None else dict.fromkeys(partitions))
+            waiting = [name for name in names if self._has_more(name)]
+            if not waiting:
+                return Lag()
+            try:
+                return self._follow(waiting)
+            except Lost:
+                self.rebuild()
+                return self._follow(waiting)
+
+    def _has_more(self, partition: str) -> bool:
+        return self._follower(partition).has_more(self._positions.get(partition, -1))
+
+    def _follower(self, partition: str) -> Follower:
+        if partition not in self._followers:
+            self._followers[partition] = Follower(self._store.partition(partition))
+        return self._followers[partition]
+
+    def _follow(self, partitions: Sequence[str]) -> Lag:
+        writer = self._writer_opened()
+        vectors = Vectors(self._embedder, writer.notes)
+        commits = rows = 0
+        with locked(writer.lock):
+            serving = writer.ready(self._embedder)
+            for some in self._batches(writer, partitions):
+                serving, batch = writer.take(some, serving, vectors, self._wrote)
+                commits += batch.commits
+                rows += 0 if batch.rows is None else batch.rows.num_rows
+            compacted = writer.compact(serving)
+            if compacted != serving:
+                self._wrote(serving, compacted, None)
+        return Lag(commits, rows, vectors.embedded)
+
+    def _batches(self, writer: Writer, partitions: Sequence[str]) -> Iterator[Taken]:
+        """What is new, in batches of about BATCH_RECORDS; each is taken in before the next is read."""
+        waiting: Taken = []
+        count = 0
+        for partition in partitions:
+            position = writer.notes.position(partition).commit
+            self._positions[partition] = position
+            for table in self._follower(partition).since(position):
+                waiting.append((partition, table))
+                count += table.num_rows
+                if count >= BATCH_RECORDS:
+                    yield _joined(waiting)
+                    waiting, count = [], 0
+        if waiting:
+            yield _joined(waiting)
+
+    def _wrote(self, before: Serving, after: Serving, batch: Batch | None) -> None:
+        if batch is not None:
+            self._positions.update((name, position.commit) for name, position in batch.positions.items())
+        with self._reading:
+            if self._shelves is not None:
+                self._shelves.wrote(before, after, batch)
+
+    def _writer_opened(self) -> Writer:
+        if self._writer is None:
+            self._folder.mkdir(exist_ok=True)
+            self._writer = Writer(self._folder, self._store, self._step)
+        return self._writer
+
+    # ---- asking
+
+    def search(
+        self,
+        query: str,
+        *,
+        agent_id: str,
+        as_of: int,
+        sources: Sequence[str] = (),
+        as_of_time: int,
+        tags: Sequence[str] = (),
+        source: str = "",
+        after: int | None = None,
+        before: int | None = None,
+        first: int = 0,
+        count: int = 10,
+    ) -> Matches:
+        """What an agent kept, and what its sources hold, best match first: `first` (from 0) to `first + count`.
+
+        Of the agent's own, what held at seq `as_of` (inclusive); of the documents of `sources` (names), what held at
+        `as_of_time`. A result has all of `tags`, is of `source` if one is given, and was first kept from `after`
+        (inclusive) to `before` (exclusive); times are microseconds UTC. What the query has in quotes, a result holds
+        word for word; an empty query finds everything, newest first. The order is the same every time.
+        """
+        wanted = Wanted(query, as_of, as_of_time, tags, source, after, before, first, count)
+        with self._reading:
+            shelves = self._shelves_opened()
+            if shelves is None or not shelves.renewed():
+                return Matches(total=0)
+            names = [f"{SOURCE_PREFIX}{name}" for name in sorted(set(sources))]
+            pool = Pool(shelves.kept(agent_id), [shelves.kept(name) for name in names], wanted)
+            if not query.strip():
+                return newest(pool, wanted)
+            return find(pool, wanted, self._vector_of(query, shelves))
+
+    def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
+        """How near in meaning each message comes to the query: cosine by seq, up to `said_by` (inclusive).
+
+        Of the nearest RECALL_MAX at most; empty for a query without words.
+        """
+        with self._reading:
+            shelves = self._shelves_opened()
+            if shelves is None or not shelves.renewed():
+                return {}
+            vector = self._vector_of(query, shelves)
+            return {} if vector is None else near(shelves.said(agent_id), said_by, vector)
+
+    def _vector_of(self, query: str, shelves: Shelves) -> np.ndarray | None:
+        """The vector of a query; None if it has no words."""
+        refuse_other(shelves.serving, self._embedder)
+        vector = embedded_by(self._embedder, [query])[0]
+        return vector.astype("f4") if vector.any() else None
+
+    def kept(self, agent_id: str, text: str) -> str:
+        """Id of a memory of the agent that holds exactly this text now; empty if there is none."""
+        with self._reading:
+            shelves = self._shelves_opened()
+            if shelves is None or not shelves.renewed():
+                return ""
+            return min(shelves.kept(agent_id).holding(digest_of(text)), default="")
+
+    def _shelves_opened(self) -> Shelves | None:
+        """None as long as nobody has followed the log."""
+        if self._shelves is None and (self._folder / NOTES).exists():
+            self._shelves = Shelves(self._folder)
+        return self._shelves
+
+    # ---- the whole of it
+
+    def rebuild(self, embedder: Embedder | None = None, progress: Progress | None = None) -> Rebuilt:
+        """Make the index anew from the log alone, beside the old one, which answers until it is replaced.
+
+        With another `embedder` the vectors are its own, and this archive goes on with it. Raises ArchiveError while
+        another process rebuilds, and what `follow` does.
+        """
+        embedder = embedder or self._embedder
+        with self._writing:
+            folder = self._writer_opened().folder
+        with trying(folder / REBUILDING) as free:
+            if not free:
+                raise ArchiveError("the archive is being rebuilt by another process. Wait until it is done.")
+            writer = Writer(folder, self._store, self._step)
+            try:
+                vectors = Vectors(embedder, writer.notes)
+                built = build(self._store, writer.tables, vectors, self._step, progress)
+                with self._writing, self._reading:
+                    writer.swap(built.serving, built.positions, built.ahead)
+                    self._embedder = embedder
+                    self._forget()
+            finally:
+                writer.close()
+        return Rebuilt(built.rows, vectors.embedded, embedder.name, embedder.dimension)
+
+    def check(self) -> list[str]:
+        """What differs between the index and the log, row for row: empty if all is as it must be.
+
+        Of the log counts what was taken in so far. Raises ForeignRows, ArchiveError.
+        """
+        with self._writing:
+            writer = self._writer_opened()
+            with locked(writer.lock):
+                serving = writer.notes.serving()
+                if serving is None:
+                    return []
+                return differences(self._store, writer.tables.open(serving.generation), writer.notes, serving.embedder)
+
+    def status(self) -> Status:
+        """How the archive stands. Raises ArchiveError."""
+        with self._writing:
+            writer = self._writer_opened()
+            serving, positions = writer.notes.serving(), writer.notes.positions()
+            names = self._store.partitions()
+            done = {name: positions[name].commit if name in positions else -1 for name in names}
+            behind = sum(self._follower(name).has_more(done[name]) for name in names)
+            size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+            if serving is None:
+                return Status("", 0, 0, 0, 0, 0, behind, 0, size)
+            table = writer.tables.open(serving.generation)
+            messages = table.count(equal("kind", MESSAGE))
+            return Status(
+                serving.embedder, serving.dimension, serving.generation, table.count() - messages, messages,
+                len(positions), behind, writer.notes.vector_count(), size,
+            )  # fmt: skip
+
+    def _forget(self) -> None:
+        """Let go of everything that is open."""
+        for held in (self._writer, self._shelves):
+            if held is not None:
+                held.close()
+        self._writer = self._shelves = None
+        self._positions.clear()
+
+    def close(self) -> None:
+        """Let go of files. Idempotent; what is asked afterwards opens them again."""
+        with self._writing, self._reading:
+            self._forget()
+
+
+def _joined(parts: Taken) -> Taken:
+    """One table for each partition, in the order in which they were read."""
+    found: dict[str, list[pa.Table]] = {}
+    for partition, table in parts:
+        found.setdefault(partition, []).append(table)
+    return [(partition, pa.concat_tables(tables)) for partition, tables in found.items()]

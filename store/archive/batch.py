@@ -1,0 +1,101 @@
+"""What some new records make of the rows: which are written, and which vectors go. Reads, and writes nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from events import Record
+from store.arrow import records_of
+from store.filestore import FileStore
+
+from .fold import ERASED, MESSAGE, Fold, Needs, Row, folded
+from .notes import Position
+from .reading import histories, is_whole, reached, relevant
+from .table import Table, among, equal, rows_in, table_of, vectors_in
+from .vectors import Vectors, key_of
+
+
+class Batch(msgspec.Struct):
+    """What is to be written. Writing it twice is as good as once."""
+
+    rows: pa.Table | None
+    """None if no row changes."""
+    whole: Sequence[str]
+    """Agents of which these are all the rows."""
+    erased: bool
+    """Whether bytes have to go from the disk."""
+    forget: set[bytes]
+    """Vectors that go from the cache, by content."""
+    positions: Mapping[str, Position]
+    ahead: Mapping[str, int]
+    commits: int
+
+
+def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: Vectors,
+             ahead: Mapping[str, int], positions: Mapping[str, Position]) -> Batch:  # fmt: skip
+    """What records that were appended since, by partition, make of the rows."""
+    reach = {partition: reached(found) for partition, found in tables}
+    seen: dict[str, str] = {}
+    records: list[Record] = []
+    for partition, found in tables:
+        for record in records_of(relevant(found)):
+            if record.seq > ahead.get(record.agent_id, 0):
+                records.append(record)
+                seen[record.agent_id] = partition
+    whole = {record.agent_id for record in records if is_whole(record)}
+    erasing = {record.agent_id for record in records if record.type == ERASED}
+    fold, old = _folded(table, [record for record in records if record.agent_id not in whole])
+    rows = list(fold.touched.values())
+    ends = {}
+    for agent_id, history in histories(store, whole, lambda name: seen[name]).items():
+        rows += folded(history).values()
+        ends[agent_id] = history[-1].seq if history else 0
+    forget = _keys_of(table, erasing) - {key_of(row.text) for row in rows if row.agent_id in erasing}
+    commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
+    return Batch(
+        rows=table_of(rows, _vectors_of(rows, old, vectors)) if rows else None, whole=sorted(whole),
+        erased=bool(erasing), forget=forget, positions=reach, ahead=ends, commits=commits,
+    )  # fmt: skip
+
+
+def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str, np.ndarray]]:
+    """The rows that the records make or end, and the vectors of those that were there."""
+    records = list(records)
+    needs = Needs()
+    for record in records:
+        needs.of(record)
+    conditions = [
+        *among("memory", needs.memories),
+        *among("agent_id", needs.agents),
+        *(f"{equal('agent_id', agent)} AND {equal('document', document)}" for agent, document in needs.documents),
+    ]
+    old: dict[str, np.ndarray] = {}
+    rows: dict[str, Row] = {}
+    for condition in conditions:
+        found = table.read(condition)
+        for row, vector in zip(rows_in(found), vectors_in(found), strict=True):
+            rows[row.memory_id], old[row.memory_id] = row, vector
+    fold = Fold(rows.values())
+    for record in records:
+        fold.apply(record)
+    return fold, old
+
+
+def _vectors_of(rows: Sequence[Row], old: Mapping[str, np.ndarray], vectors: Vectors) -> np.ndarray:
+    """The vectors of rows: a row that was there keeps its own."""
+    new = vectors.of([row.text for row in rows if row.memory_id not in old])
+    if not old:
+        return new
+    fresh = iter(new)
+    return np.stack([old[row.memory_id] if row.memory_id in old else next(fresh) for row in rows])
+
+
+def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:
+    """The contents of all rows of some agents."""
+    found: set[bytes] = set()
+    for condition in among("agent_id", agents):
+        rows = rows_in(table.read(condition))
+        found.update(row.digest if row.kind == MESSAGE else key_of(row.text) for row in rows)
+    return found

@@ -1,0 +1,91 @@
+"""Long texts in parts, cut where a reader would pause. Pure, and the same for ever: `CHUNKER` counts its versions.
+
+Whole paragraphs are kept together where they fit, then whole sentences, then words; a text without spaces is cut where
+no character is divided: not before a mark that belongs to the one before, nor inside a joined emoji.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from .constants import CHUNK_CHARS
+
+_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？；])|\n")
+_SPACE = re.compile(r"\s+")
+_BORDERS = (_PARAGRAPH, _SENTENCE, _SPACE)
+_JOINER = "\u200d"
+_TAIL = 16
+"""Characters that one seen character may go on for: a family of emoji has seven."""
+
+
+def chunks(text: str, chars_max: int = CHUNK_CHARS) -> list[str]:
+    """The parts of `text`, each of at most `chars_max` characters, in order; white space at the cuts is left out.
+
+    A text that is short enough is one part, as it is; there is always at least one.
+    """
+    if len(text) <= chars_max:
+        return [text]
+    return [part for part in _packed(text.strip(), chars_max, 0) if part] or [""]
+
+
+def _packed(text: str, chars_max: int, level: int) -> Iterator[str]:
+    """Pieces between borders of that level, as many to a part as fit; a piece that is too long by finer borders."""
+    if len(text) <= chars_max:
+        yield text
+        return
+    if level == len(_BORDERS):
+        yield from _cut(text, chars_max)
+        return
+    start = end = 0
+    for piece_start, piece_end in _pieces(text, _BORDERS[level]):
+        if piece_end - start > chars_max:
+            if end > start:
+                yield text[start:end].strip()
+            start = piece_start
+        end = piece_end
+        if end - start > chars_max:
+            yield from _packed(text[start:end], chars_max, level + 1)
+            start = end
+    if end > start:
+        yield text[start:end].strip()
+
+
+def _pieces(text: str, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where the pieces between the borders begin and end; a border belongs to the piece before it, but for space."""
+    start = 0
+    for match in border.finditer(text):
+        end = match.start() + len(match.group().rstrip())
+        if end > start:
+            yield start, end
+        start = match.end()
+    if start < len(text):
+        yield start, len(text)
+
+
+def _cut(text: str, chars_max: int) -> Iterator[str]:
+    """A text without borders, cut between characters."""
+    start = 0
+    while len(text) - start > chars_max:
+        end = start + chars_max
+        for place in range(end, max(end - _TAIL, start + 1), -1):
+            if not _belongs(text, place):
+                end = place
+                break
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _belongs(text: str, place: int) -> bool:
+    """Whether the character at `place` is seen as one with that before it."""
+    here, before = text[place], text[place - 1]
+    if _JOINER in {here, before} or unicodedata.category(here) in {"Mn", "Me", "Mc"}:
+        return True
+    if 0x1F3FB <= ord(here) <= 0x1F3FF:  # the colour of a skin
+        return True
+    return _is_flag(here) and _is_flag(before)
+
+
+def _is_flag(char: str) -> bool:
+    return 0x1F1E6 <= ord(char) <= 0x1F1FF

@@ -1,0 +1,204 @@
+"""From records to rows: what an agent kept and said, each row with the time in which it holds. Pure.
+
+The same fold makes a row in three places, and must make the same one: following the log bit by bit, a rebuild, and the
+check of the one against the other. A row never changes but in when it ends.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from events import Record, is_erased
+
+from .chunks import chunks
+from .embedding import message_text
+
+MEMORY = "memory"
+DOCUMENT = "document"
+MESSAGE = "message"
+SOURCE_PREFIX = "source:"
+"""Before the name of a source: the stream that its documents are in."""
+
+INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
+LOADED, REMOVED = "document_loaded", "document_removed"
+USER, SENT = "user_message", "message_sent"
+CREATED, ENDED = "agent_created", "agent_deleted"
+MOVED, ERASED = "agent_moved", "records_erased"
+KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, ENDED, MOVED, ERASED)
+"""The kinds of events that matter here."""
+
+
+class Row(msgspec.Struct, kw_only=True, gc=False):
+    """A part of a memory or of a document, or a message. All times are microseconds UTC."""
+
+    memory_id: str
+    """Unique: the event that made it, and `/` and the part from the second on."""
+    kind: str
+    memory: str
+    """The id that agents use."""
+    agent_id: str
+    """Whose it is; of a document, the stream of its source."""
+    seq: int
+    """Where the memory began: the seq of its first record."""
+    part: int = 1
+    parts: int = 1
+    text: str
+    """What is embedded, and searched; of a message only its vector is kept."""
+    tags: list[str] = []
+    source: str = ""
+    document: str = ""
+    created_at: int
+    seq_from: int
+    """The row holds from this seq on, inclusive."""
+    seq_to: int | None = None
+    """And up to this one, exclusive; None while it holds."""
+    from_at: int
+    to_at: int | None = None
+    digest: bytes
+    """SHA-256 of the whole text, of all parts together."""
+
+    def held(self, seq: int) -> bool:
+        """Whether it held right before the record `seq` of its stream."""
+        return self.seq_from < seq and (self.seq_to is None or self.seq_to >= seq)
+
+
+class Needs(msgspec.Struct):
+    """Rows made by earlier records that the records of a batch may end."""
+
+    memories: set[str] = msgspec.field(default_factory=set)
+    documents: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    """Stream and document."""
+    agents: set[str] = msgspec.field(default_factory=set)
+    """All their rows."""
+
+    def of(self, record: Record) -> None:
+        """Note what a record may end."""
+        if is_erased(record.payload):
+            return
+        if record.type in {UPDATED, DELETED}:
+            self.memories.add(_fields(record).get("memory_id", ""))
+        elif record.type in {LOADED, REMOVED}:
+            self.documents.add((record.agent_id, _fields(record).get("document", "")))
+        elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
+            self.agents.add(record.agent_id)
+
+
+class Fold:
+    """Rows, and what records make of them. Records of one stream come in the order of their seqs."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        """`rows`: those that earlier records made, as far as the coming ones may end them."""
+        self.rows: dict[str, Row] = {}
+        self._memories: dict[str, list[Row]] = {}
+        self._documents: dict[tuple[str, str], list[Row]] = {}
+        self._agents: dict[str, list[Row]] = {}
+        self.touched: dict[str, Row] = {}
+        """Rows that records made or ended, by `memory_id`."""
+        for row in rows:
+            self._keep(row)
+
+    def _keep(self, row: Row) -> None:
+        known = self.rows.get(row.memory_id)
+        self.rows[row.memory_id] = row
+        for group in self._groups(row):
+            if known is not None:
+                group[:] = [other for other in group if other.memory_id != row.memory_id]
+            group.append(row)
+
+    def _groups(self, row: Row) -> Iterator[list[Row]]:
+        yield self._agents.setdefault(row.agent_id, [])
+        if row.kind == MEMORY:
+            yield self._memories.setdefault(row.memory, [])
+        elif row.kind == DOCUMENT:
+            yield self._documents.setdefault((row.agent_id, row.document), [])
+
+    def apply(self, record: Record) -> None:
+        """Take a record in. Tombstones, and events of other kinds, mean nothing."""
+        if is_erased(record.payload):
+            return
+        if record.type in {USER, SENT}:
+            self._add(record, MESSAGE, record.event_id, spoken(record))
+        elif record.type in {INSERTED, UPDATED}:
+            self._kept(record)
+        elif record.type == DELETED:
+            self._end(self._memories.get(_fields(record).get("memory_id", ""), ()), record)
+        elif record.type in {LOADED, REMOVED}:
+            self._document(record)
+        elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
+            self._end(self._agents.get(record.agent_id, ()), record)
+
+    def _kept(self, record: Record) -> None:
+        fields = _fields(record)
+        memory = record.event_id if record.type == INSERTED else fields.get("memory_id", "")
+        first = self._end(self._memories.get(memory, ()), record)
+        self._add(record, MEMORY, memory, record.text or "", fields, first)
+
+    def _document(self, record: Record) -> None:
+        fields = _fields(record)
+        self._end(self._documents.get((record.agent_id, fields.get("document", "")), ()), record)
+        if record.type == LOADED:
+            self._add(record, DOCUMENT, record.event_id, record.text or "", fields)
+
+    def _end(self, rows: Iterable[Row], record: Record) -> Row | None:
+        """The rows that held do so no longer; gives one of them."""
+        last = None
+        for row in rows:
+            if row.agent_id == record.agent_id and row.held(record.seq):
+                row.seq_to, row.to_at = record.seq, record.recorded_at
+                self.touched[row.memory_id] = last = row
+        return last
+
+    def _add(self, record: Record, kind: str, memory: str, text: str, fields: dict[str, Any] | None = None,
+             first: Row | None = None) -> None:  # fmt: skip
+        fields = fields or {}
+        texts = [text] if kind == MESSAGE else chunks(text)
+        digest = digest_of(text)
+        for part, piece in enumerate(texts, 1):
+            row = Row(
+                memory_id=record.event_id if part == 1 else f"{record.event_id}/{part}", kind=kind, memory=memory,
+                agent_id=record.agent_id, seq=first.seq if first else record.seq, part=part, parts=len(texts),
+                text=piece, tags=list(fields.get("tags", ())), source=fields.get("source", ""),
+                document=fields.get("document", ""), created_at=first.created_at if first else record.recorded_at,
+                seq_from=record.seq, from_at=record.recorded_at, digest=digest,
+            )  # fmt: skip
+            self._keep(row)
+            self.touched[row.memory_id] = row
+
+
+def digest_of(text: str) -> bytes:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def spoken(record: Record) -> str:
+    """What of a message is embedded."""
+    role = "user" if record.type == USER else "assistant"
+    return message_text(role, _fields(record).get("name", ""), record.text or "")
+
+
+def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
+    """The seqs that `records_erased` among the records of one stream name: both ends inclusive."""
+    found = []
+    for record in records:
+        if record.type == ERASED:
+            fields = _fields(record)
+            found.append((fields["from_seq"], min(fields["to_seq"], record.seq - 1)))
+    return found
+
+
+def folded(records: Iterable[Record]) -> dict[str, Row]:
+    """All rows of one stream, from all its records in order: what was erased made none."""
+    records = list(records)
+    spans = spans_in(records)
+    fold = Fold()
+    for record in records:
+        if not any(start <= record.seq <= end for start, end in spans):
+            fold.apply(record)
+    return fold.rows
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    """The fields of an event; those at their default are not there."""
+    return msgspec.json.decode(record.payload)

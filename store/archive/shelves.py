@@ -1,0 +1,109 @@
+"""The shelves of those who were asked about lately, as many as fit in memory, and the table that they are read from."""
+
+from collections import OrderedDict
+from pathlib import Path
+
+import pyarrow as pa
+
+from store.lazy import pc
+
+from .batch import Batch
+from .constants import SHELF_BYTES_MAX
+from .fold import MESSAGE
+from .notes import NOTES, Notes, Serving
+from .shelf import COLUMNS, Shelf
+from .table import Table, Tables, equal
+from .writer import foreign
+
+LOOKS_MAX = 5
+"""How often the table's version is held against what is written down while somebody writes."""
+Key = tuple[str, bool]
+"""Whose rows, and whether they are what was said or what was kept."""
+
+
+class Shelves:
+    """Rows in memory, of the table that serves. One thread at a time."""
+
+    def __init__(self, folder: Path, bytes_max: int = SHELF_BYTES_MAX) -> None:
+        self._notes = Notes(folder / NOTES)
+        self._tables = Tables(folder)
+        self._bytes_max = bytes_max
+        self._table: Table | None = None
+        self._found: OrderedDict[Key, Shelf] = OrderedDict()
+        self.serving = Serving(0, "", 0, 0, 0)
+        """The table that serves, as of the last `renewed`."""
+
+    def renewed(self) -> bool:
+        """Look whether another process wrote, or another table serves; False as long as there is none."""
+        serving = self._notes.serving()
+        if serving is None:
+            return False
+        if (serving.generation, serving.version) != (self.serving.generation, self.serving.version):
+            self._found.clear()
+            if serving.generation != self.serving.generation:
+                self._table = None
+        self.serving = serving
+        return True
+
+    def wrote(self, before: Serving, after: Serving, batch: Batch | None) -> None:
+        """This process wrote a batch: the shelves take it in, if they were of the moment before it."""
+        mine = (self.serving.generation, self.serving.version)
+        if mine != (before.generation, before.version) or after.generation != before.generation:
+            return
+        if batch is not None and batch.rows is not None:
+            self._put(batch.rows, batch)
+        self.serving = after
+
+    def _put(self, rows: pa.Table, batch: Batch) -> None:
+        for agent_id in batch.whole:
+            for said in (False, True):
+                self._found.pop((agent_id, said), None)
+        names = set(pc.unique(rows.column("agent_id")).to_pylist())
+        for (agent_id, said), shelf in self._found.items():
+            if agent_id in names:
+                mine = pc.equal(rows.column("agent_id"), agent_id)
+                kind = pc.equal(rows.column("kind"), MESSAGE)
+                shelf.put(rows.filter(pc.and_(mine, kind if said else pc.invert(kind))))
+
+    def kept(self, agent_id: str) -> Shelf:
+        """What an agent kept, or the documents of a source. Raises ForeignRows, ArchiveError."""
+        return self._shelf((agent_id, False))
+
+    def said(self, agent_id: str) -> Shelf:
+        """What was said, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
+        return self._shelf((agent_id, True))
+
+    def _shelf(self, key: Key) -> Shelf:
+        shelf = self._found.get(key)
+        if shelf is None:
+            shelf = self._read(*key)  # which may clear the others
+            self._found[key] = shelf
+            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > self._bytes_max:
+                self._found.popitem(last=False)
+        self._found.move_to_end(key)
+        return shelf
+
+    def _read(self, agent_id: str, said: bool) -> Shelf:
+        table = self._checked()
+        kind = equal("kind", MESSAGE)
+        condition = f"{equal('agent_id', agent_id)} AND {kind if said else f'NOT ({kind})'}"
+        return Shelf(table.read(condition, COLUMNS))
+
+    def _checked(self) -> Table:
+        """The table, once its version is that which was written down. Raises ForeignRows."""
+        for _ in range(LOOKS_MAX):
+            if self._table is None:
+                self._table = self._tables.open(self.serving.generation)
+            version, seen = self._table.version, self.serving
+            if version == seen.version or seen.writing:
+                break
+            self.renewed()
+            if self.serving == seen:
+                raise foreign(self._table, seen, version)
+        return self._table or self._tables.open(self.serving.generation)
+
+    def close(self) -> None:
+        """Let go of files and memory. Idempotent."""
+        self._notes.close()
+        self._found.clear()
+        self._table = None

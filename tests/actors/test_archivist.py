@@ -1,0 +1,253 @@
+"""The archive, served: what callers hear of the index, and that nobody waits for it longer than they can."""
+
+import asyncio
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+import pytest
+
+from actors.effects import Page, Wanted
+from actors.hosting import archivist
+from actors.hosting.archivist import Archivist, Clerk, LocalArchive, Near, Same
+from events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
+
+WANTED = Wanted(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
+
+
+class Index:
+    """An index that writes down what it is asked, and can be made to fail."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+        self.fails: Exception | None = None
+        self.closed = False
+
+    def follow(self, partitions: Iterable[str] | None = None) -> SimpleNamespace:
+        self.asked.append(None if partitions is None else sorted(partitions))
+        if self.fails is not None:
+            raise self.fails
+        return SimpleNamespace(commits=0)
+
+    def search(self, query: str, **wanted: object) -> SimpleNamespace:
+        self.asked.append(query)
+        row = SimpleNamespace(
+            seq=3, time=7, text="the wifi", memory="m", score=0.5, tags=["home"], source="", document="",
+            part=2, parts=3,
+        )  # fmt: skip
+        return SimpleNamespace(total=11, results=[row], by_meaning=True)
+
+    def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
+        self.asked.append((agent_id, said_by))
+        return {1: 0.5}
+
+    def kept(self, agent_id: str, text: str) -> str:
+        if text == "broken":
+            raise ForeignRows("somebody wrote into it")
+        return "m1" if text == "the wifi" else ""
+
+    def status(self) -> int:
+        return 7
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Logs:
+    """A store of three logs."""
+
+    def partitions(self) -> list[str]:
+        return ["a", "b", "c"]
+
+    def route(self, stream: str) -> list[str]:
+        if stream == "nobody":
+            raise UnknownAgent("nobody")
+        return [f"log of {stream}"]
+
+
+def served(index: Index, notes: list[str] | None = None) -> Archivist:
+    return Archivist(lambda: index, Logs(), note=[].append if notes is None else notes.append)
+
+
+def run(work):
+    return asyncio.run(work)
+
+
+def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answered() -> None:
+    index = Index()
+
+    async def ask():
+        archive = served(index)
+        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5), Same("sam", "the wifi")])
+        await archive.close()
+        return answers
+
+    page, near, same = run(ask())
+    assert index.asked[0] == ["log of ann", "log of sam", "log of source:handbook"]
+    assert page.total == 11
+    assert (page.results[0].ref, page.results[0].part, page.results[0].tags) == ("m", 2, ["home"])
+    assert page.by_meaning
+    assert near == {1: 0.5}
+    assert same == "m1"
+    assert index.closed
+
+
+def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_logs_are_followed_anyway() -> None:
+    index = Index()
+
+    async def ask():
+        archive = served(index)
+        archive.begin()
+        await archive.status()
+        index.asked.clear()
+        await archive.ask_many([Near("ann", "wifi", 5), Same("sam", "the wifi")])
+        await archive.close()
+
+    run(ask())
+    assert ["log of sam"] in index.asked
+
+
+def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
+    index = Index()
+    assert run(served(index).ask(Near("nobody", "wifi", 5))) == {1: 0.5}
+    assert index.asked[0] == []
+
+
+def test_one_question_that_fails_leaves_the_others_alone_and_is_noted_once() -> None:
+    notes: list[str] = []
+
+    async def ask():
+        archive = served(Index(), notes)
+        first = await archive.ask_many([Same("sam", "broken"), Same("sam", "the wifi")])
+        second = await archive.ask_many([Same("sam", "broken")])
+        return [*first, *second]
+
+    broken, fine, again = run(ask())
+    assert isinstance(broken, ArchiveDown)
+    assert isinstance(again, ArchiveDown)
+    assert fine == "m1"
+    assert notes == ["the archive does not answer, and searches go by words alone: somebody wrote into it"]
+
+
+@pytest.mark.parametrize("error", [StoreError("no such disk"), ForeignRows("another wrote"), ArchiveDown("gone")])
+def test_whatever_keeps_the_index_from_following_is_told_as_nobody_answering(error: Exception) -> None:
+    index = Index()
+    index.fails = error
+    with pytest.raises(ArchiveDown, match=str(error)):
+        run(served(index).ask(WANTED))
+
+
+def test_an_error_that_nobody_expected_is_a_bug_and_propagates() -> None:
+    index = Index()
+    index.fails = ZeroDivisionError("ours")
+    with pytest.raises(ZeroDivisionError):
+        run(served(index).ask(WANTED))
+
+
+def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
+    monkeypatch.setattr(archivist, "FOLLOW_AT_ONCE", 2)
+    index = Index()
+    pauses: list[float] = []
+
+    async def ask():
+        enough = asyncio.Event()
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 6:
+                enough.set()
+                await asyncio.Event().wait()
+
+        archive = Archivist(lambda: index, Logs(), note=print, sleep=sleep)
+        archive.begin()
+        await enough.wait()
+        await archive.close()
+
+    run(ask())
+    assert index.asked == [["a", "b"], ["c"]] * 6
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == archivist.FOLLOW_S_MAX
+
+
+def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for_it() -> None:
+    async def ask():
+        spare = LocalArchive(served(Index()), "spare")
+        with pytest.raises(ArchiveDown):
+            await spare.meanings("sam", "wifi", 3)
+        with pytest.raises(ArchiveDown):
+            await spare.kept("sam", "the wifi")
+        assert (await spare.search(WANTED)).total == 11
+        assert await spare.meanings("sam", "wifi", 3) == {1: 0.5}
+        await spare.close()
+        patient = LocalArchive(served(Index()), "wait")
+        assert await patient.kept("sam", "the wifi") == "m1"
+        await patient.close()
+
+    run(ask())
+
+
+def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
+    async def ask():
+        inner = served(Index())
+        archive = LocalArchive(inner, "begin")
+        with pytest.raises(ArchiveDown):
+            await archive.meanings("sam", "wifi", 3)
+        await inner.status()  # stands behind the opening in the thread
+        assert await archive.meanings("sam", "wifi", 3) == {1: 0.5}
+        await archive.close()
+
+    run(ask())
+
+
+def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
+    calls: list[int] = []
+
+    async def ask():
+        archive = served(Index())
+
+        async def send(questions):
+            calls.append(len(questions))
+            return await archive.ask_many(questions)
+
+        clerk = Clerk(send)
+        answers = await asyncio.gather(
+            clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), clerk.kept("sam", "other"),
+            clerk.kept("sam", "broken"), return_exceptions=True,
+        )  # fmt: skip
+        await archive.close()
+        return answers
+
+    page, near, same, broken = run(ask())
+    assert calls == [4]
+    assert isinstance(page, Page)
+    assert (near, same) == ({1: 0.5}, "")
+    assert isinstance(broken, ArchiveDown)
+
+
+def test_who_waits_too_long_goes_on_without_and_an_answer_that_comes_later_harms_nobody(monkeypatch) -> None:
+    monkeypatch.setattr(archivist, "MEANING_S", 0.001)
+
+    async def ask():
+        late = asyncio.Event()
+
+        async def send(questions):
+            await late.wait()
+            return ["m1"] * len(questions)
+
+        clerk = Clerk(send)
+        with pytest.raises(ArchiveDown, match="no answer"):
+            await clerk.kept("sam", "the wifi")
+        late.set()
+        await asyncio.gather(*clerk._calls)
+
+    run(ask())
+
+
+def test_where_nobody_is_there_everybody_who_asked_is_told() -> None:
+    async def send(questions):
+        raise ArchiveDown("the archive is gone")
+
+    async def ask():
+        clerk = Clerk(send)
+        return await asyncio.gather(clerk.search(WANTED), clerk.kept("sam", "x"), return_exceptions=True)
+
+    assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2

@@ -1,0 +1,68 @@
+"""The archive of a cluster: found by meaning in a process of its own, killed, and back without a double or a gap."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.api import open_system
+from actors.hosting import link
+from actors.hosting.indexes import index_of
+from actors.real import RealClock
+from events import Record
+from store import FileStore
+from tests.cluster.deaths import host_of, kill
+from tests.contract.agent_functions import results
+from tests.contract.agent_world import alive, assert_sound, calls, log, says, scripted
+
+pytestmark = pytest.mark.ray
+
+KEEPS = calls("archival_memory_insert", {"content": "The dog is called Rex"})
+SEARCHES = calls("archival_memory_search", {"query": "animal companion"})
+"""No word of it stands in what was kept."""
+HEAVY = {"lancedb", "wordllama", "openai"}
+
+
+@pytest.fixture
+def opens(folder: Path) -> Any:
+    return lambda **options: open_system(folder, runtime="ray", **options)
+
+
+def told(records: list[Record]) -> str:
+    """What the functions of a turn brought."""
+    return " ".join(result.text for result in results(records))
+
+
+def archive_of(folder: Path) -> Any:
+    return link.found(str(folder.resolve()), "archive")
+
+
+def packages(modules: list[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+@alive
+async def test_what_was_kept_is_found_by_meaning_in_a_process_of_its_own(opens: Any, folder: Path) -> None:
+    """No word of the query stands in the memory. The agent's process has imported neither index nor embedder."""
+    async with scripted(opens, KEEPS, SEARCHES, says("Done.")) as (system, agent):
+        assert "Rex" in told(await agent.send("go"))
+        assert packages(await host_of(system).modules.remote()).isdisjoint(HEAVY)
+        assert {"lancedb", "wordllama"} <= packages(await archive_of(folder).modules.remote())
+        assert_sound(system)
+
+
+@alive
+async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folder: Path) -> None:
+    """SIGKILL between two turns: the next process answers the next search, and the index is what the log says."""
+    async with scripted(opens, KEEPS, SEARCHES, says("Done."), SEARCHES, says("Done.")) as (system, agent):
+        await agent.send("go")
+        archive = archive_of(folder)
+        kill(await archive.ready.remote())
+        assert "Rex" in told(await agent.send("again"))
+        assert_sound(system)
+        clock = RealClock()
+        index = index_of(FileStore(folder, clock.now), clock)
+        index.follow()
+        assert index.check() == []
+        index.close()
+        assert len([record for record in log(system) if record.type == "archival_inserted"]) == 1
