@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from store import FileStore, name_of
+from store import FileStore, name_of, refuse_source
 
 from . import commands
 from .agent import Listener
@@ -41,6 +41,7 @@ from .hosting.shard import Shard, TellTimers
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
 from .setup import Settings
+from .sources import Sources
 from .system import System, View
 from .tools import Tool
 
@@ -111,6 +112,7 @@ class AgentSystem:
         `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
         while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
         """
+        refuse_source(name_of(name))
         if create:
             self.runtime.refuse_unlendable(self._means)
             self.store.register(name, shared=(placement or self._placement) == "shared")
@@ -130,6 +132,8 @@ class AgentSystem:
         The value of a `Sent` is the agent as it was `Opened`.
         """
         wanted = [name_of(name) for name in names]
+        for name in wanted:
+            refuse_source(name)
         self.runtime.refuse_unlendable(self._means)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [
@@ -183,6 +187,11 @@ class AgentSystem:
     async def release(self, name: str) -> bool:
         """Let go of an agent, so that another process can have it; False if it is at work."""
         return await self.runtime.release(name_of(name))
+
+    @property
+    def sources(self) -> Sources:
+        """The documents that agents can share."""
+        return Sources(self.store, clock=self._clock, ids=self._ids)
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""

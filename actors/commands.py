@@ -166,6 +166,18 @@ class Forget(Command, frozen=True, kw_only=True):
     memory_id: str
 
 
+class Attach(Command, frozen=True, kw_only=True):
+    """Let the agent search the documents of a source. The value is False if it could already."""
+
+    source: str
+
+
+class Detach(Command, frozen=True, kw_only=True):
+    """Keep the documents of a source from the agent. The value is False if it could not search them."""
+
+    source: str
+
+
 class Summarize(Command, frozen=True, kw_only=True):
     """Summarize the oldest part of the context now. The value is False if there is nothing to summarize."""
 

@@ -138,10 +138,6 @@ class Archive(Protocol):
         """How near in meaning each message comes to the query: by seq, up to `said_by`, cosine of -1 to 1."""
         ...
 
-    async def kept(self, agent_id: str, text: str) -> str:
-        """The id of a memory of the agent that holds exactly this text now; empty if there is none."""
-        ...
-
 
 class Searcher(Protocol):
     """Search in one agent's memory, as of the moment at which it was asked."""

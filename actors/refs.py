@@ -192,6 +192,14 @@ class AgentRef:
         """Delete a memory; the log still says what it was. Raises BadInput where there is no such memory."""
         await self._value(commands.Forget(id=self._new_id(), means=self._means, memory_id=memory_id))
 
+    async def attach(self, source: str) -> bool:
+        """Let it search the documents of a source, which may be loaded later; False if it could already."""
+        return bool(await self._value(commands.Attach(id=self._new_id(), means=self._means, source=source)))
+
+    async def detach(self, source: str) -> bool:
+        """Keep the documents of a source from it; False if it could not search them."""
+        return bool(await self._value(commands.Detach(id=self._new_id(), means=self._means, source=source)))
+
     async def move(self, *, shared: bool) -> None:
         """Let it live elsewhere: among others in its shard, or with a host and a log of its own. Its log goes on.
 

@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
 from projections import DERIVER, HEAD, Projections, activate
-from store import Log, LogReader, Progress, Sealed, Store, partition_of, shard_of
+from store import Log, LogReader, Progress, Sealed, Store, partition_of, refuse_source, shard_of
 
 from . import render
 from .agent import Agent, Listener
@@ -89,8 +89,9 @@ class View:
         return render.request(context, schemas)
 
     def searcher(self, as_of: int | None = None) -> AgentSearcher:
-        """Search as of a moment."""
-        zone = self.context(as_of).config.zone
+        """Search as of a moment, in the zone that the agent had; UTC where its configuration was erased."""
+        payloads = [row["payload"] for row in self.rows("configurations", as_of) if row["living"]]
+        zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
         upto = HEAD if as_of is None else as_of
         return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self._archive)
 
@@ -189,6 +190,7 @@ class System:
 
         `unattended`: nobody asked for it who could lend it functions; `as_it_is`: it is not set up anew.
         """
+        refuse_source(agent_id)
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None

@@ -55,10 +55,39 @@ class SourceAttached(Event, frozen=True, kw_only=True):
     source: str
 
 
+class SourceDetached(Event, frozen=True, kw_only=True):
+    """The documents of `source` can no longer be searched by the agent."""
+
+    kind: ClassVar[str] = "source_detached"
+
+    source: str
+
+
 class DocumentLoaded(Event, frozen=True, kw_only=True):
-    """A document was loaded into `source`; `text` is its whole text."""
+    """A document was loaded into `source`, in the place of one of the same name; `text` is its whole text."""
 
     kind: ClassVar[str] = "document_loaded"
+
+    source: str
+    document: str
+    """Its name, which tells it from all others of the source."""
+    title: str = ""
+    media_type: str = ""
+    """Of the file that the text was taken from, as `application/pdf`."""
+    bytes: int = 0
+    """Of that file."""
+    chars: int = 0
+    """Of the text."""
+    sha256: str = ""
+    """Of the text in UTF-8, hexadecimal."""
+    origin: str = ""
+    """What it was loaded from: the folder or file that was named, or `sql`."""
+
+
+class DocumentRemoved(Event, frozen=True, kw_only=True):
+    """The document is no longer in `source`."""
+
+    kind: ClassVar[str] = "document_removed"
 
     source: str
     document: str

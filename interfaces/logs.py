@@ -43,7 +43,7 @@ def _parts(args: Namespace, store: FileStore) -> list[_Part]:
     if not args.all:
         name = name_of(args.name)
         return [_Part(store.reader(name).partition, name)]
-    owners = {partition_of(name): name for name in store.agents()}
+    owners = {partition_of(name): name for name in store.assigned()}  # sources too
     return sorted((_Part(name, owners.get(name)) for name in store.partitions()), key=lambda part: part.label)
 
 

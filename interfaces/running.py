@@ -54,13 +54,18 @@ def interruptible() -> Iterator[None]:
 
 
 def _parsed(argv: Sequence[str] | None) -> Namespace:
-    """The arguments. The one text of a command may come after its options: argparse alone takes it only before."""
+    """The arguments. The one text of a command, and paths, may come after its options: argparse alone takes them
+    only before.
+    """
     commands = parser()
     args, rest = commands.parse_known_args(argv)
     if len(rest) == 1 and not rest[0].startswith("-"):
         empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
         if empty is not None:
             setattr(args, empty, rest.pop())
+    if not any(word.startswith("-") for word in rest) and hasattr(args, "paths"):
+        args.paths += rest
+        rest = []
     if rest:
         commands.error(f"unrecognized arguments: {' '.join(rest)}")
     return args

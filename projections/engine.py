@@ -35,8 +35,8 @@ _LIVE = ("context_window",)
 """Projections whose rows of now are all in the hot table."""
 _OF_A_STATE = frozenset(
     {
-        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "standing", "timers",
-        "turn_records", "waking",
+        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
+        "timers", "turn_records", "waking",
     }
 )  # fmt: skip
 """Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""

@@ -26,9 +26,10 @@ from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
 from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
-from .names import SOURCE_PREFIX, is_shared, name_of, partition_of, shard_of, source_stream
+from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats
 
 __all__ = [
@@ -75,13 +76,16 @@ __all__ = [
     "check_moves",
     "events_of",
     "is_shared",
+    "is_source",
     "name_of",
     "partition_of",
     "records_of",
     "refuse_apart",
+    "refuse_source",
     "refuse_unsafe",
     "seen_by",
     "shard_of",
-    "source_stream",
+    "source_of",
     "stats",
+    "stream_of",
 ]

@@ -202,11 +202,15 @@ class Store(Protocol):
     """All agents of one place: which there are, and the log of each."""
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted."""
+        """Ids of all agents that were ever registered, sorted; sources (`store.sources`) are no agents."""
+        ...
+
+    def sources(self) -> list[str]:
+        """Names of all sources that documents were ever loaded into, sorted; `stream_of` gives the stream of each."""
         ...
 
     def assigned(self) -> dict[str, str]:
-        """The partition of every agent that was ever registered, sorted by agent."""
+        """The partition of every agent and source that was ever registered, sorted by its stream's name."""
         ...
 
     @property

@@ -20,6 +20,7 @@ from .contract import Head, Log, LogReader, States
 from .moves import arrival, departure, move_in
 from .names import name_of, partition_of, unknown_agent
 from .register import Assignment
+from .sources import is_source, source_of
 from .travel import Traveller
 
 
@@ -56,15 +57,19 @@ class Moving:
         raise NotImplementedError
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted."""
-        return list(self._register.all())
+        """Ids of all agents that were ever registered, sorted; sources are no agents."""
+        return [name for name in self._register.all() if not is_source(name)]
+
+    def sources(self) -> list[str]:
+        """Names of all sources that documents were ever loaded into, sorted."""
+        return [source_of(name) for name in self._register.all() if is_source(name)]
 
     def assigned(self) -> dict[str, str]:
-        """The partition of every agent that was ever registered, sorted by agent. One pass over the register."""
+        """The partition of every agent and source that was ever registered, by name. One pass over the register."""
         return {name: assignment.partition for name, assignment in self._register.all().items()}
 
     def assignments(self) -> list[Assignment]:
-        """Where every agent that was ever registered is, sorted by agent."""
+        """Where every agent and source that was ever registered is, sorted by name."""
         return list(self._register.all().values())
 
     def route(self, agent_id: str) -> list[str]:
@@ -83,7 +88,9 @@ class Moving:
     def states(self, maker: str) -> Iterator[States]:
         """Where every agent stood, and the records after that, some hundred agents at a time. See `store.Store`."""
         inside: dict[str, list[str]] = defaultdict(list)
-        for name, assignment in self._register.all().items():
+        places = self._register.all()
+        for name in self.agents():
+            assignment = places[name]
             if assignment.epoch == 1:
                 inside[assignment.partition].append(name)
             else:

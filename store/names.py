@@ -15,9 +15,6 @@ from .constants import NAME_BYTES_MAX
 NEAR_NAMES_MAX = 3
 """Names that the error for an unknown one suggests."""
 
-SOURCE_PREFIX = "source:"
-"""Begins the id of a stream that is no agent but a source of documents."""
-
 
 def name_of(agent_id: str) -> str:
     """`agent_id` in its NFC form; raises BadInput unless that has 1 to `NAME_BYTES_MAX` bytes in UTF-8."""
@@ -51,11 +48,6 @@ def shard_of(name: str, shards: int) -> str:
             "when a store is made. Keep it by itself (dedicated), or make a store with shards."
         )
     return f"shard-{int(hash_of(name)[:8], 16) % shards:03d}"
-
-
-def source_stream(source: str) -> str:
-    """The stream in which the documents of a source stand."""
-    return f"{SOURCE_PREFIX}{source}"
 
 
 def is_shared(partition: str) -> bool:

@@ -23,6 +23,8 @@ from events import (
     ModelReply,
     Record,
     ReplyRethought,
+    SourceAttached,
+    SourceDetached,
     Summary,
     SystemAlert,
     TimerCancelled,
@@ -104,10 +106,13 @@ def effect() -> st.SearchStrategy[Event]:
     """An event that a function leaves."""
     label = st.sampled_from(["persona", "human", "plans"])
     operation = st.sampled_from(["created", "appended", "replaced", "removed", "set"])
+    source = st.sampled_from(["handbook", "letters"])
     return st.one_of(
         st.builds(MessageSent, text=TEXT, call_id=st.just("c")),
         st.builds(MemoryEdited, text=TEXT, label=label, operation=operation, limit=st.just(2000)),
         st.builds(ArchivalInserted, text=TEXT),
+        st.builds(SourceAttached, source=source),
+        st.builds(SourceDetached, source=source),
     )
 
 

@@ -16,7 +16,7 @@ import msgspec
 from actors.constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S
 from actors.effects import Hit, Page, Wanted
 from events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
-from store import source_stream
+from store import stream_of
 
 
 class Near(msgspec.Struct, frozen=True):
@@ -27,15 +27,8 @@ class Near(msgspec.Struct, frozen=True):
     said_by: int
 
 
-class Same(msgspec.Struct, frozen=True):
-    """Asks for a memory of exactly this text; see `effects.Archive.kept`."""
-
-    agent_id: str
-    text: str
-
-
-Question = Wanted | Near | Same
-Answered = Page | Mapping[int, float] | str | ArchiveDown
+Question = Wanted | Near
+Answered = Page | Mapping[int, float] | ArchiveDown
 """An error is a value, so that one question that fails leaves the others alone."""
 
 
@@ -58,8 +51,6 @@ class Index(Protocol):
     ) -> Any: ...  # fmt: skip
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]: ...
-
-    def kept(self, agent_id: str, text: str) -> str: ...
 
     def status(self) -> Any: ...
 
@@ -120,9 +111,7 @@ class Archivist:
         if following is not None:
             following.cancel()
             await asyncio.wait([following])
-        if self._index is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._index.close)
-            self._index = None
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self) -> None:
@@ -154,12 +143,18 @@ class Archivist:
             if str(error) != self._noted:
                 self._noted = str(error)
                 self._note(f"the archive does not answer, and searches go by words alone: {error}")
+            self._let_go()  # another process may have made it anew, with another embedder even
             raise ArchiveDown(str(error)) from error
 
     def _opened(self) -> Index:
         if self._index is None:
             self._index = self._open_index()
         return self._index
+
+    def _let_go(self) -> None:
+        index, self._index = self._index, None
+        if index is not None:
+            index.close()
 
     def _answers(self, questions: Sequence[Question]) -> list[Answered]:
         index = self._opened()
@@ -171,7 +166,7 @@ class Archivist:
         nobody waits for its vector where the logs are followed anyway.
         """
         streams = {one.agent_id for one in questions if self._following is None or not isinstance(one, Near)}
-        streams.update(source_stream(name) for one in questions if isinstance(one, Wanted) for name in one.sources)
+        streams.update(stream_of(name) for one in questions if isinstance(one, Wanted) for name in one.sources)
         found: set[str] = set()
         for stream in streams:
             with suppress(UnknownAgent):  # a source that was never loaded into
@@ -186,11 +181,8 @@ class Archivist:
 
 
 def _answer(index: Index, question: Question) -> Answered:
-    match question:
-        case Near(agent_id=agent_id, query=query, said_by=said_by):
-            return index.meanings(agent_id, query, said_by)
-        case Same(agent_id=agent_id, text=text):
-            return index.kept(agent_id, text)
+    if isinstance(question, Near):
+        return index.meanings(question.agent_id, question.query, question.said_by)
     return _page(index, question)
 
 
@@ -238,11 +230,6 @@ class LocalArchive:
         found: Mapping[int, float] = await self._archivist.ask(Near(agent_id, query, said_by))
         return found
 
-    async def kept(self, agent_id: str, text: str) -> str:
-        """The id of a memory of exactly this text, or nothing."""
-        self._spare()
-        return str(await self._archivist.ask(Same(agent_id, text)))
-
     def _spare(self) -> None:
         """Raises ArchiveDown where whoever asks can do without, and nobody has opened the archive yet."""
         if self._archivist.open or self._patience == "wait":
@@ -277,10 +264,6 @@ class Clerk:
         """How near in meaning each message comes to the query."""
         found: Mapping[int, float] = await self._ask(Near(agent_id, query, said_by), MEANING_S)
         return found
-
-    async def kept(self, agent_id: str, text: str) -> str:
-        """The id of a memory of exactly this text, or nothing."""
-        return str(await self._ask(Same(agent_id, text), MEANING_S))
 
     async def _ask(self, question: Question, wait_s: float) -> Any:
         loop = asyncio.get_running_loop()

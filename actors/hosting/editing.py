@@ -6,18 +6,23 @@ from actors import commands
 from actors.agent import Agent
 from actors.commands import Command
 from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
-from events import BadInput, TimerCancelled, TimerSet, event_of
+from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
+from store import stream_of
 
 from .archiving import archive
-
-_ARCHIVAL = (commands.Keep, commands.Amend, commands.Forget)
 
 
 def is_plain(command: Command) -> bool:
     """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
     if isinstance(command, commands.Open):
         return command.as_it_is
-    return isinstance(command, (commands.SetTimer, commands.CancelTimer, commands.Delete, *_ARCHIVAL))
+    return isinstance(command, _PLAIN)
+
+
+_PLAIN = (
+    commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
+    commands.Keep, commands.Amend, commands.Forget,
+)  # fmt: skip
 
 
 async def edit(agent: Agent, command: Command) -> Any:
@@ -53,8 +58,21 @@ async def edit(agent: Agent, command: Command) -> Any:
                 return bool(await agent.known(command.id, TimerCancelled))  # it may be gone by this very command
             await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
             return True
+        case commands.Attach(source=source):
+            stream_of(source)
+            return await _change(agent, command.id, SourceAttached(source=source), attached=False)
+        case commands.Detach(source=source):
+            return await _change(agent, command.id, SourceDetached(source=source), attached=True)
         case _:
             raise TypeError(f"no host knows the command {type(command).__name__}")
+
+
+async def _change(agent: Agent, command_id: str, event: SourceAttached | SourceDetached, *, attached: bool) -> bool:
+    """Attach a source, or detach it; whether this changed anything. `attached`: what it changes."""
+    if any(row["source"] == event.source for row in await agent.rows("sources")) is not attached:
+        return bool(await agent.known(command_id, type(event)))  # it may be so by this very command
+    await agent.commit([event], turn=agent.turn, step=0, ids=[command_id])
+    return True
 
 
 async def _free_name(agent: Agent, command_id: str) -> str:

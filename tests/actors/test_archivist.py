@@ -8,9 +8,10 @@ import pytest
 
 from actors.effects import Page, Wanted
 from actors.hosting import archivist
-from actors.hosting.archivist import Archivist, Clerk, LocalArchive, Near, Same
+from actors.hosting.archivist import Archivist, Clerk, LocalArchive, Near
 from events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
 
+BROKEN = Near("sam", "broken", 5)
 WANTED = Wanted(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
 
 
@@ -38,12 +39,9 @@ class Index:
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
         self.asked.append((agent_id, said_by))
-        return {1: 0.5}
-
-    def kept(self, agent_id: str, text: str) -> str:
-        if text == "broken":
+        if query == "broken":
             raise ForeignRows("somebody wrote into it")
-        return "m1" if text == "the wifi" else ""
+        return {1: 0.5}
 
     def status(self) -> int:
         return 7
@@ -77,17 +75,16 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
 
     async def ask():
         archive = served(index)
-        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5), Same("sam", "the wifi")])
+        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5)])
         await archive.close()
         return answers
 
-    page, near, same = run(ask())
+    page, near = run(ask())
     assert index.asked[0] == ["log of ann", "log of sam", "log of source:handbook"]
     assert page.total == 11
     assert (page.results[0].ref, page.results[0].part, page.results[0].tags) == ("m", 2, ["home"])
     assert page.by_meaning
     assert near == {1: 0.5}
-    assert same == "m1"
     assert index.closed
 
 
@@ -99,11 +96,11 @@ def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_log
         archive.begin()
         await archive.status()
         index.asked.clear()
-        await archive.ask_many([Near("ann", "wifi", 5), Same("sam", "the wifi")])
+        await archive.ask_many([Near("ann", "wifi", 5), WANTED])
         await archive.close()
 
     run(ask())
-    assert ["log of sam"] in index.asked
+    assert ["log of sam", "log of source:handbook"] in index.asked
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
@@ -117,14 +114,14 @@ def test_one_question_that_fails_leaves_the_others_alone_and_is_noted_once() -> 
 
     async def ask():
         archive = served(Index(), notes)
-        first = await archive.ask_many([Same("sam", "broken"), Same("sam", "the wifi")])
-        second = await archive.ask_many([Same("sam", "broken")])
+        first = await archive.ask_many([BROKEN, Near("sam", "wifi", 5)])
+        second = await archive.ask_many([BROKEN])
         return [*first, *second]
 
     broken, fine, again = run(ask())
     assert isinstance(broken, ArchiveDown)
     assert isinstance(again, ArchiveDown)
-    assert fine == "m1"
+    assert fine == {1: 0.5}
     assert notes == ["the archive does not answer, and searches go by words alone: somebody wrote into it"]
 
 
@@ -173,13 +170,11 @@ def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for
         spare = LocalArchive(served(Index()), "spare")
         with pytest.raises(ArchiveDown):
             await spare.meanings("sam", "wifi", 3)
-        with pytest.raises(ArchiveDown):
-            await spare.kept("sam", "the wifi")
         assert (await spare.search(WANTED)).total == 11
         assert await spare.meanings("sam", "wifi", 3) == {1: 0.5}
         await spare.close()
         patient = LocalArchive(served(Index()), "wait")
-        assert await patient.kept("sam", "the wifi") == "m1"
+        assert await patient.meanings("sam", "wifi", 3) == {1: 0.5}
         await patient.close()
 
     run(ask())
@@ -210,16 +205,16 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
 
         clerk = Clerk(send)
         answers = await asyncio.gather(
-            clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), clerk.kept("sam", "other"),
-            clerk.kept("sam", "broken"), return_exceptions=True,
+            clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), clerk.meanings("sam", "broken", 3),
+            return_exceptions=True,
         )  # fmt: skip
         await archive.close()
         return answers
 
-    page, near, same, broken = run(ask())
-    assert calls == [4]
+    page, near, broken = run(ask())
+    assert calls == [3]
     assert isinstance(page, Page)
-    assert (near, same) == ({1: 0.5}, "")
+    assert near == {1: 0.5}
     assert isinstance(broken, ArchiveDown)
 
 
@@ -231,11 +226,11 @@ def test_who_waits_too_long_goes_on_without_and_an_answer_that_comes_later_harms
 
         async def send(questions):
             await late.wait()
-            return ["m1"] * len(questions)
+            return [{}] * len(questions)
 
         clerk = Clerk(send)
         with pytest.raises(ArchiveDown, match="no answer"):
-            await clerk.kept("sam", "the wifi")
+            await clerk.meanings("sam", "wifi", 3)
         late.set()
         await asyncio.gather(*clerk._calls)
 
@@ -248,6 +243,6 @@ def test_where_nobody_is_there_everybody_who_asked_is_told() -> None:
 
     async def ask():
         clerk = Clerk(send)
-        return await asyncio.gather(clerk.search(WANTED), clerk.kept("sam", "x"), return_exceptions=True)
+        return await asyncio.gather(clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), return_exceptions=True)
 
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2

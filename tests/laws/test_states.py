@@ -26,8 +26,8 @@ from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 LIVES = strategies.lives(BIRTH)
 
 PRESENT = (
-    "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "standing", "timers",
-    "turn_records",
+    "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
+    "timers", "turn_records",
 )  # fmt: skip
 PAST = ("agents", "recall_memory", "archival_memory", "turns", "summaries", "memory_history")
 

@@ -1,0 +1,11 @@
+"""Files that become documents: which there are in a folder, and the text of each.
+
+`find` lists the files, `read` takes the text out of one. A file that cannot be read is an `Unreadable` that says why,
+and harms no other. Libraries for a kind of file are imported when the first one of that kind is read.
+"""
+
+from .finding import File, Found, find
+from .kinds import KINDS
+from .reading import read
+
+__all__ = ["KINDS", "File", "Found", "find", "read"]

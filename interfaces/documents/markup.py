@@ -1,0 +1,87 @@
+"""The text of a page in HTML: what a reader would see, line by line. With the parser of the standard library."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+from .kinds import Content
+from .plain import text_of
+
+_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
+_LINES = frozenset(
+    {
+        "address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+        "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main",
+        "nav", "ol", "option", "p", "pre", "section", "summary", "table", "tr", "ul",
+    }
+)  # fmt: skip
+"""Elements that begin a line, and end one."""
+_PARAGRAPHS = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "table", "ul", "ol", "dl"})
+_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+CHARSET_BYTES = 4096
+"""Where a page says what it is written in, from its beginning."""
+
+
+def read(path: Path) -> Content:
+    """What is seen of a page, and its title. Raises BadInput where it is no text."""
+    with path.open("rb") as file:
+        named = _CHARSET.search(file.read(CHARSET_BYTES))
+    page = _Page()
+    page.feed(text_of(path, named[1].decode("ascii") if named else "utf-8"))
+    page.close()
+    return Content(page.text(), page.title)
+
+
+class _Page(HTMLParser):
+    """Hears the page tag by tag, and keeps what is seen."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self._parts: list[str] = []
+        self._unseen = 0
+        """Depth in elements of which nothing is seen."""
+        self._kept = 0
+        """Depth in elements whose spaces count."""
+        self._titled = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """A tag opens."""
+        if tag in _UNSEEN:
+            self._unseen += 1
+        elif tag == "title":
+            self._titled = not self.title
+        elif tag in ("td", "th"):
+            self._parts.append("\t")
+        self._kept += tag == "pre"
+        self._break(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """A tag that closes itself."""
+        self._break(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """A tag closes."""
+        if tag in _UNSEEN:
+            self._unseen = max(self._unseen - 1, 0)
+        elif tag == "title":
+            self._titled = False
+        elif tag == "pre":
+            self._kept = max(self._kept - 1, 0)
+        self._break(tag)
+
+    def _break(self, tag: str) -> None:
+        if tag in _LINES:
+            self._parts.append("\n\n" if tag in _PARAGRAPHS else "\n")
+
+    def handle_data(self, data: str) -> None:
+        """Words between tags."""
+        if self._titled:
+            self.title += data
+        elif not self._unseen:
+            self._parts.append(data if self._kept else re.sub(r"\s+", " ", data))
+
+    def text(self) -> str:
+        """All that is seen: cells of a row apart, one blank line between paragraphs."""
+        lines = (re.sub(r" ?\t ?", " | ", line.strip()) for line in "".join(self._parts).split("\n"))
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")

@@ -1,0 +1,73 @@
+"""The text of a Word document (.docx), with python-docx: paragraphs, and tables row by row."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from events import BadInput
+
+from .kinds import Content
+
+if TYPE_CHECKING:
+    from docx.table import Table
+
+PART_BYTES_MAX = 64 * 1024 * 1024
+"""Largest part of XML, unpacked, inclusive."""
+UNPACKED_BYTES_MAX = 512 * 1024 * 1024
+"""All parts, unpacked, inclusive."""
+_OLD = bytes.fromhex("d0cf11e0a1b11ae1")
+"""How files begin that were made before .docx, and those with a password."""
+
+
+def read(path: Path) -> Content:
+    """The text, and the title that it was given. Raises BadInput where it cannot be read."""
+    _refuse(path)
+    import docx
+    from docx.opc.exceptions import OpcError
+    from docx.table import Table
+    from lxml.etree import LxmlError
+
+    try:
+        document = docx.Document(str(path))
+        parts = [
+            "\n".join(_rows(block)) if isinstance(block, Table) else block.text
+            for block in document.iter_inner_content()
+        ]
+        return Content("\n\n".join(part for part in parts if part.strip()), document.core_properties.title or "")
+    except (OpcError, LxmlError, zipfile.BadZipFile, *_NONSENSE) as error:
+        raise BadInput(f"it is no whole Word document ({type(error).__name__}: {str(error)[:200]})") from error
+
+
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
+"""What the libraries raise, too, where a file makes no sense."""
+
+
+def _rows(table: "Table") -> Iterator[str]:
+    """The rows of a table, cells apart; one that spans several columns is told once."""
+    for row in table.rows:
+        cells: list[Any] = []
+        for cell in row.cells:
+            if not cells or cell._tc is not cells[-1]._tc:  # noqa: SLF001 - what python-docx compares cells by
+                cells.append(cell)
+        yield " | ".join(" ".join(cell.text.split()) for cell in cells)
+
+
+def _refuse(path: Path) -> None:
+    """Raises BadInput for what should not be unpacked: the archive says how large its parts are, and is held to it."""
+    with path.open("rb") as file:
+        begins = file.read(len(_OLD))
+    if begins == _OLD:
+        raise BadInput("it is protected by a password, or in Word's format from before .docx; save it as .docx without")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise BadInput(f"it is no Word document ({error})") from error
+    whole = sum(part.file_size for part in parts)
+    largest = max((part.file_size for part in parts if part.filename.endswith((".xml", ".rels"))), default=0)
+    if whole > UNPACKED_BYTES_MAX or largest > PART_BYTES_MAX:
+        raise BadInput(
+            f"unpacked it has {whole:,} bytes, {largest:,} of them in one part; {UNPACKED_BYTES_MAX:,} and "
+            f"{PART_BYTES_MAX:,} are read at most"
+        )
