@@ -50,8 +50,8 @@ class Agent:
 
     __slots__ = (
         "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_timed", "_tools",
-        "_turn", "_turns", "_waiting", "_writing", "agent_id", "cut", "head", "model", "model_name", "schemas",
-        "unsealed", "zone",
+        "_turn", "_turns", "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model", "model_name",
+        "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -62,7 +62,7 @@ class Agent:
         head: int,
         models: Callable[[str], Model],
         tools: Mapping[str, Tool],
-        searcher: Callable[[Context, int], Searcher],
+        searcher: Callable[[Context | None, int], Searcher],
         clock: Clock,
         ids: Ids,
         listen: Listener | None = None,
@@ -70,17 +70,17 @@ class Agent:
         self.agent_id = agent_id
         self.head = head
         """Seq of the last record."""
+        self.searcher = searcher
         self._models = models
         self._journal = journal
         self._tools = tools
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids = clock, ids
         self._listen = listen
         self._turn = 0
         self._timed = False  # whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
-        self._writing = asyncio.Lock()
-        self._running = asyncio.Lock()
+        self._writing, self._running, self.archiving = (asyncio.Lock() for _ in range(3))
+        """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
         self.model: Model | None = None
         """Made when it is first asked: an agent can be opened, read and deleted without a key."""
         self.model_name = setup.OFFLINE

@@ -144,6 +144,28 @@ class CancelTimer(Command, frozen=True, kw_only=True):
     timer: str
 
 
+class Keep(Command, frozen=True, kw_only=True):
+    """Keep a text in archival memory. The value is the memory's id; that of one which holds the same text already."""
+
+    text: str
+    tags: Sequence[str] = ()
+
+
+class Amend(Command, frozen=True, kw_only=True):
+    """Put another text in the place of a memory."""
+
+    memory_id: str
+    text: str
+    tags: Sequence[str] | None = None
+    """All of the new tags; None: those that it has stay."""
+
+
+class Forget(Command, frozen=True, kw_only=True):
+    """Delete a memory."""
+
+    memory_id: str
+
+
 class Attach(Command, frozen=True, kw_only=True):
     """Let the agent search the documents of a source. The value is False if it could already."""
 

@@ -171,6 +171,27 @@ class AgentRef:
         """Send no more heartbeats for this timer; False if there is none of that name."""
         return bool(await self._value(commands.CancelTimer(id=self._new_id(), means=self._means, timer=name)))
 
+    async def keep(self, text: str, tags: Sequence[str] = ()) -> str:
+        """Keep a text in archival memory, as the agent does itself. Gives back the id of the memory.
+
+        It is that of an older one where that holds exactly this text: nothing is kept twice. Raises BadInput for a text
+        that is empty or too long, or for such tags.
+        """
+        return str(await self._value(commands.Keep(id=self._new_id(), means=self._means, text=text, tags=tags)))
+
+    async def amend(self, memory_id: str, text: str, tags: Sequence[str] | None = None) -> None:
+        """Put another text in the place of a memory; `tags` None: those that it has stay.
+
+        Raises BadInput where there is no such memory.
+        """
+        await self._value(
+            commands.Amend(id=self._new_id(), means=self._means, memory_id=memory_id, text=text, tags=tags)
+        )
+
+    async def forget(self, memory_id: str) -> None:
+        """Delete a memory; the log still says what it was. Raises BadInput where there is no such memory."""
+        await self._value(commands.Forget(id=self._new_id(), means=self._means, memory_id=memory_id))
+
     async def attach(self, source: str) -> bool:
         """Let it search the documents of a source, which may be loaded later; False if it could already."""
         return bool(await self._value(commands.Attach(id=self._new_id(), means=self._means, source=source)))

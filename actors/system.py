@@ -89,8 +89,9 @@ class View:
         return render.request(context, schemas)
 
     def searcher(self, as_of: int | None = None) -> AgentSearcher:
-        """Search as of a moment."""
-        zone = self.context(as_of).config.zone
+        """Search as of a moment, in the zone that the agent had; UTC where its configuration was erased."""
+        payloads = [row["payload"] for row in self.rows("configurations", as_of) if row["living"]]
+        zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
         upto = HEAD if as_of is None else as_of
         return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self._archive)
 
@@ -199,7 +200,9 @@ class System:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
 
-                def searcher(context: Context, turn: int) -> AgentSearcher:
+                def searcher(context: Context | None, turn: int) -> AgentSearcher:
+                    if context is None:
+                        return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
                     return AgentSearcher.during(seat.projections, context, turn, self._archive)
 
                 async def ask(question: str) -> str:

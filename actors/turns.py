@@ -33,7 +33,7 @@ class Turns:
         thinker: Thinker,
         *,
         tools: Mapping[str, Tool],
-        searcher: Callable[[Context, int], Searcher],
+        searcher: Callable[[Context | None, int], Searcher],
         clock: Clock,
     ) -> None:
         self._agent = agent

@@ -21,7 +21,7 @@ class MemoryEdited(Event, frozen=True, kw_only=True):
 
 
 class ArchivalInserted(Event, frozen=True, kw_only=True):
-    """The agent chose to keep `text`. The record's event id is the memory's id."""
+    """`text` is kept, by the agent or by a person. The record's event id is the memory's id, however long the text."""
 
     kind: ClassVar[str] = "archival_inserted"
 
@@ -30,16 +30,17 @@ class ArchivalInserted(Event, frozen=True, kw_only=True):
 
 
 class ArchivalUpdated(Event, frozen=True, kw_only=True):
-    """The archival memory `memory_id` now reads `text`."""
+    """The archival memory `memory_id` now reads `text`. Its time and source stay those of the insert."""
 
     kind: ClassVar[str] = "archival_updated"
 
     memory_id: str
     tags: list[str] = []
+    """All tags that it has from now on: none are no tags, not those that it had."""
 
 
 class ArchivalDeleted(Event, frozen=True, kw_only=True):
-    """The archival memory `memory_id` is no longer found."""
+    """The archival memory `memory_id` is no longer found, whatever is said of it later."""
 
     kind: ClassVar[str] = "archival_deleted"
 

@@ -5,25 +5,18 @@ A command names its handler as "module:function"; the module is imported when th
 
 import argparse
 import shutil
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
-from . import document_arguments, homes, values
+from . import document_arguments, homes, memories, values
 from .complaints import plain
-
-Add = Callable[[argparse.ArgumentParser], None]
-
-
-class Command(NamedTuple):
-    """One command of the command line."""
-
-    name: str
-    handler: str
-    summary: str
-    example: str
-    arguments: tuple[Add, ...]
-    more: str = ""
-    """What the help says after the summary."""
+from .options import Command
+from .options import as_of as _as_of
+from .options import json as _json
+from .options import name as _name
+from .options import name_or_all as _name_or_all
+from .options import name_or_sam as _name_or_sam
+from .options import runtime as _runtime
+from .options import tools as _tools
 
 
 class _Parser(argparse.ArgumentParser):
@@ -37,43 +30,6 @@ _Subparsers: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 -
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns - 2))
-
-
-def _name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="name of the agent")
-
-
-def _name_or_sam(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", default="sam", help="name of the agent (sam)")
-
-
-def _name_or_all(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent")
-    parser.add_argument("--all", action="store_true", help="every agent of the store")
-
-
-def _json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, as docs/cli.md promises it")
-
-
-def _as_of(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--as-of", metavar="SEQ|TIME", help="as it was at this seq, or at this ISO time")
-
-
-def _tools(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tools", metavar="FILE.py", action="append", default=[], help="functions of your own (repeatable)"
-    )
-
-
-def _runtime(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--runtime",
-        choices=("auto", "local", "ray"),
-        metavar="WHERE",
-        help="where the agent runs: local (this process), ray (a cluster), auto (a cluster if one runs); "
-        "EVERLOG_RUNTIME, else auto",
-    )
 
 
 def _timing(parser: argparse.ArgumentParser) -> None:
@@ -297,6 +253,7 @@ COMMANDS = (
             (_name, homes.moved, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
+    *memories.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),
@@ -315,6 +272,7 @@ COMMANDS = (
 """Every command, in the order of the help. A name of two words is one of a group's."""
 
 GROUPS = {
+    "archive": "keep, list, change, delete and search an agent's memories",
     "cluster": "look after a cluster: up, down, status",
     "log": "look after the files of a log: check, stats, seal",
 }

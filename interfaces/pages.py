@@ -209,26 +209,36 @@ def search(query: str, found: Shape, now: int, *, more: bool = True) -> Renderab
     """One page of results, the best first."""
     if not found["results"]:
         what = "no such page" if found["total"] else "nothing found"
-        return Text(f"{what} for “{plain(query)}”", "dim italic")
-    words = [word for word in query.split() if len(word) > 2]
-    out = console()
+        return Text(f"{what} for “{plain(query)}”" if query else what, "dim italic")
     parts: list[RenderableType] = []
     for result in found["results"]:
-        at = times.microseconds(result["time"])
-        who = result["name"] or result["role"]
-        ref = f" · ref {one_line(result['ref'], 40)}" if result["ref"] else ""
-        text = Text(plain(result["text"]))
-        text.highlight_words(words, "bold yellow", case_sensitive=False)
-        parts += [
-            Text.assemble(
-                (one_line(who), ROLES.get(result["role"], "bold")),
-                (f" · {times.clock(at)} · {times.relative(at, now)} · seq {result['seq']}{ref}", "dim"),
-            ),
-            indented(text, out),
-            Text(""),
-        ]
+        parts += [one(result, now, [word for word in query.split() if len(word) > 2]), Text("")]
     last = found["pages"] - 1
     where = f"{found['total']:,} found" + (f" · page {found['page']} of 0 to {last}" if last else "")
     hint = f" · --page {found['page'] + 1} has more" if more and found["page"] < last else ""
     parts.append(Text(where + hint, "dim"))
     return Group(*parts)
+
+
+def one(result: Shape, now: int, words: Sequence[str] = ()) -> RenderableType:
+    """A result of a search, with what is known of it; `words` are made to stand out."""
+    at = times.microseconds(result["time"])
+    known = [
+        times.clock(at),
+        times.relative(at, now),
+        f"seq {result['seq']}",
+        f"ref {one_line(result['ref'], 40)}" if result["ref"] else "",
+        f"tags {one_line(', '.join(result['tags']), 60)}" if result["tags"] else "",
+        f"source {one_line(result['source'], 40)}" if result["source"] else "",
+        f"document {one_line(result['document'], 60)}" if result["document"] else "",
+        f"part {result['part']} of {result['parts']}" if result["parts"] > 1 else "",
+    ]
+    text = Text(plain(result["text"]))
+    text.highlight_words(words, "bold yellow", case_sensitive=False)
+    return Group(
+        Text.assemble(
+            (one_line(result["name"] or result["role"]), ROLES.get(result["role"], "bold")),
+            (f" · {' · '.join(part for part in known if part)}", "dim"),
+        ),
+        indented(text, console()),
+    )

@@ -42,6 +42,7 @@ def page(found: Page) -> Shape:
         "page": found.page,
         "pages": found.pages,
         "by_meaning": found.by_meaning,
+        "archive_down": found.archive_down,
         "results": [hit(result) for result in found.results],
     }
 

@@ -9,6 +9,8 @@ from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
 from store import stream_of
 
+from .archiving import archive
+
 
 def is_plain(command: Command) -> bool:
     """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
@@ -17,7 +19,10 @@ def is_plain(command: Command) -> bool:
     return isinstance(command, _PLAIN)
 
 
-_PLAIN = (commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete)
+_PLAIN = (
+    commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
+    commands.Keep, commands.Amend, commands.Forget,
+)  # fmt: skip
 
 
 async def edit(agent: Agent, command: Command) -> Any:
@@ -35,6 +40,8 @@ async def edit(agent: Agent, command: Command) -> Any:
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
             return await agent.take_in(said)
+        case commands.Keep() | commands.Amend() | commands.Forget():
+            return await archive(agent, command)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
             name = name or await _free_name(agent, command.id)
             if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:

@@ -12,8 +12,8 @@ To prove a new runtime, write a test file beside this one:
         async def passive(self, system, name) -> None:      # wait until its host has let go of it
             ...
 
-Talking is here; the user's functions are in `agent_functions.py`, timers and idleness in `agent_times.py`, errors in
-`agent_errors.py`. Nothing here knows hosts or processes.
+Talking is here; the user's functions are in `agent_functions.py`, archival memory in `agent_archival.py`, timers and
+idleness in `agent_times.py`, errors in `agent_errors.py`. Nothing here knows hosts or processes.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from actors.api import AgentSystem, RuntimeName, open_system
 from actors.importing import conversation
 from actors.setup import Settings
 from events import Record, UnknownAgent, uuid7
+from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
 from tests.contract.agent_times import TimeContract
@@ -35,7 +36,7 @@ from tests.contract.agent_world import KNOCKS, alive, assert_sound, context, gat
 from tests.world import kinds
 
 
-class AgentContract(FunctionContract, TimeContract, ErrorContract):
+class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContract):
     """Every runtime passes these."""
 
     runtime: RuntimeName

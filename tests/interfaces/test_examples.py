@@ -65,6 +65,19 @@ def test_the_python_example_prints_what_its_page_shows(
     assert capsys.readouterr().out == shown[1]
 
 
+def test_the_archive_example_prints_what_its_page_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each line of the page's code is a line of docs/examples/archive.py, which prints what the page shows."""
+    run("archive.py", "", monkeypatch, tmp_path, None)
+    page = (EXAMPLES.parent / "python.md").read_text().split("examples/archive.py)")[1]
+    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
+    assert code is not None and shown is not None
+    assert capsys.readouterr().out == shown[1]
+    program = {line.strip() for line in (EXAMPLES / "archive.py").read_text().splitlines()}
+    assert {line.strip() for line in code[1].splitlines()} <= program
+
+
 def test_the_python_page_has_every_method() -> None:
     """docs/python.md names every public method of a system and of an agent."""
     page = (EXAMPLES.parent / "python.md").read_text()

@@ -1,0 +1,79 @@
+"""What a person does to the archival memory of an agent that is open: the agent's own rules, without a turn."""
+
+from typing import Any
+
+from actors import archival
+from actors.agent import Agent
+from actors.archival import Change
+from actors.commands import Amend, Forget, Keep
+from actors.effects import Hit
+from events import ArchivalDeleted, ArchivalUpdated, BadInput, DuplicateId, FunctionError, event_of
+
+
+async def archive(agent: Agent, command: Keep | Amend | Forget) -> Any:
+    """Carry it out; one that comes again changes nothing. Raises BadInput, and then nothing was changed."""
+    try:
+        async with agent.archiving:
+            match command:
+                case Keep():
+                    return await _keep(agent, command)
+                case Amend():
+                    await _amend(agent, command)
+                case Forget():
+                    await _forget(agent, command)
+    except FunctionError as error:
+        raise BadInput(str(error)) from error
+    return None
+
+
+async def _keep(agent: Agent, command: Keep) -> str:
+    """The id of the memory that holds the text."""
+    event = archival.inserted(command.text, _listed(command.tags))
+    known = await agent.searcher(None, 0).kept(event.text)
+    if known:
+        return known
+    await _commit(agent, event, command.id)
+    return command.id
+
+
+async def _amend(agent: Agent, command: Amend) -> None:
+    tags = None if command.tags is None else _listed(command.tags)
+    before = await _memory(agent, command, ArchivalUpdated)
+    event = None if before is None else archival.updated(before, command.text, tags)
+    if event is None:
+        return
+    try:
+        await _commit(agent, event, command.id)
+    except DuplicateId:  # it came again, and the tags that the memory has are no longer those that it had then
+        known = [event_of(record) for record in await agent.known(command.id, ArchivalUpdated)]
+        if tags is not None or not any(_says(one, event) for one in known):
+            raise
+
+
+async def _forget(agent: Agent, command: Forget) -> None:
+    before = await _memory(agent, command, ArchivalDeleted)
+    if before is not None:
+        await _commit(agent, ArchivalDeleted(memory_id=before.ref), command.id)
+
+
+async def _memory(agent: Agent, command: Amend | Forget, kind: type[Change]) -> Hit | None:
+    """The memory that is meant; None where it is gone, but the command was carried out before."""
+    found = await agent.searcher(None, 0).memory(archival.id_of(command.memory_id))
+    if found is None and not await agent.known(command.id, kind):
+        raise archival.unknown(command.memory_id)
+    return found
+
+
+async def _commit(agent: Agent, event: Change, event_id: str) -> None:
+    await agent.commit([event], turn=agent.turn, step=0, ids=[event_id])
+
+
+def _says(known: object, event: ArchivalUpdated) -> bool:
+    return isinstance(known, ArchivalUpdated) and (known.memory_id, known.text) == (event.memory_id, event.text)
+
+
+def _listed(tags: object) -> list[str]:
+    """Raises BadInput for what is no list of words."""
+    if isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags):
+        return list(tags)
+    raise BadInput(f"`tags` is a list of words, not {tags!r}.")

@@ -1,0 +1,66 @@
+"""The commands of the group `archive`: their arguments and what the help says of them. Imports nothing heavy."""
+
+import argparse
+
+from . import values
+from .options import Command, as_of, json, name, runtime
+
+_KEEPING = """\
+No turn is run and no model is asked: the agent finds it by its own search from
+its next request on. A text that a memory holds already is not kept again."""
+_DELETING = """\
+It is no longer found. The log still says what it was, and `--as-of` shows it;
+`everlog erase` takes it out of the log too."""
+_SEARCHING = """\
+Finds what archival_memory_search finds, documents of the agent's sources
+included. A "phrase in quotes" is looked for exactly as it stands."""
+
+
+def _memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="ID", type=values.words, help="id of the memory, as `archive list` shows it")
+
+
+def _text(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", nargs="?", help="the text; - reads it from stdin")
+    parser.add_argument("--file", metavar="FILE", help="a file with the text instead")
+
+
+def _tags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tag", metavar="TAG", dest="tags", action="append", help="a tag of it (repeatable)")
+
+
+def _no_tags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-tags", action="store_true", help="take its tags away (without --tag they stay)")
+
+
+def _filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tag", metavar="TAG", dest="tags", action="append", help="only with this tag (repeatable)")
+    parser.add_argument("--from", dest="start", metavar="DAY", default="", help="only from this day on, as 2024-01-31")
+    parser.add_argument("--to", dest="end", metavar="DAY", default="", help="only up to this day, inclusive")
+    parser.add_argument("--source", metavar="SOURCE", default="", help="only what was loaded into this source")
+    parser.add_argument("--page", metavar="P", type=values.page, default=0, help="page, from 0 (0)")
+
+
+def _query(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", nargs="?", help="what to look for")
+
+
+COMMANDS = (
+    Command("archive insert", "archive:insert", "keep a text in an agent's archival memory",
+            'everlog archive insert sam "The gold is under the oak" --tag gold', (name, _text, _tags, json, runtime),
+            _KEEPING),
+    Command("archive list", "archive:listed", "list what an agent keeps, in order",
+            "everlog archive list sam --tag gold", (name, _filters, as_of, json)),
+    Command("archive show", "archive:show", "show one memory whole",
+            "everlog archive show sam 01a3b6c2-4f00-7000-8000-000000000001", (name, _memory, as_of, json)),
+    Command("archive update", "archive:update", "put another text in the place of a memory",
+            'everlog archive update sam 01a3b6c2-4f00-7000-8000-000000000001 "The elm"',
+            (name, _memory, _text, _tags, _no_tags, json, runtime)),
+    Command("archive delete", "archive:delete", "delete a memory",
+            "everlog archive delete sam 01a3b6c2-4f00-7000-8000-000000000001", (name, _memory, json, runtime),
+            _DELETING),
+    Command("archive search", "archive:search", "search what an agent keeps, and the documents that it can read",
+            'everlog archive search sam "where is the gold" --from 2024-01-01', (name, _query, _filters, as_of, json),
+            _SEARCHING),
+)  # fmt: skip
+"""In the order of the help."""

@@ -1,0 +1,222 @@
+"""Archival memory: what the agent does to it by its functions, and what a person does to it without a turn."""
+
+from typing import Any
+
+import pytest
+
+from actors.api import AgentSystem
+from actors.commands import Amend, Command, Done, Forget, Keep
+from actors.effects import Hit, Page
+from actors.refs import AgentRef
+from events import BadInput, UnknownAgent
+from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, scripted
+from tests.world import completion
+
+OAK = "The gold is under the oak."
+ELM = "The gold is under the elm."
+
+
+def step(*calls: tuple[str, dict[str, Any]]) -> tuple[int, str]:
+    """The endpoint's answer that makes these calls, and goes on after them."""
+    return 200, completion(calls=[(name, {"request_heartbeat": True, **arguments}) for name, arguments in calls])
+
+
+def told(system: AgentSystem) -> list[str]:
+    """What functions gave back, all but send_message."""
+    found = [record for record in log(system) if record.type == "function_result"]
+    return [record.text or "" for record in found if "send_message" not in record.payload]
+
+
+def kept(system: AgentSystem) -> list[Hit]:
+    """The memories that the agent has now, in order."""
+    view = system.look("sam")
+    try:
+        page: Page = view.searcher().listed(0, 1000)
+        return list(page.results)
+    finally:
+        view.close()
+
+
+def changes(system: AgentSystem) -> list[str]:
+    """The kinds of all that was ever done to archival memory."""
+    return [record.type for record in log(system) if record.type.startswith("archival_")]
+
+
+async def value(agent: AgentRef, command: Command) -> Any:
+    """What a command gives back, however often it was sent before."""
+    async for heard in agent._runtime.perform("sam", command):
+        if isinstance(heard, Done):
+            return heard.value
+    return None
+
+
+class ArchivalContract:
+    """What holds for archival memory; a part of `AgentContract`."""
+
+    kill: Any
+
+    @alive
+    async def test_a_memory_is_kept_once(self, opens: Any) -> None:
+        """The same text again is recognised, in the same reply and turns later, after the host died too."""
+        again = ("archival_memory_insert", {"content": f" {OAK}\n", "tags": ["late"]})
+        script = (step(("archival_memory_insert", {"content": OAK, "tags": ["gold", "gold "]}), again), says("Kept."))
+        async with scripted(opens, *script, step(again), says("I had it.")) as (system, agent):
+            await agent.send("go")
+            await self.kill(system, "sam")
+            await agent.send("again")
+            (memory,) = kept(system)
+            assert (memory.text, memory.tags) == (OAK, ["gold"])
+            assert changes(system) == ["archival_inserted"]
+            assert told(system)[0] == "None"
+            assert "by a call just before" in told(system)[1]
+            assert memory.ref in told(system)[2]
+            assert_sound(system)
+
+    @alive
+    async def test_a_memory_is_changed_and_deleted_by_its_id(self, opens: Any) -> None:
+        """The id is the one that a search shows; tags stay where none are given; what is deleted is gone."""
+        async with scripted(opens) as (system, agent):
+            known = await agent.keep(OAK, ["gold", "tree"])
+            await agent.release()
+        search = ("archival_memory_search", {"query": "gold"})
+        script = (
+            step(search, ("archival_memory_update", {"memory_id": f"{known.upper()}/1", "content": ELM})),
+            step(search, ("archival_memory_update", {"memory_id": known, "content": ELM})),
+            step(("archival_memory_update", {"memory_id": known, "content": ELM, "tags": []})),
+            step(search, ("archival_memory_delete", {"memory_id": known}), search),
+            says("Done."),
+        )
+        async with scripted(opens, *script) as (system, agent):
+            await agent.send("go")
+            first, changed, second, same, untagged, third, gone, last = told(system)
+            for shown, what in (
+                (first, f"tags: gold, tree, memory: {OAK}"),
+                (second, f"tags: gold, tree, memory: {ELM}"),
+            ):
+                assert f"id: {known}, {what}" in shown
+            assert (changed, untagged, gone) == ("None", "None", "None")
+            assert "reads so already" in same
+            assert f"id: {known}, memory: {ELM}" in third
+            assert last == third, "a search sees what was so when the model was asked"
+            assert (kept(system), changes(system)) == (
+                [],
+                ["archival_inserted", "archival_updated", "archival_updated", "archival_deleted"],
+            )
+            assert_sound(system)
+
+    @alive
+    async def test_what_cannot_be_is_told_to_the_model(self, opens: Any) -> None:
+        """An unknown id, a deleted memory, an empty text, one too long: each fails in words, and nothing changes."""
+        async with scripted(opens) as (system, agent):
+            known = await agent.keep(OAK)
+            await agent.release()
+        calls = [
+            ("archival_memory_update", {"memory_id": "4711", "content": "x"}),
+            ("archival_memory_delete", {"memory_id": ""}),
+            ("archival_memory_update", {"memory_id": known, "content": "  "}),
+            ("archival_memory_insert", {"content": ""}),
+            ("archival_memory_insert", {"content": "x" * 1_000_001}),
+            ("archival_memory_insert", {"content": "x", "tags": [""]}),
+            ("archival_memory_insert", {"content": "x", "tags": "one"}),
+            ("archival_memory_search", {"query": "gold", "start_date": "soon"}),
+            ("archival_memory_search", {"query": "gold", "start_date": "2024-02-01", "end_date": "2024-01-01"}),
+            ("archival_memory_search", {"query": "gold", "source": "nowhere"}),
+            ("conversation_search", {"query": "gold", "roles": ["nobody"]}),
+        ]
+        words = [
+            "no memory with the id '4711'", "no memory with the id ''", "content is empty", "content is empty",
+            "1,000,000 characters at most", "none empty", "Expected `array | null`", "YYYY-MM-DD",
+            "is before the first", "no source 'nowhere'", "Invalid enum value 'nobody'",
+        ]  # fmt: skip
+        async with scripted(opens, step(*calls), says("Oh.")) as (system, agent):
+            await agent.send("go")
+            for result, what in zip(told(system), words, strict=True):
+                assert what in result
+            assert [memory.text for memory in kept(system)] == [OAK]
+            assert_sound(system)
+
+    @alive
+    async def test_calls_of_one_reply_see_what_the_ones_before_did(self, opens: Any) -> None:
+        """A memory that was deleted a call ago cannot be changed, and its text can be kept anew."""
+        async with scripted(opens) as (system, agent):
+            known = await agent.keep(OAK)
+            await agent.release()
+        calls = [
+            ("archival_memory_update", {"memory_id": known, "content": ELM}),
+            ("archival_memory_insert", {"content": ELM}),
+            ("archival_memory_delete", {"memory_id": known}),
+            ("archival_memory_update", {"memory_id": known, "content": OAK}),
+            ("archival_memory_insert", {"content": OAK}),
+        ]
+        async with scripted(opens, step(*calls), says("Done.")) as (system, agent):
+            await agent.send("go")
+            changed, twice, deleted, late, anew = told(system)
+            assert (changed, deleted, anew) == ("None", "None", "None")
+            assert known in twice
+            assert "it was deleted" in late
+            (memory,) = kept(system)
+            assert (memory.text, memory.ref != known) == (OAK, True)
+            assert_sound(system)
+
+    @alive
+    async def test_a_person_keeps_amends_and_forgets(self, opens: Any) -> None:
+        """Without a turn and without a model; the log says what was done, and a new host has it."""
+        async with opens() as system:
+            agent = await system.agent("sam", SCRIPTED)
+            turn = agent.opened.turn
+            known = await agent.keep(f"  {OAK} ", ["gold"])
+            assert await agent.keep(OAK) == known
+            await self.kill(system, "sam")
+            await agent.amend(known, ELM)
+            await agent.amend(f"{known}/2", ELM)
+            other = await agent.keep(OAK)
+            assert [(memory.ref, memory.text, memory.tags) for memory in kept(system)] == [
+                (known, ELM, ["gold"]),
+                (other, OAK, []),
+            ]
+            await agent.forget(known)
+            for work in (agent.forget(known), agent.amend(known, OAK), agent.forget("nothing")):
+                with pytest.raises(BadInput, match="no memory with the id"):
+                    await work
+            for text, tags in (("", ()), ("x" * 1_000_001, ()), ("x", "tag"), ("x", [""]), ("\ud800", ())):
+                with pytest.raises(BadInput):
+                    await agent.keep(text, tags)
+            assert [memory.ref for memory in kept(system)] == [other]
+            assert changes(system) == ["archival_inserted", "archival_updated", "archival_inserted", "archival_deleted"]
+            assert {record.turn for record in log(system)} == {turn}
+            assert_sound(system)
+
+    @alive
+    async def test_a_change_that_is_sent_twice_counts_once(self, opens: Any) -> None:
+        """By the command's id, also when its host died and something else was done in between."""
+        async with opens() as system:
+            agent = await system.agent("sam", SCRIPTED)
+            keep = Keep(id=agent._new_id(), text=OAK, tags=["gold"])
+            amend = Amend(id=agent._new_id(), memory_id=keep.id, text=ELM)
+            forget = Forget(id=agent._new_id(), memory_id=keep.id)
+            assert await value(agent, keep) == keep.id
+            assert await value(agent, keep) == keep.id
+            await value(agent, amend)
+            await agent.amend(keep.id, OAK, [])
+            await self.kill(system, "sam")
+            await value(agent, amend)
+            await value(agent, forget)
+            await value(agent, forget)
+            await value(agent, amend)
+            assert await value(agent, keep) == keep.id
+            assert changes(system) == ["archival_inserted", "archival_updated", "archival_updated", "archival_deleted"]
+            assert kept(system) == []
+
+    @alive
+    async def test_nothing_is_kept_for_an_agent_that_is_not_there(self, opens: Any) -> None:
+        """One that was deleted is unknown, and one that began anew has none of the memories of the one before."""
+        async with opens() as system:
+            agent = await system.agent("sam", SCRIPTED)
+            known = await agent.keep(OAK)
+            await agent.delete()
+            with pytest.raises(UnknownAgent, match="was deleted"):
+                await agent.keep(ELM)
+            anew = await system.agent("sam", SCRIPTED)
+            assert kept(system) == []
+            with pytest.raises(BadInput, match="no memory with the id"):
+                await anew.forget(known)
