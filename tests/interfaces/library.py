@@ -1,4 +1,4 @@
-"""A folder of documents of every kind that can be read, made from real texts: this project's own pages, and dialogues."""
+"""A folder of documents of every kind that can be read, made from real texts: this project's pages, and dialogues."""
 
 import csv
 import gzip
