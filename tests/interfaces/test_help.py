@@ -68,6 +68,8 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
     talk.write_text('{"role":"user","content":"I sail","time":"2024-01-01","ref":"a"}\n')
     queries = tmp_path / "queries.txt"
     queries.write_text("sail\n")
+    empty = tmp_path / "empty.txt"
+    empty.touch()
     printed = [
         cli.json("create", "ann"),
         *cli.lines("send", "sam", "hello sail"),
@@ -77,6 +79,11 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("pressure", "sam"),
         cli.json("search", "sam", "sail"),
         cli.json("import", "bob", str(talk)),
+        cli.json("load", "sam", str(talk), "--source", "talk"),
+        json.loads(cli("load", "sam", str(empty), "--json")[1]),
+        cli.json("sources"),
+        cli.json("sources", "--source", "talk"),
+        cli.json("attach", "ann", "talk"),
         cli.json("verify", "sam"),
         cli.json("rebuild", "sam"),
         cli.json("log", "check", "sam", "--deep"),
@@ -167,6 +174,9 @@ def test_send_is_thin():
         ["log", "stats", "sam", "--deep"],
         ["erase", "sam", "--from", "0", "--yes"],
         ["erase", "sam"],
+        ["load", "sam"],
+        ["attach", "sam"],
+        ["sources", "sam", "--source", "x"],
     ],
     ids=lambda argv: " ".join(argv)[:60],
 )
