@@ -35,7 +35,11 @@ class Embedder(Protocol):
 
     name: str
     """What its tables are called by; another name for anything that gives other vectors."""
-    dimension: int
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector. Raises EmbedderError, where it has to be asked for."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
         """A row for each text: float32, (len(texts), dimension), of length 1; zeros for a text without words.
