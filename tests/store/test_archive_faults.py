@@ -263,3 +263,25 @@ def test_a_rebuild_goes_on_beside_searches_and_other_followers(world: World, arc
     assert len(found(other, "", "sam")) == 4 == len(found(archive, "", "sam"))
     assert other.check() == []
     other.close()
+
+
+@pytest.mark.parametrize("again", ["another", "none"])
+def test_a_commit_that_a_crash_took_from_the_log_leaves_the_index(world: World, archive: Archive, again: str) -> None:
+    """What was read before it was durable, and is not in the log after a power loss, is not found either."""
+    log = world.log("sam")
+    path = max(world.store.partition(log.partition).path.glob("*.open"))
+    before = path.read_bytes()
+    world.insert("sam", "a ghost")
+    archive.follow()
+    archive.close()
+    world.close()
+    for newer in path.parent.glob("*.open"):
+        newer.unlink() if newer != path else newer.write_bytes(before)
+    if again == "another":
+        world.insert("sam", "what came instead")
+    other = world.archive()
+    other.follow()
+    assert other.check() == []
+    assert "a ghost" not in found(other, "", "sam")
+    assert len(found(other, "", "sam")) == (4 if again == "another" else 3)
+    other.close()
