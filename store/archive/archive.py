@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from events import ArchiveError
 from store.filestore import FileStore
-from store.follow import Follower
+from store.follow import Follower, Rewritten
 
 from .batch import Batch
 from .constants import BATCH_RECORDS
@@ -73,7 +73,7 @@ class Archive:
                 return Lag()
             try:
                 return self._follow(waiting)
-            except Lost:
+            except (Lost, Rewritten):
                 self.rebuild()
                 return self._follow(waiting)
 
@@ -105,9 +105,9 @@ class Archive:
         waiting: Taken = []
         count = 0
         for partition in partitions:
-            position = writer.notes.position(partition).commit
-            self._positions[partition] = position
-            for table in self._follower(partition).since(position):
+            position = writer.notes.position(partition)
+            self._positions[partition] = position.commit
+            for table in self._follower(partition).since(position.commit, position.mark):
                 waiting.append((partition, table))
                 count += table.num_rows
                 if count >= BATCH_RECORDS:

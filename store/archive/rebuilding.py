@@ -129,7 +129,7 @@ def _compared(wanted: dict[str, Row], table: Table, notes: Notes, model: str) ->
         else:
             yield from _different(row, expected)
             cached = known.get(keys[row.memory_id])
-            if cached is not None and cached != vector.tobytes():
+            if cached is not None and len(cached) == vector.nbytes and cached != vector.tobytes():
                 yield f"row {row.memory_id} of {row.agent_id!r} has another vector than its text"
         seen.add(row.memory_id)
     for row_id in sorted(wanted.keys() - seen):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from events import ArchiveError
 
@@ -58,12 +59,13 @@ def schema_of(dimension: int) -> pa.Schema:
 
 
 ROW_FIELDS = tuple(name for name in schema_of(1).names if name not in {"words", "vector"})
+assert Row.__struct_fields__ == ROW_FIELDS
 
 
 def table_of(rows: Sequence[Row], vectors: "np.ndarray") -> pa.Table:
-    """Rows and their vectors (float16, one row for each) as the table has them. Of a message no words are kept."""
+    """Rows, at least one, and their vectors (float16) as the table has them. Of a message no words are kept."""
     schema = schema_of(vectors.shape[1])
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in ROW_FIELDS}
+    columns: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
     columns["text"] = ["" if row.kind == MESSAGE else row.text for row in rows]
     columns["words"] = [b"" if row.kind == MESSAGE else packed(row.text) for row in rows]
     columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])

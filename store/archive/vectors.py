@@ -36,13 +36,13 @@ class Vectors:
         import numpy as np
 
         keys = [key_of(text) for text in texts]
-        known = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
+        size = 2 * self.embedder.dimension
+        found = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
+        known = {key: numbers for key, numbers in found.items() if len(numbers) == size}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         for new in self._embedded(list(missing.items())):
             known.update(new)
         data = b"".join(known[key] for key in keys)
-        if len(data) != 2 * len(keys) * self.embedder.dimension:
-            raise self._wrong(f"{2 * self.embedder.dimension} bytes for each", f"{len(data)} for {len(keys)} texts")
         return np.frombuffer(data, dtype="<f2").reshape(len(keys), self.embedder.dimension)
 
     def _embedded(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[dict[bytes, bytes]]:
@@ -58,9 +58,6 @@ class Vectors:
     def fresh(self, texts: Sequence[str]) -> "np.ndarray":
         """What the embedder gives, once it is known to be of the shape that was promised. Raises EmbedderError."""
         return embedded_by(self.embedder, texts)
-
-    def _wrong(self, expected: str, found: str) -> EmbedderError:
-        return wrong(self.embedder, expected, found)
 
 
 def embedded_by(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import append, cold_start, dedicated, fleet, harness, peers, replay, step
+from bench import append, archive, cold_start, dedicated, fleet, harness, peers, replay, step
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
@@ -22,6 +22,7 @@ TINY = {
     "dedicated": "dedicated.report(dedicated.Plan(actors=2))",
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
+    "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
@@ -36,6 +37,7 @@ KEYS = {
     "dedicated": dedicated.KEYS,
     "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`
     "append": append.KEYS,
+    "archive": archive.KEYS,
     "fleet": fleet.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }
