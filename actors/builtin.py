@@ -189,9 +189,11 @@ async def _memory(desk: Desk, memory_id: str) -> Hit:
 
 def shown(page: Page, zone: str, *, roles: bool) -> str:
     """A page of results as the model reads it: how many there are, then each with its time; of memories the id too."""
-    alone = "by words alone, for the archive does not answer" if page.archive_down else ""
+    alone = "by words alone" if page.archive_down else ""
+    if alone and not roles:
+        alone += ", without documents: the archive does not answer"
     if not page.results:
-        return f"No results found{', ' * bool(alone)}{alone}."
+        return f"No results found{' ' * bool(alone)}{alone}."
     lines = [
         f"timestamp: {envelopes.told(hit.time, zone)}, "
         + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_about(hit)}memory: {hit.text}")

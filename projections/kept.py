@@ -25,6 +25,7 @@ WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000
 """What `str.strip` takes away."""
 
 _WORD = re.compile(r"\w+")
+_QUOTED = re.compile(r'"([^"]+)"')
 
 NO_END = 2**62
 """Microseconds UTC that are never reached."""
@@ -93,7 +94,8 @@ class Kept:
         """What was kept, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
 
         `tags`: each result has all of them; `source`: each was kept from there; `after` (inclusive) and `before`
-        (exclusive): microseconds UTC. Of a long text only the passage with the first word of the query is given.
+        (exclusive): microseconds UTC. What stands in quotation marks is in each result as it stands. Of a long text
+        only the passage with the first word of the query is given.
         """
         rows = self._passing(tags, source, after, before)
         documents = [(row, Counter(stems(row["text"]))) for row in rows]
@@ -103,9 +105,12 @@ class Kept:
             for one in query_stems(query)
             if (n := sum(one in found for _, found in documents))
         }
-        phrase = query.strip().lower()
+        phrase = query.replace('"', " ").strip().lower()
+        quoted = [each.strip().lower() for each in _QUOTED.findall(query) if each.strip()]
         scored: list[tuple[float, Row]] = []
         for row, found in documents:
+            if not all(each in row["text"].lower() for each in quoted):
+                continue
             weight = K1 * (1 - B + B * found.total() / average)
             score = sum(idf * found[one] * (K1 + 1) / (found[one] + weight) for one, idf in rarity.items())
             if phrase and phrase in row["text"].lower():

@@ -24,6 +24,7 @@ DATED_HITS = 3
 """Hits quoted where only days were asked for."""
 
 _LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
+_MEMORY = re.compile(r"(?:id: ([^,]+), (?:.*?, )??)?memory: (.*)", re.DOTALL)
 _AMONG = re.compile(r'timestamp: \d{4}-.*?(?="\s*,\s*"timestamp: |"\]|\Z)', re.DOTALL)
 _ORDER = re.compile(r"(?:please )?(?:forget|search|look up|find|show me|list)\b", re.IGNORECASE)
 _SPEAKERS = {"user": "you", "assistant": "I", "memory": "I"}
@@ -37,6 +38,8 @@ class Found(msgspec.Struct, frozen=True):
     day: str
     who: str
     text: str
+    ref: str = ""
+    """The id of a memory."""
 
 
 class _Scored(msgspec.Struct, frozen=True):
@@ -78,8 +81,8 @@ def _found(message: str) -> list[Found]:
 
 def _result(match: re.Match[str]) -> Found:
     rest = match[2]
-    if rest.startswith("memory: "):
-        return Found(match[1], "memory", rest.removeprefix("memory: "))
+    if memory := _MEMORY.match(rest):
+        return Found(match[1], "memory", memory[2], memory[1] or "")
     who, dash, text = rest.partition(" - ")
     return Found(match[1], who, text) if dash else Found(match[1], "", rest)
 
@@ -106,6 +109,12 @@ def best(search: Search, asked: Sequence[str], not_known: str) -> list[Found]:
         return telling[:DATED_HITS]
     needed = min(COMMON_MIN, -(-len(wanted) // 2))
     return [s.hit for s in ranked if s.score >= SCORE_MIN and s.common >= needed][:1]
+
+
+def about(search: Search) -> list[Found]:
+    """The memories that hold every word of what was searched for."""
+    wanted = stems(search.query)
+    return [hit for hit in search.found if hit.ref and wanted and wanted <= stems(hit.text)]
 
 
 def _dull(hit: Found) -> bool:

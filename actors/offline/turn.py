@@ -12,7 +12,7 @@ from actors.constants import PAUSE_MINUTES_MAX
 
 from . import rules, talk
 from .plan import Event, Outcome, Plan, Turn
-from .search import DATED, Search, best, told
+from .search import DATED, Search, about, best, told
 from .words import Wording, content, days, plain, sentences, short
 
 STEPS_MAX = 3
@@ -112,16 +112,29 @@ def _searched(turn: Turn, made: Plan, outcomes: Sequence[Outcome]) -> None:
     if outcomes:
         made.think("The search is back, so I read what it found and answer.")
     searches = [Search.of(outcome.name, outcome.arguments, outcome.message) for outcome in outcomes]
+    if turn.asked and _FORGET.match(plain(turn.asked[-1])):
+        _delete(made, [hit.ref for search in searches for hit in about(search)])
+        return
     for query in dict.fromkeys(search.query for search in searches):
         found = [search for search in searches if search.query == query]
         hits = next((hits for search in found if (hits := best(search, turn.asked, NOT_KNOWN))), None)
         if hits:
             made.say(told(hits))
         elif any(search.name != "conversation_search" for search in found) or turn.steps >= STEPS_MAX:
-            about = f'"{query}"' if any(search.name != DATED for search in found) else query
-            made.say(f"{NOT_KNOWN}: my memory holds nothing about {about}. You can tell me, and I will keep it.")
+            what = f'"{query}"' if any(search.name != DATED for search in found) else query
+            made.say(f"{NOT_KNOWN}: my memory holds nothing about {what}. You can tell me, and I will keep it.")
         else:
             made.call("archival_memory_search", heartbeat=True, query=query)
+
+
+def _delete(made: Plan, memories: Sequence[str]) -> None:
+    """Take memories out of the archive, and say so."""
+    for memory_id in memories:
+        made.call("archival_memory_delete", memory_id=memory_id)
+    if memories:
+        made.say("I have taken that out of my archival memory. The log of what was said keeps it.")
+    else:
+        made.say("That is in neither of my memories, so there is nothing to take out.")
 
 
 def _login(turn: Turn, made: Plan, event: Event, *, alone: bool) -> None:
@@ -233,10 +246,13 @@ def _forget(turn: Turn, made: Plan, text: str) -> None:
         line for line in lines if {fact.line if fact.key else fact.value for fact in rules.read([line])} & recalled
     ]
     _remove(made, gone)
+    words = " ".join(content(text))
     if gone:
         made.say("I have taken that out of my core memory. The log of what was said keeps it.")
+    elif words:
+        made.call("archival_memory_search", heartbeat=True, query=words)
     else:
-        made.say("That is not in my core memory, so there is nothing to take out.")
+        _delete(made, [])
 
 
 def _learn(turn: Turn, made: Plan, facts: Sequence[rules.Fact], lines: list[str]) -> None:

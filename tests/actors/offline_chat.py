@@ -11,6 +11,7 @@ AT = "2023-05-20 10:00:00 AM UTC+0000"
 FUNCTIONS = (
     "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
     "conversation_search", "conversation_search_date", "archival_memory_insert", "archival_memory_search",
+    "archival_memory_update", "archival_memory_delete",
 )  # fmt: skip
 REQUESTED = "[hidden] Function called using request_heartbeat=true, returning control"
 WINDOW_TOKENS = 10**9

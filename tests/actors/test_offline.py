@@ -151,7 +151,7 @@ def test_forgetting_removes_the_line() -> None:
     """A line of the block is removed exactly as it stands; an unknown one is said to be unknown."""
     removed = calls(request(user("Forget that I like jazz."), human="Name: Chad\nLikes: jazz"))
     assert removed[0] == ("core_memory_remove", {"name": "human", "content": "Likes: jazz", "request_heartbeat": False})
-    assert names(request(user("forget that I like opera"), human="Name: Chad")) == ["send_message"]
+    assert names(request(user("forget that I like opera"), human="Name: Chad")) == ["archival_memory_search"]
 
 
 @pytest.mark.parametrize(("question", "answer"), [

@@ -73,6 +73,32 @@ def test_no_hit_leads_to_the_archive_and_then_to_honesty() -> None:
     assert 'On 2023-05-01 I kept: "boat papers' in said(request(*three))
 
 
+def test_a_memory_is_read_whatever_is_told_of_it() -> None:
+    """Id, tags, source and part stand before the text of a memory, and are not quoted."""
+    told = (
+        "id: 4711, part 2 of 3, tags: a, memory: b, source: blue, document: box.txt, memory: boat papers, all of them"
+    )
+    kept = found(f"timestamp: 2023-05-01 01:00:00 PM UTC+0000, {told.replace('memory: b, ', 'b, ')}")
+    one = (QUESTION, SEARCH, result("No results found."), beat(REQUESTED))
+    body = request(*one, called("archival_memory_search", query="boat"), result(kept), beat(REQUESTED))
+    assert 'On 2023-05-01 I kept: "boat papers, all of them"' in said(body)
+
+
+def test_what_is_to_be_forgotten_is_taken_out_of_the_archive() -> None:
+    """What core memory does not hold is looked for there; only a memory with all the words is deleted."""
+    order = user("Forget the blue boat")
+    search = called("archival_memory_search", query="blue boat")
+    assert calls(request(order)) == [("archival_memory_search", {"query": "blue boat", "request_heartbeat": True})]
+    at = "timestamp: 2023-05-01 01:00:00 PM UTC+0000"
+    kept = found(f"{at}, id: 4711, memory: the boat is blue", f"{at}, id: 4712, memory: the boat is red")
+    body = request(order, search, result(kept), beat(REQUESTED))
+    assert calls(body)[0] == ("archival_memory_delete", {"memory_id": "4711", "request_heartbeat": False})
+    assert names(body) == ["archival_memory_delete", "send_message"]
+    body = request(order, search, result("No results found."), beat(REQUESTED))
+    assert names(body) == ["send_message"]
+    assert "nothing to take out" in said(body)
+
+
 @pytest.mark.parametrize(("question", "first", "last"), [
     ("what did we say on 2023-05-08?", "2023-05-08", "2023-05-08"),
     ("What did we talk about between 2023-05-08 and 2023-05-01?", "2023-05-01", "2023-05-08"),

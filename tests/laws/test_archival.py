@@ -153,6 +153,9 @@ def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st
         found = kept.search(query, 0, 100, **filters)
         words, phrase = set(query_stems(query)), query.strip().lower()
         hits = {m.ref for m in passing if words & set(stems(m.text)) or (phrase and phrase in m.text.lower())}
+        assert {row["ref"] for row in kept.search(f'"{query}"', 0, 100, **filters)} == {
+            m.ref for m in passing if phrase and phrase in m.text.lower()
+        }
         assert {row["ref"] for row in found} == hits
         assert found.total == len(hits)
         pages = [row for first in range(0, len(hits) + 2, 2) for row in kept.search(query, first, 2, **filters)]
