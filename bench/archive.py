@@ -214,7 +214,7 @@ def bare_rows(folder: Path, count: int) -> float:
             Row(memory_id=str(number), kind="memory", memory=str(number), agent_id="sam", seq=number, text=text,
                 created_at=0, seq_from=number, from_at=0, digest=digest_of(text))
         )  # fmt: skip
-    table = table_of(rows, vectors)
+    table = table_of(rows, vectors, [bytes(4 * TEXT_WORDS)] * count)
     bare = lancedb.connect(str(folder)).create_table("bare", schema=table.schema)
     begun = time.perf_counter()
     for _ in range(5):
