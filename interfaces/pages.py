@@ -205,30 +205,31 @@ def _ratio(found: Stats) -> str:
     return "–" if found.amplification is None else f"{found.amplification:.2f}"
 
 
-def search(query: str, found: Shape, now: int, *, more: bool = True) -> RenderableType:
+def search(query: str, found: Shape, now: int, *, more: bool = True, scores: bool = False) -> RenderableType:
     """One page of results, the best first."""
     if not found["results"]:
         what = "no such page" if found["total"] else "nothing found"
         return Text(f"{what} for “{plain(query)}”", "dim italic")
     words = [word for word in query.split() if len(word) > 2]
     out = console()
-    parts: list[RenderableType] = []
+    last = found["pages"] - 1
+    shown = f"Showing {len(found['results'])} of {found['total']:,} results (page {found['page']}/{last})"
+    parts: list[RenderableType] = [Text(shown, "dim"), Text("")]
     for result in found["results"]:
         at = times.microseconds(result["time"])
         who = result["name"] or result["role"]
         ref = f" · ref {one_line(result['ref'], 40)}" if result["ref"] else ""
+        score = f" · score {result['score']:.2f}" if scores else ""
         text = Text(plain(result["text"]))
         text.highlight_words(words, "bold yellow", case_sensitive=False)
         parts += [
             Text.assemble(
                 (one_line(who), ROLES.get(result["role"], "bold")),
-                (f" · {times.clock(at)} · {times.relative(at, now)} · seq {result['seq']}{ref}", "dim"),
+                (f" · {times.clock(at)} · {times.relative(at, now)} · seq {result['seq']}{ref}{score}", "dim"),
             ),
             indented(text, out),
             Text(""),
         ]
-    last = found["pages"] - 1
-    where = f"{found['total']:,} found" + (f" · page {found['page']} of 0 to {last}" if last else "")
-    hint = f" · --page {found['page'] + 1} has more" if more and found["page"] < last else ""
-    parts.append(Text(where + hint, "dim"))
+    if more and found["page"] < last:
+        parts.append(Text(f"--page {found['page'] + 1} has more", "dim"))
     return Group(*parts)
