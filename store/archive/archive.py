@@ -8,6 +8,8 @@ What is here may be asked from several threads; several processes may follow the
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from stat import S_ISREG
 from threading import RLock
 
 import numpy as np
@@ -28,7 +30,7 @@ from .rebuilding import build, differences
 from .searching import Pool, Wanted, find, near, newest
 from .shelves import Shelves
 from .table import equal
-from .vectors import Vectors, embedded_by
+from .vectors import Shared, Vectors, embedded_by
 from .writer import REBUILDING, Lost, Writer, refuse_other
 
 FOLDER = "archive"
@@ -46,7 +48,7 @@ class Archive:
         `now` gives microseconds UTC. `step` is told each step of what is written: for tests of crashes.
         """
         self._store = store
-        self._embedder = embedder
+        self._embedder: Embedder = Shared(embedder)
         self._now = now
         self._step = step
         self._writing = RLock()
@@ -160,47 +162,47 @@ class Archive:
         word for word; an empty query finds everything, newest first. The order is the same every time.
         """
         wanted = Wanted(query, as_of, as_of_time, tags, source, after, before, first, count)
+        asked = bool(query.strip())
+        vector = self._vector_of(query) if asked else None
         with self._reading:
-            shelves = self._shelves_opened()
-            if shelves is None or not shelves.renewed():
+            shelves = self._renewed()
+            if shelves is None:
                 return Matches(total=0)
             names = [f"{SOURCE_PREFIX}{name}" for name in sorted(set(sources))]
             pool = Pool(shelves.kept(agent_id), [shelves.kept(name) for name in names], wanted)
-            if not query.strip():
-                return newest(pool, wanted)
-            return find(pool, wanted, self._vector_of(query, shelves))
+            return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
         """How near in meaning each message comes to the query: cosine by seq, up to `said_by` (inclusive).
 
         Of the nearest RECALL_MAX at most; empty for a query without words.
         """
+        vector = self._vector_of(query)
         with self._reading:
-            shelves = self._shelves_opened()
-            if shelves is None or not shelves.renewed():
-                return {}
-            vector = self._vector_of(query, shelves)
-            return {} if vector is None else near(shelves.said(agent_id), said_by, vector)
+            shelves = self._renewed()
+            return {} if vector is None or shelves is None else near(shelves.said(agent_id), said_by, vector)
 
-    def _vector_of(self, query: str, shelves: Shelves) -> np.ndarray | None:
-        """The vector of a query; None if it has no words."""
-        refuse_other(shelves.serving, self._embedder)
-        vector = embedded_by(self._embedder, [query])[0]
+    def _vector_of(self, query: str) -> np.ndarray | None:
+        """The vector of a query; None if it has no words. Nobody waits for the embedder but who asked."""
+        with self._reading:
+            shelves, embedder = self._renewed(), self._embedder
+            if shelves is None:
+                return None
+            refuse_other(shelves.serving, embedder)
+        vector = embedded_by(embedder, [query])[0]
         return vector.astype("f4") if vector.any() else None
 
     def kept(self, agent_id: str, text: str) -> str:
         """Id of a memory of the agent that holds exactly this text now; empty if there is none."""
         with self._reading:
-            shelves = self._shelves_opened()
-            if shelves is None or not shelves.renewed():
-                return ""
-            return min(shelves.kept(agent_id).holding(digest_of(text)), default="")
+            shelves = self._renewed()
+            return "" if shelves is None else min(shelves.kept(agent_id).holding(digest_of(text)), default="")
 
-    def _shelves_opened(self) -> Shelves | None:
-        """None as long as nobody has followed the log."""
+    def _renewed(self) -> Shelves | None:
+        """The shelves, once they are known to be of the table that serves; None as long as nobody has followed."""
         if self._shelves is None and (self._folder / NOTES).exists():
             self._shelves = Shelves(self._folder)
-        return self._shelves
+        return self._shelves if self._shelves is not None and self._shelves.renewed() else None
 
     # ---- the whole of it
 
@@ -210,7 +212,7 @@ class Archive:
         With another `embedder` the vectors are its own, and this archive goes on with it. Raises ArchiveError while
         another process rebuilds, and what `follow` does.
         """
-        embedder = embedder or self._embedder
+        embedder = self._embedder if embedder is None else Shared(embedder)
         with self._writing:
             folder = self._writer_opened().folder
         with trying(folder / REBUILDING) as free:
@@ -231,7 +233,8 @@ class Archive:
     def check(self) -> list[str]:
         """What differs between the index and the log, row for row: empty if all is as it must be.
 
-        Of the log counts what was taken in so far. Raises ForeignRows, ArchiveError.
+        Of the log counts what was taken in so far. What a stranger wrote shows as rows that differ. Raises ArchiveError
+        for a table that cannot be read.
         """
         with self._writing:
             writer = self._writer_opened()
@@ -249,7 +252,7 @@ class Archive:
             names = self._store.partitions()
             done = {name: positions[name].commit if name in positions else -1 for name in names}
             behind = sum(self._is_behind(name, done[name]) for name in names)
-            size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+            size = sum(map(_size, self._folder.rglob("*")))
             if serving is None:
                 return Status("", 0, 0, 0, 0, 0, behind, 0, size)
             table = writer.tables.open(serving.generation)
@@ -271,6 +274,15 @@ class Archive:
         """Let go of files. Idempotent; what is asked afterwards opens them again."""
         with self._writing, self._reading:
             self._forget()
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 for a folder, and for a file that another process removed meanwhile."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0
+    return found.st_size if S_ISREG(found.st_mode) else 0
 
 
 def _joined(parts: Taken) -> Taken:

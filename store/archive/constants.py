@@ -25,7 +25,9 @@ EMBED_TEXTS = 2_000
 COMPACT_ROWS = 50_000
 """Rows written since the table was last compacted, from which on it is compacted again."""
 COMPACT_WRITES = 64
-"""The same for writes, each of which leaves a file."""
+"""The same for writes, each of which leaves a file..."""
+COMPACT_ROWS_A_WRITE = 2_000
+"""... and a write more for so many rows: a compaction may write all of them anew."""
 OLD_VERSIONS_S = 600
 """Seconds that other processes may go on reading a version of the table after it was replaced."""
 REBUILD_ROWS = 20_000

@@ -151,8 +151,9 @@ class Notes:
     def vectors(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The vectors of these contents that are known, by content."""
         found: dict[bytes, bytes] = {}
-        for start in range(0, len(keys), VECTORS_AT_ONCE):
-            some = keys[start : start + VECTORS_AT_ONCE]
+        ordered = sorted(keys)  # as they lie in the file
+        for start in range(0, len(ordered), VECTORS_AT_ONCE):
+            some = ordered[start : start + VECTORS_AT_ONCE]
             marks = ",".join("?" * len(some))
             sql = f"SELECT content, numbers FROM vector WHERE model = ? AND content IN ({marks})"
             found.update(self._db.execute(sql, [model, *some]))

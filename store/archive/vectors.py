@@ -5,6 +5,7 @@ They are kept as float16: half the room, and a rebuild has bit for bit what foll
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from events import EmbedderError
@@ -77,6 +78,25 @@ class Vectors:
             with self._notes.change():
                 self._notes.keep_vectors(self.embedder.name, new)
             yield new
+
+
+class Shared:
+    """An embedder for several threads: one of them loads the model, the others wait for it."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self._embedder = embedder
+        self._loading = Lock()
+        self._loaded = False
+
+    def embed(self, texts: Sequence[str]) -> "np.ndarray":
+        """What the embedder gives."""
+        if self._loaded:
+            return self._embedder.embed(texts)
+        with self._loading:
+            rows = self._embedder.embed(texts)
+            self._loaded = True
+        return rows
 
 
 def embedded_by(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":

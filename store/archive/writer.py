@@ -16,7 +16,7 @@ from events import ArchiveError, EmbedderError, ForeignRows
 from store.filestore import FileStore
 
 from .batch import Batch, batch_of
-from .constants import CHUNKER, COMPACT_ROWS, COMPACT_WRITES, OLD_VERSIONS_S
+from .constants import CHUNKER, COMPACT_ROWS, COMPACT_ROWS_A_WRITE, COMPACT_WRITES, OLD_VERSIONS_S
 from .embedding import Embedder
 from .lock import locked, trying
 from .notes import NOTES, Notes, Position, Serving
@@ -80,7 +80,9 @@ class Writer:
         return serving
 
     def _first(self, embedder: Embedder) -> Serving:
-        generation = max(self.tables.generations(), default=0) + 1
+        if self.tables.generations():
+            raise Lost(f"{self.folder} has a table, but {NOTES} does not say how far it came")
+        generation = 1
         table = self.tables.create(generation, embedder.dimension)
         serving = Serving(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
         with self.notes.change():
@@ -180,9 +182,9 @@ class Writer:
 
     def compact(self, serving: Serving) -> Serving:
         """Join files and index new rows, if it is time."""
-        if serving.written < COMPACT_ROWS and serving.writes < COMPACT_WRITES:
-            return serving
         assert self._table is not None
+        if not _is_due(self._table, serving):
+            return serving
         self.mark(serving)
         self._step("compact")
         if not self._table.indexed():
@@ -210,6 +212,13 @@ class Writer:
             self._step("swapped")
             self._remove_others(serving)
         self._table = None
+
+
+def _is_due(table: Table, serving: Serving) -> bool:
+    """Whether enough was written since the last compaction to be worth one."""
+    if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
+        return serving.written >= COMPACT_ROWS
+    return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
 
 
 def refuse_other(serving: Serving, embedder: Embedder) -> None:
