@@ -13,7 +13,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -33,11 +32,9 @@ from .hosting.addresses import prepare, running, to_join
 from .hosting.archivist import Patience
 from .hosting.gateway import Gateway
 from .hosting.indexes import local_archive
-from .hosting.lending import lent_system
 from .hosting.limits import Limits, limits_from
-from .hosting.local import LocalRuntime
+from .hosting.local import local_runtime
 from .hosting.many import Order
-from .hosting.shard import Shard, TellTimers
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
 from .setup import Settings
@@ -259,18 +256,9 @@ async def open_system(
         return
     gateway = Gateway(models, limits or limits_from(os.environ), clock=clock)
     archive = local_archive(files, clock, patience or ("begin" if timers else "spare"), note=note)
-    system_of = partial(lent_system, files, ask=gateway.ask, clock=clock, ids=ids, archive=archive)
-
-    def shard_of(partition: str, tell_timers: TellTimers) -> Shard:
-        return Shard(
-            partition, files, lambda lent, enter: system_of(lent, enter=enter), clock=clock, ids=ids, idle_s=idle_s,
-            sleep=sleep, tell_timers=tell_timers, note=note,
-        )  # fmt: skip
-
-    local = LocalRuntime(
-        system_of, clock=clock, sleep=sleep, idle_s=idle_s, note=note, timers=timers,
-        partition_of=files.partition_of, shard_of=shard_of,
-    )  # fmt: skip
+    local = local_runtime(
+        files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers
+    )
     try:
         yield AgentSystem(local, files, means=means, clock=clock, ids=ids, placement=placement)
     finally:

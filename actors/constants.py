@@ -230,8 +230,11 @@ FOLLOW_S, FOLLOW_S_MAX = 0.5, 5.0
 FOLLOW_AT_ONCE = 64
 """Logs that are followed before a question is answered that came meanwhile."""
 
-SEARCH_S, MEANING_S = 20.0, 2.0
+SEARCH_S, MEANING_S = 15.0, 2.0
 """How long a host waits for the archive: for a search in it, and for what it can do without."""
+
+SPARE_S = 5.0
+"""For so long a host that got no answer does without what it can do without: nobody waits again and again."""
 
 ARCHIVE_NICENESS = 5
 """Of the archive's process: agents come first."""

@@ -1,11 +1,11 @@
-"""A model behind an OpenAI-compatible chat-completions endpoint: the one file that imports openai.
+"""Models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
 
 The package carries the bytes (connections, time limits, what failed); the bytes are ours, exactly, and sent once: who
 tries again is the gateway.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from operator import attrgetter
 from typing import Any
@@ -20,7 +20,7 @@ from .effects import Answer
 from .real import monotonic_us
 
 _OVERFLOW = ("context_length_exceeded", "maximum context length", "context window", "exceeds the context")
-_KEPT = "Your message is kept, and answered together with the next."
+_KEPT = " Your message is kept, and answered together with the next."
 
 
 SECRET_CHARS_MIN = 16
@@ -101,7 +101,7 @@ class Connections:
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
-        return text.replace(self._key, "[key]") if len(self._key) >= SECRET_CHARS_MIN else text
+        return without_key(text, self._key)
 
 
 class Endpoint:
@@ -126,54 +126,101 @@ class Endpoint:
         try:
             raw = await self._connections.post(request)
         except openai.APIStatusError as error:
-            raise self._refused(error) from error
+            raise _refused(error, self.name, self._url, self._clean, _KEPT) from error
         except openai.APIConnectionError as error:
-            said = self._clean(_reason(error))
-            what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
-            raise ModelError(
-                f"The model endpoint {self._url} {what} ({said}). Is the server running, and is --base-url right? "
-                f"{_KEPT}",
-                kind="unreachable",
-            ) from error
+            raise _unreachable(error, self._url, self._clean, _KEPT) from error
         return Answer(self._clean(raw), monotonic_us() - began)
 
     async def close(self) -> None:
         """Let go of connections, of those that are shared as well. Idempotent."""
         await self._connections.close()
 
-    def _refused(self, error: openai.APIStatusError) -> ModelError:
-        said = self._clean(error.message)[:400]
-        text = f"{said} {error.code or ''}".lower()
-        if error.status_code in (400, 413, 422) and any(mark in text for mark in _OVERFLOW):
-            return ContextOverflow(f"The endpoint refused the request as too long: {said}")
-        what, cure, kind = self._told(error.status_code, said, text)
-        after_s = retry_after_s(error.response.headers)
-        return ModelError(f"The model endpoint {self._url} {what}. {cure} {_KEPT}", kind=kind, retry_after_s=after_s)
 
-    def _told(self, status: int, said: str, text: str) -> tuple[str, str, str]:
-        """What a refusal says, what to do about it, and its kind."""
-        key = f"Set OPENAI_API_KEY to a key that may use {self.name!r}."
-        match status:
-            case 401:
-                return f"refused the key ({said})", key, "key"
-            case 403:  # this model, perhaps, and no other
-                return f"refused the key ({said})", key, "rejected"
-            case 402:
-                return self._without_credit(said)
-            case 429 if "insufficient_quota" in text:
-                return self._without_credit(said)
-            case 429:
-                return f"is out of patience or credit ({said})", "Try again later.", "rate_limited"
-            case 404:
-                return f"does not know {self.name!r} ({said})", "Check --model and --base-url.", "rejected"
-            case 408 | 409:
-                return f"failed with status {status} ({said})", "Try again later.", "server"
-            case status if status >= 500:
-                return f"failed with status {status} ({said})", "Try again later.", "server"
-        return f"refused the request with status {status} ({said})", "Check --model and --base-url.", "rejected"
+class Embeddings:
+    """An embeddings endpoint, asked by whoever can wait for it: no event loop is needed."""
 
-    def _without_credit(self, said: str) -> tuple[str, str, str]:
-        return f"says that the account is out of credit ({said})", "Add to it, or set another OPENAI_API_KEY.", "credit"
+    def __init__(self, name: str, base_url: str | None = None) -> None:
+        """Raises ModelError as `Connections` does."""
+        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        _check(name, self._key, base_url)
+        self.name = name
+        self._client = openai.OpenAI(
+            api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S
+        )
+        self.url = str(self._client.base_url)
+
+    def ask(self, request: bytes) -> str:
+        """What the endpoint answers to exactly these bytes, sent once. Raises ModelError."""
+        try:
+            return self._client.post(
+                "/embeddings",
+                cast_to=str,
+                content=request,
+                options={"headers": {"Content-Type": "application/json"}},
+            )
+        except openai.APIStatusError as error:
+            raise _refused(error, self.name, self.url, self._clean, "") from error
+        except openai.APIConnectionError as error:
+            raise _unreachable(error, self.url, self._clean, "") from error
+
+    def close(self) -> None:
+        """Let go of connections. Idempotent."""
+        self._client.close()
+
+    def _clean(self, text: str) -> str:
+        return without_key(text, self._key)
+
+
+def without_key(text: str, key: str) -> str:
+    """`text` without the key, should the endpoint have repeated it."""
+    return text.replace(key, "[key]") if len(key) >= SECRET_CHARS_MIN else text
+
+
+def _unreachable(error: openai.APIConnectionError, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
+    what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
+    return ModelError(
+        f"The model endpoint {url} {what} ({clean(_reason(error))}). Is the server running, and is --base-url right?"
+        f"{kept}",
+        kind="unreachable",
+    )
+
+
+def _refused(error: openai.APIStatusError, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
+    said = clean(error.message)[:400]
+    text = f"{said} {error.code or ''}".lower()
+    if error.status_code in (400, 413, 422) and any(mark in text for mark in _OVERFLOW):
+        return ContextOverflow(f"The endpoint refused the request as too long: {said}")
+    what, cure, kind = _told(name, error.status_code, said, text)
+    after_s = retry_after_s(error.response.headers)
+    return ModelError(f"The model endpoint {url} {what}. {cure}{kept}", kind=kind, retry_after_s=after_s)
+
+
+def _told(name: str, status: int, said: str, text: str) -> tuple[str, str, str]:
+    """What a refusal says, what to do about it, and its kind."""
+    key = f"Set OPENAI_API_KEY to a key that may use {name!r}."
+    match status:
+        case 401:
+            return f"refused the key ({said})", key, "key"
+        case 403:  # this model, perhaps, and no other
+            return f"refused the key ({said})", key, "rejected"
+        case 402:
+            return _without_credit(said)
+        case 429 if "insufficient_quota" in text:
+            return _without_credit(said)
+        case 429:
+            return f"is out of patience or credit ({said})", "Try again later.", "rate_limited"
+        case 404:
+            return f"does not know {name!r} ({said})", "Check --model and --base-url.", "rejected"
+        case 408 | 409:
+            return f"failed with status {status} ({said})", "Try again later.", "server"
+        case status if status >= 500:
+            return f"failed with status {status} ({said})", "Try again later.", "server"
+    return f"refused the request with status {status} ({said})", "Check --model and --base-url.", "rejected"
+
+
+def _without_credit(said: str) -> tuple[str, str, str]:
+    return f"says that the account is out of credit ({said})", "Add to it, or set another OPENAI_API_KEY.", "credit"
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import threading
 import time
 from pathlib import Path
 
@@ -38,6 +39,11 @@ class RealIds:
 def monotonic_us() -> int:
     """Microseconds of a clock that never goes back, for latencies only."""
     return time.monotonic_ns() // 1000
+
+
+def pause(seconds: float) -> None:
+    """Wait, in a thread that has nothing else to do."""
+    threading.Event().wait(seconds)
 
 
 def make_store(root: Path, clock: Clock, ids: Ids, shards: int | None = None) -> FileStore:

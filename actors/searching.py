@@ -107,7 +107,8 @@ class AgentSearcher:
         if self._archive is None:
             return {}
         try:
-            return await self._archive.meanings(self._agent_id, query, self._said_by)
+            about = self._search.without_names(query)
+            return await self._archive.meanings(self._agent_id, about, self._said_by)
         except ArchiveDown:
             return None
 

@@ -16,7 +16,7 @@ from store import name_of
 from . import shapes
 from .complaints import plain
 from .contract import World
-from .opening import agents_of, leaving_alone, looking, system_of, text_of, warn
+from .opening import agents_of, leaving_alone, looking, searching, system_of, text_of, warn
 from .reading import as_of, moment
 from .send import checked
 
@@ -91,7 +91,7 @@ def search(args: Namespace, world: World) -> int:
     """The command `archive search`."""
     if args.query is None or not checked(args.query).strip():
         args.fail("give a QUERY")
-    with looking(system_of(args, world), args.name) as view:
+    with searching(args, world) as view:
         searcher, filters = view.searcher(moment(view, as_of(args, view))), _filters(args)
         page = _asked(lambda: asyncio.run(_found(searcher, args, filters)))
     if page.archive_down:

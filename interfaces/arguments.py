@@ -272,7 +272,7 @@ COMMANDS = (
 """Every command, in the order of the help. A name of two words is one of a group's."""
 
 GROUPS = {
-    "archive": "keep, list, change, delete and search an agent's memories",
+    "archive": "keep, change and search memories, and look after their index",
     "cluster": "look after a cluster: up, down, status",
     "log": "look after the files of a log: check, stats, seal",
 }

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from argparse import Namespace
 
+from actors.hosting.indexes import caught_up
 from actors.system import System, View
 from events import BadInput, RecordsErased, is_erased
 from store import name_of
@@ -11,7 +12,7 @@ from store import name_of
 from . import progress, shapes
 from .complaints import plain
 from .contract import World
-from .opening import leaving_alone, looking, release, system_of
+from .opening import leaving_alone, looking, release, store_of, system_of
 from .running import interruptible
 
 
@@ -37,6 +38,7 @@ def erase(args: Namespace, world: World) -> int:
     try:
         with leaving_alone(), interruptible(), progress.shown(f"erasing {name}") as moved:
             done = system.erase(name, first, last, moved)
+            caught_up(store_of(args, world), world.clock, name)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(_interrupted(system, name, last)) from error
     if args.json:

@@ -3,7 +3,7 @@
 import argparse
 
 from . import values
-from .options import Command, as_of, json, name, runtime
+from .options import Command, as_of, json, name, runtime, words
 
 _KEEPING = """\
 No turn is run and no model is asked: the agent finds it by its own search from
@@ -14,6 +14,10 @@ It is no longer found. The log still says what it was, and `--as-of` shows it;
 _SEARCHING = """\
 Finds what archival_memory_search finds, documents of the agent's sources
 included. A "phrase in quotes" is looked for exactly as it stands."""
+
+_REBUILDING = """\
+The old index answers until the new one takes its place. What was embedded once
+by the same model is not embedded again. OPENAI_API_KEY is the endpoint's key."""
 
 
 def _memory(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +45,14 @@ def _filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", metavar="P", type=values.page, default=0, help="page, from 0 (0)")
 
 
+def _embedder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--embedder", metavar="MODEL", type=values.words, help="whose vectors: `wordllama-256` (offline), or a model "
+        "of an endpoint (the one that it has)",
+    )  # fmt: skip
+    parser.add_argument("--base-url", metavar="URL", default="", help="the OpenAI-compatible endpoint of the model")
+
+
 def _query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="?", help="what to look for")
 
@@ -60,7 +72,14 @@ COMMANDS = (
             "everlog archive delete sam 01a3b6c2-4f00-7000-8000-000000000001", (name, _memory, json, runtime),
             _DELETING),
     Command("archive search", "archive:search", "search what an agent keeps, and the documents that it can read",
-            'everlog archive search sam "where is the gold" --from 2024-01-01', (name, _query, _filters, as_of, json),
-            _SEARCHING),
+            'everlog archive search sam "where is the gold" --from 2024-01-01',
+            (name, _query, _filters, words, as_of, json), _SEARCHING),
+    Command("archive status", "indexing:status", "tell how far the index of all memories is, and whose vectors it has",
+            "everlog archive status", (json,)),
+    Command("archive check", "indexing:check", "hold the index of all memories against the logs, row for row",
+            "everlog archive check", (json,)),
+    Command("archive rebuild", "indexing:rebuild", "make the index of all memories anew, from the logs alone",
+            "everlog archive rebuild --embedder text-embedding-3-small",
+            (_embedder, json), _REBUILDING),
 )  # fmt: skip
 """In the order of the help."""

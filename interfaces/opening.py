@@ -1,5 +1,6 @@
 """From arguments to a store, a system and the settings of an agent: what every command begins with."""
 
+import asyncio
 import importlib.util
 import os
 import sys
@@ -13,8 +14,10 @@ from actors import presets
 from actors.agent import Listener
 from actors.api import AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
+from actors.effects import Archive
 from actors.extras import Grants
 from actors.hosting.addresses import running
+from actors.hosting.indexes import local_archive
 from actors.real import make_store
 from actors.refs import AgentRef
 from actors.setup import BlockText, Settings
@@ -43,8 +46,8 @@ def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStor
     return FileStore(root_of(args), world.clock.now)
 
 
-def system_of(args: Namespace, world: World) -> System:
-    """The agents of the store, with the user's own functions and the chosen endpoint."""
+def system_of(args: Namespace, world: World, archive: Archive | None = None) -> System:
+    """The agents of the store, with the user's own functions and the chosen endpoint. `archive`: see `searching`."""
     grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return System(
@@ -54,7 +57,20 @@ def system_of(args: Namespace, world: World) -> System:
         grants=grants,
         clock=world.clock,
         ids=world.ids,
+        archive=archive,
     )
+
+
+@contextmanager
+def searching(args: Namespace, world: World) -> Iterator[View]:
+    """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
+    archive = None if args.words else local_archive(store_of(args, world), world.clock, "wait", note=warn)
+    try:
+        with looking(system_of(args, world, archive), args.name) as view:
+            yield view
+    finally:
+        if archive is not None:
+            asyncio.run(archive.close())
 
 
 def agents_of(args: Namespace, world: World, *, timers: bool = False) -> AbstractAsyncContextManager[AgentSystem]:

@@ -61,3 +61,10 @@ def runtime(parser: argparse.ArgumentParser) -> None:
         help="where the agent runs: local (this process), ray (a cluster), auto (a cluster if one runs); "
         "EVERLOG_RUNTIME, else auto",
     )
+
+
+def words(parser: argparse.ArgumentParser) -> None:
+    """How a search goes."""
+    parser.add_argument(
+        "--words", action="store_true", help="search by words alone: it does not wait some seconds for vectors"
+    )

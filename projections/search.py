@@ -1,20 +1,24 @@
 """Ranked search over what was said, as of any moment: words by SQL, and meaning where somebody brings it."""
 
-from collections import Counter
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
-
 from events import FunctionError
 
+from .documents import documents, tables
 from .engine import HEAD, Projections
 from .rows import Row
 from .stems import query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
+
+FIRST, LAST = -(2**62), 2**62
+"""Microseconds UTC that nothing is before or after."""
+ROLES = ("assistant", "user")
+_PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
 
 class Found(list[Row]):
@@ -52,10 +56,34 @@ class Search:
         """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
 
         `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
-        are, by seq. Raises FunctionError for no date, or no role.
+        are, by seq. Each phrase in "double quotes" must occur in a result; but if none has them all, and the query
+        says more than them, its words decide. Raises FunctionError for no date, or no role.
         """
-        self._index()
-        return self._page("search_recall", [query_stems(query), query.strip()], first, count)
+        unknown = set(roles) - set(ROLES)
+        if unknown:
+            raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(ROLES)}.")
+        self._projections.define("search_tables")
+        after, before = self.days(start, end)
+        phrases, rest = phrases_in(query)
+        near = meanings or {}
+        wanted = (
+            query_stems(query), list(near), list(near.values()), list(roles),
+            FIRST if after is None else after, LAST if before is None else before,
+        )  # fmt: skip
+        found = self._indexed((self._agent_id, "" if phrases else rest, phrases, *wanted), first, count)
+        if found.total or not (phrases and rest):
+            return found
+        return self._page("search_recall", (self._agent_id, rest, [], *wanted), first, count)
+
+    def without_names(self, query: str) -> str:
+        """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
+
+        A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
+        """
+        speakers = self._projections.search("search_speakers", self._agent_id, self._said_by)
+        names = {stem for row in speakers for stem in stems(row["name"])}
+        kept = [word for word in query.split() if not names.intersection(stems(word))]
+        return " ".join(kept) or query
 
     def recall_between(self, start: str, end: str, first: int, count: int) -> Found:
         """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
@@ -71,15 +99,14 @@ class Search:
         return begin, after
 
     def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
-        rows = self._projections.search(name, self._agent_id, self._said_by, *parameters, first, count)
-        if rows:
-            total = rows[0]["total"]
-        elif first:
-            before = self._projections.search(name, self._agent_id, self._said_by, *parameters, 0, 1)
-            total = before[0]["total"] if before else 0
-        else:
-            total = 0
-        return Found(rows, total)
+        rows = self._rows(name, parameters, first, count)
+        if rows or not first:
+            return Found(rows, rows[0]["total"] if rows else 0)
+        before = self._rows(name, parameters, 0, 1)
+        return Found([], before[0]["total"] if before else 0)
+
+    def _rows(self, name: str, parameters: Sequence[object], first: int, count: int) -> list[Row]:
+        return self._projections.search(name, self._agent_id, self._said_by, *parameters, first, count)
 
     def _day(self, text: str) -> datetime:
         try:
@@ -90,26 +117,27 @@ class Search:
             raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
         return day
 
-    def _index(self) -> None:
-        """Give postings to what has been said since the last search."""
-        self._projections.define("search_tables")
-        said = self._projections.search("search_missing", self._agent_id, HEAD)
-        before: list[str] = []
-        postings: list[tuple[int, str, int, bool]] = []
-        documents: list[tuple[int, int]] = []
-        for row in said:
-            words = stems(row["text"])
-            if not row["known"]:
-                own = {*stems(row["name"]), *words}
-                counts = Counter([*stems(row["name"]), *words, *before])
-                postings.extend((row["seq"], stem, n, stem in own) for stem, n in counts.items())
-                documents.append((row["seq"], counts.total()))
-            before = words
-        if documents:
-            self._projections.fill("postings", self._agent_id, _columns(postings, ["seq", "stem", "n", "own"]))
-            self._projections.fill("documents", self._agent_id, _columns(documents, ["seq", "words"]))
+    def _indexed(self, wanted: Sequence[object], first: int, count: int) -> Found:
+        """A page of the ranking, once all that it ranks has its document.
+
+        The ranking itself says whether something has none: to look before it would cost half as much again.
+        """
+        found = self._page("search_recall", wanted, first, count)
+        if (found and not found[0]["missing"]) or not self._index():
+            return found
+        return self._page("search_recall", wanted, first, count)
+
+    def _index(self) -> bool:
+        """Give documents to what has been said since the last time; whether there was anything."""
+        new = list(documents(self._projections.search("search_missing", self._agent_id, HEAD)))
+        if new:
+            heads, postings = tables(new)
+            self._projections.fill("postings", self._agent_id, postings)
+            self._projections.fill("documents", self._agent_id, heads)
+        return bool(new)
 
 
-def _columns(rows: Sequence[tuple[object, ...]], names: Sequence[str]) -> pa.Table:
-    columns = list(zip(*rows, strict=True))
-    return pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
+def phrases_in(query: str) -> tuple[list[str], str]:
+    """The phrases in double quotes, and the query without them, all in lower case."""
+    found = [phrase.strip().lower() for phrase in _PHRASE.findall(query)]
+    return [phrase for phrase in found if phrase], _PHRASE.sub(" ", query).strip().lower()

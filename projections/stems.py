@@ -6,51 +6,13 @@ from typing import Any
 
 _WORD = re.compile(r"\w+")
 
+_SENTENCE = re.compile(r"[^.!?\[\]]+[.!?\]]*")
+
 QUESTION_WORDS = frozenset(
-    [
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "a",
-        "an",
-        "the",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "and",
-        "or",
-        "with",
-        "about",
-        "it",
-        "its",
-        "that",
-        "this",
-        "there",
-    ]
+    """
+    what when where which who whom whose why how did does do is are was were has have had will would can could should
+    a an the of to in on at for and or with about it its that this there
+    """.split()  # noqa: SIM905  a list of single words is five times as long
 )
 """Dropped from a query (not from documents), unless nothing else is left: they say how to answer, not what about."""
 
@@ -79,3 +41,12 @@ def query_stems(query: str) -> list[str]:
     words = _WORD.findall(query.lower())
     kept = [word for word in words if word not in QUESTION_WORDS] or words
     return sorted({stem(word) for word in kept})
+
+
+def stems_by_sentence(text: str) -> tuple[list[str], list[str]]:
+    """The stems of its statements, and those of its questions: sentences that end in a question mark."""
+    stated: list[str] = []
+    asked: list[str] = []
+    for sentence in _SENTENCE.findall(text):
+        (asked if sentence.rstrip().endswith("?") else stated).extend(stems(sentence))
+    return stated, asked

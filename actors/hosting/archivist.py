@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from actors.constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S
+from actors.constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S, SPARE_S
 from actors.effects import Hit, Page, Wanted
 from events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from store import stream_of
@@ -254,6 +254,8 @@ class Clerk:
         self._send = send
         self._waiting: list[tuple[Question, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
+        self._asks_again = 0.0
+        """When, on the clock of the loop, what can do without is asked again, after nobody answered."""
 
     async def search(self, wanted: Wanted) -> Page:
         """What was kept, best match first."""
@@ -262,7 +264,14 @@ class Clerk:
 
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
         """How near in meaning each message comes to the query."""
-        found: Mapping[int, float] = await self._ask(Near(agent_id, query, said_by), MEANING_S)
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._asks_again:
+            raise ArchiveDown("the archive gave no answer a moment ago")
+        try:
+            found: Mapping[int, float] = await self._ask(Near(agent_id, query, said_by), MEANING_S)
+        except ArchiveDown:
+            self._asks_again = loop.time() + SPARE_S
+            raise
         return found
 
     async def _ask(self, question: Question, wait_s: float) -> Any:

@@ -14,10 +14,23 @@ if TYPE_CHECKING:
 
 def index_of(store: FileStore, clock: Clock) -> "Archive":
     """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
-    from store.archive import Archive
-    from store.archive.embedding import embedder_of
+    from store.archive import Archive, recorded_embedder
+    from store.archive.embedding import DEFAULT_EMBEDDER, embedder_of
 
-    return Archive(store, embedder_of(), clock.now)
+    return Archive(store, embedder_of(recorded_embedder(store) or DEFAULT_EMBEDDER), clock.now)
+
+
+def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:
+    """Have the archive, if there is one, take in all that an agent's log says now: what was erased goes from it too.
+
+    Raises ArchiveError.
+    """
+    if (store.root / "archive").exists():
+        index = index_of(store, clock)
+        try:
+            index.follow(store.route(agent_id))
+        finally:
+            index.close()
 
 
 def local_archive(store: FileStore, clock: Clock, patience: Patience, *, note: Callable[[str], None]) -> LocalArchive:

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from actors.commands import Command, Fire, Heard, Means
 from actors.constants import IDLE_S
-from actors.effects import Clock
+from actors.effects import Archive, Clock, Ids
 from actors.system import System
 from events import EverlogError, HostLost, Record, UnknownAgent
-from store import is_shared
+from store import FileStore, is_shared
 
 from .host import Host
+from .lending import Ask, lent_system
 from .many import Order, Outcome, outcomes
 from .shard import Shard, TellTimers
 from .timers import Beats, Over, Schedule
@@ -138,3 +140,30 @@ class LocalRuntime:
             self._note(f"{agent_id!r}: {error}")
         finally:
             over(agent_id)
+
+
+def local_runtime(
+    store: FileStore,
+    ask: Ask,
+    archive: Archive,
+    *,
+    clock: Clock,
+    ids: Ids,
+    sleep: Callable[[float], Awaitable[None]],
+    idle_s: float,
+    note: Callable[[str], None],
+    timers: bool,
+) -> LocalRuntime:
+    """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
+    system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive)
+
+    def shard_of(partition: str, tell_timers: TellTimers) -> Shard:
+        return Shard(
+            partition, store, lambda lent, enter: system_of(lent, enter=enter), clock=clock, ids=ids, idle_s=idle_s,
+            sleep=sleep, tell_timers=tell_timers, note=note,
+        )  # fmt: skip
+
+    return LocalRuntime(
+        system_of, clock=clock, sleep=sleep, idle_s=idle_s, note=note, timers=timers,
+        partition_of=store.partition_of, shard_of=shard_of,
+    )  # fmt: skip

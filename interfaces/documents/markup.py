@@ -10,13 +10,17 @@ from .plain import text_of
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
 _LINES = frozenset(
     {
-        "address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+        "address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
         "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main",
         "nav", "ol", "option", "p", "pre", "section", "summary", "table", "tr", "ul",
     }
 )  # fmt: skip
 """Elements that begin a line, and end one."""
 _PARAGRAPHS = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "table", "ul", "ol", "dl"})
+_LINE, _PARAGRAPH = "\x01", "\x02"
+"""Stand for where a line ends, and where a paragraph does, however many elements end there."""
+_BREAKS = re.compile(r" *[\x01\x02][\x01\x02 ]*")
+_CELLS = re.compile(r" *\t *")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 CHARSET_BYTES = 4096
 """Where a page says what it is written in, from its beginning."""
@@ -71,8 +75,10 @@ class _Page(HTMLParser):
         self._break(tag)
 
     def _break(self, tag: str) -> None:
-        if tag in _LINES:
-            self._parts.append("\n\n" if tag in _PARAGRAPHS else "\n")
+        if tag == "br":
+            self._parts.append("\n")
+        elif tag in _LINES:
+            self._parts.append(_PARAGRAPH if tag in _PARAGRAPHS else _LINE)
 
     def handle_data(self, data: str) -> None:
         """Words between tags."""
@@ -83,5 +89,5 @@ class _Page(HTMLParser):
 
     def text(self) -> str:
         """All that is seen: cells of a row apart, one blank line between paragraphs."""
-        lines = (re.sub(r" ?\t ?", " | ", line.strip()) for line in "".join(self._parts).split("\n"))
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        text = _BREAKS.sub(lambda found: "\n\n" if _PARAGRAPH in found[0] else "\n", "".join(self._parts))
+        return _CELLS.sub(" | ", re.sub(r"(?m)^\t+", "", text))

@@ -6,5 +6,6 @@ Not imported by `store`: whoever needs it imports `store.archive`, in a process 
 from .archive import Archive
 from .contract import Lag, Match, Matches, Rebuilt, Status
 from .embedding import Embedder
+from .recorded import recorded_embedder
 
-__all__ = ["Archive", "Embedder", "Lag", "Match", "Matches", "Rebuilt", "Status"]
+__all__ = ["Archive", "Embedder", "Lag", "Match", "Matches", "Rebuilt", "Status", "recorded_embedder"]

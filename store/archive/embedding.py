@@ -20,6 +20,8 @@ DEFAULT_EMBEDDER = WORDLLAMA
 
 BATCH_TEXTS = 256
 """Texts that are cut into tokens at once."""
+TEXT_CHARS_MAX = 100_000
+"""What a text says after this does not change its vector: an average over more says nothing of its own."""
 PIECE_CHARS = 10_000
 """A longer text is cut into tokens in pieces of this: what is in memory at once does not grow with it."""
 GATHER_TOKENS = 8_192
@@ -33,7 +35,11 @@ class Embedder(Protocol):
 
     name: str
     """What its tables are called by; another name for anything that gives other vectors."""
-    dimension: int
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector. Raises EmbedderError, where it has to be asked for."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
         """A row for each text: float32, (len(texts), dimension), of length 1; zeros for a text without words.
@@ -107,8 +113,9 @@ def unit(rows: "np.ndarray") -> "np.ndarray":
 def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
     """The texts that have words, in pieces of at most PIECE_CHARS, each with the number of its text."""
     for row, text in enumerate(texts):
-        if has_words(text):
-            yield from ((row, text[start : start + PIECE_CHARS]) for start in range(0, len(text), PIECE_CHARS))
+        if has_words(text[:TEXT_CHARS_MAX]):
+            chars = min(len(text), TEXT_CHARS_MAX)
+            yield from ((row, text[start : min(start + PIECE_CHARS, chars)]) for start in range(0, chars, PIECE_CHARS))
 
 
 def _sum(vectors: "np.ndarray", ids: Sequence[int]) -> "np.ndarray":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from events import ArchiveError
 from store.lazy import pc
 
 from .batch import Batch
@@ -84,10 +85,16 @@ class Shelves:
         return shelf
 
     def _read(self, agent_id: str, said: bool) -> Shelf:
-        table = self._checked()
         kind = equal("kind", MESSAGE)
         condition = f"{equal('agent_id', agent_id)} AND {kind if said else f'NOT ({kind})'}"
-        return Shelf(table.read(condition, COLUMNS))
+        while True:
+            table, seen = self._checked(), self.serving
+            try:
+                return Shelf(table.read(condition, COLUMNS))
+            except ArchiveError:
+                self.renewed()
+                if self.serving.generation == seen.generation:  # else it was replaced while we read, and removed
+                    raise
 
     def _checked(self) -> Table:
         """The table, once its version is that which was written down. Raises ForeignRows."""

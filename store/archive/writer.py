@@ -111,10 +111,13 @@ class Writer:
         """Remove tables that do not serve: a dead process left them. Not while one is being built."""
         with trying(self.rebuilding) as free:
             if free:
-                for generation in self.tables.generations():
-                    if generation != serving.generation:
-                        self.tables.drop(generation)
+                self._remove_others(serving)
         return free
+
+    def _remove_others(self, serving: Serving) -> None:
+        for generation in self.tables.generations():
+            if generation != serving.generation:
+                self.tables.drop(generation)
 
     def take(self, tables: Sequence[tuple[str, pa.Table]], serving: Serving, vectors: Vectors, wrote: Wrote
              ) -> tuple[Serving, Batch]:  # fmt: skip
@@ -197,15 +200,16 @@ class Writer:
         self._table = None
 
     def swap(self, serving: Serving, positions: Mapping[str, Position], ahead: Mapping[str, int]) -> None:
-        """Let a table that was built beside serve from now on."""
+        """Let a table that was built beside serve from now on, and remove all others. `rebuilding` is held."""
         with locked(self.lock):
             with self.notes.change():
                 self.notes.begin_again()
                 self.notes.reach(positions)
                 self.notes.go_ahead(ahead)
                 self.notes.serve(serving)
+            self._step("swapped")
+            self._remove_others(serving)
         self._table = None
-        self._step("swapped")
 
 
 def refuse_other(serving: Serving, embedder: Embedder) -> None:

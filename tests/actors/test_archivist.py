@@ -218,7 +218,7 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
     assert isinstance(broken, ArchiveDown)
 
 
-def test_who_waits_too_long_goes_on_without_and_an_answer_that_comes_later_harms_nobody(monkeypatch) -> None:
+def test_who_waits_too_long_goes_on_without_and_nobody_waits_again_at_once(monkeypatch) -> None:
     monkeypatch.setattr(archivist, "MEANING_S", 0.001)
 
     async def ask():
@@ -231,6 +231,8 @@ def test_who_waits_too_long_goes_on_without_and_an_answer_that_comes_later_harms
         clerk = Clerk(send)
         with pytest.raises(ArchiveDown, match="no answer"):
             await clerk.meanings("sam", "wifi", 3)
+        with pytest.raises(ArchiveDown, match="a moment ago"):
+            await clerk.meanings("ann", "wifi", 3)
         late.set()
         await asyncio.gather(*clerk._calls)
 

@@ -52,3 +52,17 @@ def test_the_tour_of_the_readme_works(
     shown = capsys.readouterr().out
     assert readme.split("```text\n")[1].split("\n```")[0] in shown
     assert "Your name is Chad." in shown
+
+
+def test_the_memory_of_the_readme_is_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands exit 0, and what was kept is found by a query of which no word stands in it."""
+    monkeypatch.chdir(ROOT)  # its documents are loaded
+    monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
+    section = (ROOT / "README.md").read_text().split("## Memory that is found again")[1].split("```")[1]
+    commands = re.findall(r"^(everlog .*?)(?:  +#.*)?$", section, re.MULTILINE)
+    assert len(commands) >= 6
+    for command in ("everlog send sam 'Hi, I sail to Bergen'", "everlog create ann", *commands):
+        assert main(shlex.split(command)[1:]) == 0, command
+    assert "The dog is called Rex" in capsys.readouterr().out

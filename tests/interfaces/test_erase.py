@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from actors.hosting.indexes import index_of
 from actors.system import System
 from events import BadInput, Record, UnknownAgent
 from interfaces.terminal import detail
@@ -312,3 +313,19 @@ def test_a_system_erases_in_memory():
     assert [record.text for record in world.log()[7:9]] == [None, None]
     assert world.log()[-1].turn == 2
     asyncio.run(world.tell("three"))
+
+
+def test_what_is_erased_is_gone_from_the_archive_too(cli: Line) -> None:
+    """Rows, old versions of the table and kept vectors: when the command is done, and without a search in between."""
+    talk(cli)
+    store = store_of(cli)
+    index = index_of(store, cli.clock)
+    index.follow()
+    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 1
+    index.close()
+    cli.ok("erase", "sam", "--yes")
+    assert leftovers(cli.root) == []
+    index = index_of(store, cli.clock)
+    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 0
+    assert index.check() == []
+    index.close()

@@ -68,6 +68,8 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
     talk.write_text('{"role":"user","content":"I sail","time":"2024-01-01","ref":"a"}\n')
     queries = tmp_path / "queries.txt"
     queries.write_text("sail\n")
+    empty = tmp_path / "empty.txt"
+    empty.touch()
     printed = [
         cli.json("create", "ann"),
         *cli.lines("send", "sam", "hello sail"),
@@ -77,12 +79,21 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("pressure", "sam"),
         cli.json("search", "sam", "sail"),
         cli.json("import", "bob", str(talk)),
+        cli.json("load", "sam", str(talk), "--source", "talk"),
+        json.loads(cli("load", "sam", str(empty), "--json")[1]),
+        cli.json("sources"),
+        cli.json("sources", "--source", "talk"),
+        cli.json("attach", "ann", "talk"),
         cli.json("verify", "sam"),
         cli.json("rebuild", "sam"),
         cli.json("log", "check", "sam", "--deep"),
         cli.json("log", "stats", "sam"),
         cli.json("log", "stats", "--all"),
         cli.json("log", "seal", "sam"),
+        cli.json("archive", "search", "sam", "sail"),
+        cli.json("archive", "status"),
+        cli.json("archive", "check"),
+        cli.json("archive", "rebuild"),
         cli.json("erase", "sam", "--yes"),
         failed_seal(cli),
         json.loads(cli.ok("search", "sam", "--queries", str(queries))),
@@ -115,7 +126,7 @@ def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch
 
 def test_help_is_light():
     """`everlog --help` loads neither DuckDB nor pyarrow nor rich."""
-    heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "ray", "asyncio")
+    heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "wordllama", "ray", "asyncio")
     probe = "import sys; from interfaces.main import main; main(['--help'])"
     probe += f"; print(*(name for name in {heavy} if name in sys.modules))"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -126,7 +137,7 @@ def test_send_is_thin():
     """`everlog send` to the embedded model loads neither openai nor lancedb nor ray."""
     probe = (
         "import sys, interfaces.send, interfaces.terminal, actors.system;"
-        "print(*(n for n in ('openai', 'lancedb', 'ray') if n in sys.modules))"
+        "print(*(n for n in ('openai', 'lancedb', 'wordllama', 'ray') if n in sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not run.stdout.strip()
@@ -163,6 +174,9 @@ def test_send_is_thin():
         ["log", "stats", "sam", "--deep"],
         ["erase", "sam", "--from", "0", "--yes"],
         ["erase", "sam"],
+        ["load", "sam"],
+        ["attach", "sam"],
+        ["sources", "sam", "--source", "x"],
     ],
     ids=lambda argv: " ".join(argv)[:60],
 )

@@ -13,7 +13,7 @@ from .simulation import simulate, trace
 from .world import World
 
 CHUNK = 50
-SEEDS = 500
+SEEDS = 300
 SEEDS_OTHER = 100
 SEEDS_OTHER_LONG = 2000
 SEEDS_LONG = 10_000

@@ -1,6 +1,7 @@
 """A store with agents that keep, say, change and forget things, and an archive with a small embedder."""
 
 import hashlib
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 from events import Draft, uuid7
 from store import FileLog, FileStore
 from store.archive import Archive
+from store.archive.notes import NOTES, Notes
+from store.archive.table import Tables
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -120,3 +123,87 @@ def found(archive: Archive, query: str, agent_id: str, as_of: int = END, **more:
     """The texts that a search finds, best first."""
     matches = archive.search(query, agent_id=agent_id, as_of=as_of, as_of_time=END, **more)  # type: ignore[arg-type]
     return [match.text for match in matches.results]
+
+
+def rows_of(archive: Archive) -> list[dict[str, object]]:
+    """Every row of the table that serves, with its vector, sorted."""
+    serving = Notes(archive._folder / NOTES).serving()
+    assert serving is not None
+    table = Tables(archive._folder).open(serving.generation).read()
+    return sorted(table.to_pylist(), key=lambda row: row["memory_id"])
+
+
+class Chance:
+    """What agents may do, one thing after the other, by chance."""
+
+    def __init__(self, world: World, seed: int, agents: Sequence[str] = ("sam", "ann", "alone")) -> None:
+        self.world = world
+        self.random = random.Random(seed)
+        self.agents = agents
+        self.alive: dict[str, list[str]] = {}
+        self.loaded: set[str] = set()
+
+    def text(self) -> str:
+        """Some words; now and then many."""
+        count = self.random.choice([1, 3, 8, 20, 400])
+        return " ".join(self.random.choices(WORDS, k=count)) + self.random.choice([".", "!", " id-77/a"])
+
+    def act(self, *, rarely: bool = True) -> None:
+        """One thing. `rarely`: what is rare may happen too (moves, erasures, the end of an agent)."""
+        agent_id = self.random.choice(self.agents)
+        mine = self.alive.setdefault(agent_id, [])
+        what = self.random.choices(
+            ["insert", "update", "delete", "say", "load", "remove", "other", *RARE],
+            weights=[8, 4, 2, 4, 2, 1, 1, *([1] * len(RARE) if rarely else [0] * len(RARE))],
+        )[0]
+        if what in {"update", "delete"} and not mine:
+            what = "insert"
+        getattr(self, f"_{what}")(agent_id, mine)
+
+    def _insert(self, agent_id: str, mine: list[str]) -> None:
+        tags = self.random.sample(["a", "b", "c"], self.random.randrange(3))
+        mine.append(self.world.insert(agent_id, self.text(), tags=tags))
+
+    def _update(self, agent_id: str, mine: list[str]) -> None:
+        self.world.update(agent_id, self.random.choice(mine), self.text(), tags=["new"])
+
+    def _delete(self, agent_id: str, mine: list[str]) -> None:
+        self.world.delete(agent_id, mine.pop(self.random.randrange(len(mine))))
+
+    def _say(self, agent_id: str, mine: list[str]) -> None:
+        self.world.say(agent_id, self.text(), sent=self.random.random() < 0.5)
+
+    def _other(self, agent_id: str, mine: list[str]) -> None:
+        self.world.append(agent_id, self.world.draft("system_alert", "nothing to keep"))
+
+    def _load(self, agent_id: str, mine: list[str]) -> None:
+        document = self.random.choice(["one.txt", "two.txt"])
+        self.world.load("books", document, self.text())
+
+    def _remove(self, agent_id: str, mine: list[str]) -> None:
+        self.world.remove("books", self.random.choice(["one.txt", "two.txt"]))
+
+    def _move(self, agent_id: str, mine: list[str]) -> None:
+        places = [f"shard-{number:03d}" for number in range(self.world.store.shards)]
+        here = self.world.log(agent_id).partition
+        self.world.move(agent_id, self.random.choice([place for place in places if place != here]))
+
+    def _erase(self, agent_id: str, mine: list[str]) -> None:
+        end = self.world.seq(agent_id)
+        if end:
+            first = self.random.randint(1, end)
+            self.world.erase(agent_id, first, min(end, first + self.random.randrange(3)))
+
+    def _end(self, agent_id: str, mine: list[str]) -> None:
+        if self.world.seq(agent_id):
+            self.world.append(agent_id, self.world.draft("agent_deleted"))
+            self.world.append(agent_id, self.world.draft("agent_created"))
+            mine.clear()
+
+    def _seal(self, agent_id: str, mine: list[str]) -> None:
+        self.world.seal()
+
+
+RARE = ("move", "erase", "end", "seal")
+_WORDS = "cat dog whale moon river stone garden music letter window winter summer bread coffee train island"
+WORDS = _WORDS.split(" ")
