@@ -61,6 +61,11 @@ class Kept:
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
+    def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
+        """The ids of the memories that hold one of these texts, which have no white space around them: by text."""
+        rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
+        return {row["text"]: row["memory_id"] for row in reversed(rows)}
+
     def memory(self, memory_id: str) -> Row | None:
         """The memory of that id; None if there is none, or it was deleted."""
         return next((_hit(row) for row in self._rows_of("kept_memory", memory_id)), None)
