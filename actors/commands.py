@@ -151,6 +151,13 @@ class Keep(Command, frozen=True, kw_only=True):
     tags: Sequence[str] = ()
 
 
+class KeepAll(Command, frozen=True, kw_only=True):
+    """Keep many texts in one commit. The value is a list of ids: for each text that of the memory which holds it."""
+
+    texts: Sequence[str]
+    tags: Sequence[str] = ()
+
+
 class Amend(Command, frozen=True, kw_only=True):
     """Put another text in the place of a memory."""
 

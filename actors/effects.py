@@ -158,6 +158,10 @@ class Searcher(Protocol):
         """The id of a memory that holds exactly this text, white space around it aside; empty if there is none."""
         ...
 
+    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """By text, the ids of the memories that hold one of these texts, which have no white space around them."""
+        ...
+
     async def memory(self, memory_id: str) -> Hit | None:
         """The memory of that id as it is; None if there is none, or it was deleted."""
         ...

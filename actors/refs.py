@@ -179,6 +179,12 @@ class AgentRef:
         """
         return str(await self._value(commands.Keep(id=self._new_id(), means=self._means, text=text, tags=tags)))
 
+    async def keep_all(self, texts: Sequence[str], tags: Sequence[str] = ()) -> Sequence[str]:
+        """Keep many texts at once: all of them, in one commit, or none. Gives back their ids, as `keep` does of one."""
+        command = commands.KeepAll(id=self._new_id(), means=self._means, texts=texts, tags=tags)
+        kept: Sequence[str] = await self._value(command)
+        return kept
+
     async def amend(self, memory_id: str, text: str, tags: Sequence[str] | None = None) -> None:
         """Put another text in the place of a memory; `tags` None: those that it has stay.
 

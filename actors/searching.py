@@ -97,6 +97,10 @@ class AgentSearcher:
         """
         return self._kept.holding(text)
 
+    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """By text, the ids of the memories that hold one of these texts, which have no white space around them."""
+        return self._kept.holding_any(texts)
+
     async def memory(self, memory_id: str) -> Hit | None:
         """The memory of that id as it is; None if there is none, or it was deleted."""
         row = self._kept.memory(memory_id)

@@ -48,7 +48,8 @@ class View:
         projections: Projections | None = None,
     ) -> None:
         """`projections`: what many agents are looked at with, one after the other; None: of its own."""
-        self._archive = archive
+        self.archive = archive
+        """What searches ask for meaning; None: they go by words alone."""
         self._borrowed = projections is not None
         self.agent_id = agent_id
         self.reader = reader
@@ -93,7 +94,7 @@ class View:
         payloads = [row["payload"] for row in self.rows("configurations", as_of) if row["living"]]
         zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
         upto = HEAD if as_of is None else as_of
-        return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self._archive)
+        return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self.archive)
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""

@@ -17,6 +17,7 @@ from .options import name_or_all as _name_or_all
 from .options import name_or_sam as _name_or_sam
 from .options import runtime as _runtime
 from .options import tools as _tools
+from .options import words as _words
 
 
 class _Parser(argparse.ArgumentParser):
@@ -234,7 +235,7 @@ COMMANDS = (
     Command("pressure", "reading:pressure", "show how full the context window is", "everlog pressure sam",
             (_name, _as_of, _json)),
     Command("search", "searching:search", "search what was said, or what the agent kept",
-            'everlog search sam "sailing trip" --page 1', (_name, _searching, _as_of, _json)),
+            'everlog search sam "sailing trip" --page 1', (_name, _searching, _words, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
             "everlog import sam conversation.jsonl", (_name, _file, _again, _json, _opening)),
     Command("load", "loading:load", "load documents into a source, for an agent to search",

@@ -15,7 +15,7 @@ from projections import HEAD
 
 from . import shapes
 from .contract import World
-from .opening import lines_of, looking, system_of
+from .opening import lines_of, searching
 from .reading import as_of, context_at
 from .send import checked
 
@@ -32,7 +32,7 @@ def search(args: Namespace, world: World) -> int:
     checked(args.query or "")
     queries = queries_in(args.queries) if args.queries else []
     filters = filters_of(args)
-    with looking(system_of(args, world), args.name) as view:
+    with searching(args, world) as view:
         find = finder(view, args.place, as_of(args, view), filters)
         try:
             if args.queries:
@@ -75,7 +75,8 @@ def finder(view: View, place: str, upto: int, filters: Filters = ANYTHING) -> Fi
     """The search of that place, as of a seq: (query, page, count) -> results."""
     seen = context_at(view, upto)
     zone = seen.config.zone if seen is not None else "UTC"
-    searcher = AgentSearcher(view.projections, view.agent_id, HEAD if upto == view.head.seq else upto, zone)
+    as_of = HEAD if upto == view.head.seq else upto
+    searcher = AgentSearcher(view.projections, view.agent_id, as_of, zone, archive=view.archive)
     find = searcher.archival if place == "archival" else searcher.recall
     return lambda query, page, count: find(query, page, count, filters)
 

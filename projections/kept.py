@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .engine import HEAD, Projections
 from .rows import Row
-from .search import Found
+from .search import Found, phrases_in
 from .stems import query_stems, stem, stems
 
 K1, B = 0.9, 0.4
@@ -25,7 +25,6 @@ WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000
 """What `str.strip` takes away."""
 
 _WORD = re.compile(r"\w+")
-_QUOTED = re.compile(r'"([^"]+)"')
 
 NO_END = 2**62
 """Microseconds UTC that are never reached."""
@@ -61,6 +60,11 @@ class Kept:
         if not self._rows_of("kept_once", text.strip(), WHITE):
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
+
+    def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
+        """The ids of the memories that hold one of these texts, which have no white space around them: by text."""
+        rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
+        return {row["text"]: row["memory_id"] for row in reversed(rows)}
 
     def memory(self, memory_id: str) -> Row | None:
         """The memory of that id; None if there is none, or it was deleted."""
@@ -105,8 +109,8 @@ class Kept:
             for one in query_stems(query)
             if (n := sum(one in found for _, found in documents))
         }
-        phrase = query.replace('"', " ").strip().lower()
-        quoted = [each.strip().lower() for each in _QUOTED.findall(query) if each.strip()]
+        quoted, rest = phrases_in(query)
+        phrase = quoted[0] if quoted and not rest else query.strip().lower()
         scored: list[tuple[float, Row]] = []
         for row, found in documents:
             if not all(each in row["text"].lower() for each in quoted):

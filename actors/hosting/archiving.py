@@ -5,18 +5,20 @@ from typing import Any
 from actors import archival
 from actors.agent import Agent
 from actors.archival import Change
-from actors.commands import Amend, Forget, Keep
+from actors.commands import Amend, Forget, Keep, KeepAll
 from actors.effects import Hit
-from events import ArchivalDeleted, ArchivalUpdated, BadInput, DuplicateId, FunctionError, event_of
+from events import ArchivalDeleted, ArchivalInserted, ArchivalUpdated, BadInput, DuplicateId, FunctionError, event_of
 
 
-async def archive(agent: Agent, command: Keep | Amend | Forget) -> Any:
+async def archive(agent: Agent, command: Keep | KeepAll | Amend | Forget) -> Any:
     """Carry it out; one that comes again changes nothing. Raises BadInput, and then nothing was changed."""
     try:
         async with agent.archiving:
             match command:
                 case Keep():
                     return await _keep(agent, command)
+                case KeepAll():
+                    return await _keep_all(agent, command)
                 case Amend():
                     await _amend(agent, command)
                 case Forget():
@@ -34,6 +36,24 @@ async def _keep(agent: Agent, command: Keep) -> str:
         return known
     await _commit(agent, event, command.id)
     return command.id
+
+
+async def _keep_all(agent: Agent, command: KeepAll) -> list[str]:
+    """The ids of the memories that hold the texts."""
+    events = [archival.inserted(text, _listed(command.tags)) for text in _listed(command.texts)]
+    by_text = {event.text: event for event in events}
+    ids = dict(await agent.searcher(None, 0).kept_of(list(by_text)))
+    fresh = [event for text, event in by_text.items() if text not in ids]
+    if fresh:
+        try:
+            left = await agent.commit(fresh, turn=agent.turn, step=0, ids=[command.id])
+        except DuplicateId:  # it came again, and some of what it left is no longer as it was
+            left = await agent.known(command.id, ArchivalInserted)
+            ids.update({record.text or "": record.event_id for record in left})
+            if not by_text.keys() <= ids.keys():
+                raise
+        ids.update({record.text or "": record.event_id for record in left})
+    return [ids[event.text] for event in events]
 
 
 async def _amend(agent: Agent, command: Amend) -> None:
@@ -72,8 +92,8 @@ def _says(known: object, event: ArchivalUpdated) -> bool:
     return isinstance(known, ArchivalUpdated) and (known.memory_id, known.text) == (event.memory_id, event.text)
 
 
-def _listed(tags: object) -> list[str]:
+def _listed(words: object) -> list[str]:
     """Raises BadInput for what is no list of words."""
-    if isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags):
-        return list(tags)
-    raise BadInput(f"`tags` is a list of words, not {tags!r}.")
+    if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
+        return list(words)
+    raise BadInput(f"Tags, and texts to keep, are a list of words; this is {str(words)[:80]!r}.")

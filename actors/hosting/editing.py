@@ -21,7 +21,7 @@ def is_plain(command: Command) -> bool:
 
 _PLAIN = (
     commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
-    commands.Keep, commands.Amend, commands.Forget,
+    commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ async def edit(agent: Agent, command: Command) -> Any:
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
             return await agent.take_in(said)
-        case commands.Keep() | commands.Amend() | commands.Forget():
+        case commands.Keep() | commands.KeepAll() | commands.Amend() | commands.Forget():
             return await archive(agent, command)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
             name = name or await _free_name(agent, command.id)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.api import AgentSystem
-from actors.commands import Amend, Command, Done, Forget, Keep
+from actors.commands import Amend, Command, Forget, Keep, KeepAll
 from actors.effects import Hit, Page
 from actors.refs import AgentRef
 from events import BadInput, UnknownAgent
@@ -44,10 +44,7 @@ def changes(system: AgentSystem) -> list[str]:
 
 async def value(agent: AgentRef, command: Command) -> Any:
     """What a command gives back, however often it was sent before."""
-    async for heard in agent._runtime.perform("sam", command):
-        if isinstance(heard, Done):
-            return heard.value
-    return None
+    return await agent._value(command)
 
 
 class ArchivalContract:
@@ -206,6 +203,33 @@ class ArchivalContract:
             assert await value(agent, keep) == keep.id
             assert changes(system) == ["archival_inserted", "archival_updated", "archival_updated", "archival_deleted"]
             assert kept(system) == []
+
+    @alive
+    async def test_many_memories_are_kept_at_once(self, opens: Any) -> None:
+        """One commit, or none where a text cannot be kept; what is there already, or twice among them, is kept once."""
+        async with opens() as system:
+            agent = await system.agent("sam", SCRIPTED)
+            oak = await agent.keep(OAK)
+            command = KeepAll(id=agent._new_id(), texts=[ELM, f" {OAK}", "ash", ELM], tags=["tree"])
+            ids = await value(agent, command)
+            assert (ids[0], ids[1], ids[3]) == (command.id, oak, ids[0])
+            assert [(memory.ref, memory.text) for memory in kept(system)] == [
+                (oak, OAK),
+                (ids[0], ELM),
+                (ids[2], "ash"),
+            ]
+            assert len({record.commit for record in log(system)[-2:]}) == 1
+            await self.kill(system, "sam")
+            assert await value(agent, command) == ids
+            await agent.forget(ids[2])
+            assert await value(agent, command) == ids
+            assert len(kept(system)) == 2
+            for texts in (["yew", ""], "yew", ["yew", "x" * 1_000_001]):
+                with pytest.raises(BadInput):
+                    await agent.keep_all(texts)
+            assert await agent.keep_all([]) == []
+            assert len(kept(system)) == 2
+            assert_sound(system)
 
     @alive
     async def test_nothing_is_kept_for_an_agent_that_is_not_there(self, opens: Any) -> None:
