@@ -16,9 +16,10 @@ def index_of(store: FileStore, clock: Clock) -> "Archive":
     """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
     from actors.embedding import embedder_for
     from store.archive import Archive, recorded_embedder
-    from store.archive.embedding import DEFAULT_EMBEDDER
 
-    return Archive(store, embedder_for(recorded_embedder(store) or DEFAULT_EMBEDDER), clock.now)
+    found = recorded_embedder(store)
+    embedder = embedder_for() if found is None else embedder_for(found.embedder, dimension=found.dimension)
+    return Archive(store, embedder, clock.now)
 
 
 def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:

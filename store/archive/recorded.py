@@ -1,19 +1,28 @@
 """Which embedder's vectors the archive of a store holds: what must be known before it is opened."""
 
+from typing import NamedTuple
+
 from store.filestore import FileStore
 
 from .archive import FOLDER
 from .notes import NOTES, Notes
 
 
-def recorded_embedder(store: FileStore) -> str:
-    """Name of the embedder; empty where nothing was searched yet. Raises ArchiveError."""
+class Recorded(NamedTuple):
+    """Whose vectors a table holds."""
+
+    embedder: str
+    dimension: int
+
+
+def recorded_embedder(store: FileStore) -> Recorded | None:
+    """The embedder; None where nothing was searched yet. Raises ArchiveError."""
     path = store.root / FOLDER / NOTES
     if not path.exists():
-        return ""
+        return None
     notes = Notes(path)
     try:
         serving = notes.serving()
     finally:
         notes.close()
-    return serving.embedder if serving is not None else ""
+    return None if serving is None else Recorded(serving.embedder, serving.dimension)
