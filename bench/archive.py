@@ -143,6 +143,10 @@ class Seen(msgspec.Struct, frozen=True):
     small: list[float]
     large: list[float]
     cold: list[float]
+    search_cpu: float
+    """Milliseconds of CPU of a search, a few first ones among them."""
+    rebuild_cpu: float
+    """Rows made anew in a second of CPU."""
     dot: list[float]
     """Milliseconds of the bare comparison of 10,000 vectors."""
     inserts: float
@@ -193,15 +197,16 @@ def burst(place: Place, count: int, *, follow: bool) -> tuple[float, float]:
     return count // TICK * TICK / (acknowledged - begun), time.perf_counter() - acknowledged
 
 
-def rebuilds(place: Place, count: int) -> list[float]:
-    """Rows a second that are made anew from the log, with all vectors in the cache."""
+def rebuilds(place: Place, count: int) -> tuple[list[float], float]:
+    """Rows a second that are made anew from the log, with all vectors in the cache; and rows a second of CPU."""
+    place.archive.rebuild()  # embeds
     rates = []
-    for number in range(count + 1):
+    cpu = time.process_time()
+    for _ in range(count):
         begun = time.perf_counter()
         rows = place.archive.rebuild().rows
-        if number:  # the first embeds
-            rates.append(rows / (time.perf_counter() - begun))
-    return rates
+        rates.append(rows / (time.perf_counter() - begun))
+    return rates, count * rows / (time.process_time() - cpu)
 
 
 def bare_rows(folder: Path, count: int) -> float:
@@ -235,11 +240,13 @@ def dots(count: int, own: int) -> list[float]:
 
 def measure(folder: Path, plan: Plan) -> Seen:
     with place(folder / "small", plan.few, plan.own) as small:
-        rates = rebuilds(small, plan.rebuilds)
+        rates, cpu_rate = rebuilds(small, plan.rebuilds)
         few = small.searches(plan.searches)
     with place(folder / "large", plan.many, plan.own) as large:
         large.archive.rebuild()
+        cpu = time.process_time()
         many = large.searches(plan.searches)
+        cpu = (time.process_time() - cpu) * 1000 / plan.searches
         cold = large.cold()
         bare, _ = burst(large, plan.burst, follow=False)
         large.archive.follow()
@@ -247,7 +254,8 @@ def measure(folder: Path, plan: Plan) -> Seen:
         assert not large.archive.follow().commits
     return Seen(
         noise=noise(folder), small=few, large=many, cold=cold, dot=dots(plan.searches, plan.own), inserts=inserts,
-        bare_inserts=bare, lag=lag, rebuilds=rates, bare_rows=bare_rows(folder / "bare", plan.own),
+        bare_inserts=bare, lag=lag, rebuilds=rates, bare_rows=bare_rows(folder / "bare", plan.own), search_cpu=cpu,
+        rebuild_cpu=cpu_rate,
     )  # fmt: skip
 
 
@@ -270,6 +278,8 @@ def report(plan: Plan) -> None:
         line(figures[3], ">= 20,000/s", among(seen.rebuilds, 0)),
         line(figures[4], "", f"{rows:,} rows against {plan.few * plan.own:,}"),
         Line("first search of an agent", f"{median(seen.cold):.0f} ms", runs=among(seen.cold, 0)),
+        Line("CPU of a search", f"{seen.search_cpu:.1f} ms", runs="first searches of five agents included"),
+        Line("rows made anew in a CPU second", f"{seen.rebuild_cpu:,.0f}"),
         Line("rows in the table", f"{rows:,}", runs="" if plan == Plan() else "the claim is about 1,000,000"),
     ]
     show("archive", seen.noise, figures, lines)

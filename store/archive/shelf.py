@@ -42,7 +42,7 @@ class Shelf:
         self._rows = np.empty(0, np.int32)
         self.lengths = np.empty(0, np.int64)
         """Words of each row."""
-        self._order = np.empty(0, np.int64)
+        self._order = np.empty(0, np.int32)
         self._sorted = np.empty(0, np.uint32)
         """The words that came first, by their number, and where each is; those that came since are not sorted yet."""
         self._joined: str | None = None
@@ -132,7 +132,7 @@ class Shelf:
         """How often a word is in each row; None if it is in none."""
         late = len(self._words) - len(self._sorted)
         if late > LATE_MIN and late > len(self._sorted) // 4:
-            self._order = np.argsort(self._words, kind="stable")
+            self._order = np.argsort(self._words, kind="stable").astype(np.int32)
             self._sorted = self._words[self._order]
             late = 0
         start = np.searchsorted(self._sorted, np.uint32(word), side="left")

@@ -162,6 +162,27 @@ def test_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
     world.close()
 
 
+def test_what_was_taken_in_ahead_is_not_taken_in_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a partition that an agent left long ago is read bit by bit, what is known of the agent stays as it is."""
+    monkeypatch.setattr("store.archive.archive.BATCH_RECORDS", 1)
+    world = World(tmp_path / "store")
+    memory = world.insert("sam", "the first text")
+    world.seal()  # a file of its own, so a batch of its own
+    here = world.store.partition_of("sam")
+    there = next(name for name in ("shard-000", "shard-001") if name != here)
+    world.move("sam", there)
+    world.update("sam", memory, "the second text")
+    archive = world.archive()
+    archive.follow([there])
+    seen: list[list[str]] = []
+    other = world.archive(step=lambda step: seen.append(found(archive, "text", "sam")) if step == "position" else None)
+    other.follow([here])
+    assert seen == [["the second text"]] * 2
+    archive.close()
+    other.close()
+    world.close()
+
+
 def test_many_agents_that_moved_are_read_partition_by_partition(tmp_path: Path) -> None:
     """A move of twenty agents at once is taken in like that of one."""
     world = World(tmp_path / "store")
