@@ -151,38 +151,42 @@ def test_no_store(cli: Line):
     assert not cli.root.exists()
 
 
+WORDS = ("search", "sam", "--words")
+"""What is found by meaning besides is asked in test_indexing.py."""
+
+
 def test_search(sam: Line):
     """Search gives back what was said, a page at a time, as of any moment."""
-    shape = sam.json("search", "sam", "Chad")
+    shape = sam.json(*WORDS, "Chad")
     assert shape["total"] == 3
     assert {"user", "assistant"} == {hit["role"] for hit in shape["results"]}
     assert shape["results"][0]["time"].endswith("Z")
-    assert sam.json("search", "sam", "Chad", "--as-of", "8")["total"] == 1
-    assert sam.json("search", "sam", "Chad", "--page", "7")["results"] == []
-    assert sam.json("search", "sam", "Chad", "--in", "archival")["total"] == 0
-    assert "Showing 3 of 3 results (page 0/0)" in sam.ok("search", "sam", "Chad")
-    assert " · score " in sam.ok("search", "sam", "Chad", "--scores")
-    assert " · score " not in sam.ok("search", "sam", "Chad")
-    assert "nothing found" in sam.ok("search", "sam", "zebra")
+    assert sam.json(*WORDS, "Chad", "--as-of", "8")["total"] == 1
+    assert sam.json(*WORDS, "Chad", "--page", "7")["results"] == []
+    assert sam.json(*WORDS, "Chad", "--in", "archival")["total"] == 0
+    assert "Showing 3 of 3 results (page 0/0)" in sam.ok(*WORDS, "Chad")
+    assert " · score " in sam.ok(*WORDS, "Chad", "--scores")
+    assert " · score " not in sam.ok(*WORDS, "Chad")
+    assert "nothing found" in sam.ok(*WORDS, "zebra")
 
 
 def test_a_search_is_narrowed_by_role_and_day(sam: Line):
     """Filters are of what was said or of what was kept; one that cannot be is told in words."""
-    both, users = sam.json("search", "sam", "Chad"), sam.json("search", "sam", "Chad", "--role", "user")
+    both, users = sam.json(*WORDS, "Chad"), sam.json(*WORDS, "Chad", "--role", "user")
     assert {hit["role"] for hit in users["results"]} == {"user"} and users["total"] < both["total"]
     day = both["results"][0]["time"][:10]
-    assert sam.json("search", "sam", "Chad", "--from", day, "--to", day)["total"] == both["total"]
-    assert sam.json("search", "sam", "Chad", "--to", "1999-12-31")["total"] == 0
-    assert "assistant, user" in sam.fails("search", "sam", "Chad", "--role", "system")
+    assert sam.json(*WORDS, "Chad", "--from", day, "--to", day)["total"] == both["total"]
+    assert sam.json(*WORDS, "Chad", "--to", "1999-12-31")["total"] == 0
+    assert "assistant, user" in sam.fails(*WORDS, "Chad", "--role", "system")
     for place in ("recall", "archival"):
-        assert "YYYY-MM-DD" in sam.fails("search", "sam", "Chad", "--in", place, "--from", "yesterday")
-    assert sam.json("search", "sam", "Chad", "--in", "archival", "--tag", "boats")["total"] == 0
+        assert "YYYY-MM-DD" in sam.fails(*WORDS, "Chad", "--in", place, "--from", "yesterday")
+    assert sam.json(*WORDS, "Chad", "--in", "archival", "--tag", "boats")["total"] == 0
 
 
 def test_pages_and_ranges_far_away(sam: Line):
     """The largest page and the largest seqs are empty, not an error."""
-    assert sam.json("search", "sam", "Chad", "--page", "1000000")["results"] == []
-    assert sam.json("search", "sam", "Chad", "--page", "1000000", "--in", "archival")["results"] == []
+    assert sam.json(*WORDS, "Chad", "--page", "1000000")["results"] == []
+    assert sam.json(*WORDS, "Chad", "--page", "1000000", "--in", "archival")["results"] == []
     assert sam.lines("events", "sam", "--from", "1000000000000000") == []
     assert sam.lines("events", "sam", "--to", "1000000000000000") == sam.lines("events", "sam")
 
@@ -191,11 +195,11 @@ def test_a_file_of_queries(sam: Line, tmp_path: Path):
     """A file of queries is answered line by line; a bad line is named and nothing is answered."""
     queries = tmp_path / "q"
     queries.write_text('Chad\n{"query": "hello"}\n\n{"question": "Who am I?", "answer": 2022}\n')
-    lines = [json.loads(line) for line in sam.ok("search", "sam", "--queries", str(queries)).splitlines()]
+    lines = [json.loads(line) for line in sam.ok(*WORDS, "--queries", str(queries)).splitlines()]
     assert [line["query"] for line in lines] == ["Chad", "hello", "Who am I?"]
     assert lines[0]["total"] == len(lines[0]["results"]) == 3
     queries.write_text('Chad\n{"text": "hello"}\n')
-    assert "line 2" in sam.fails("search", "sam", "--queries", str(queries))
+    assert "line 2" in sam.fails(*WORDS, "--queries", str(queries))
 
 
 @pytest.mark.parametrize("command", ["rebuild", "verify"])
