@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,6 +15,8 @@ from .real import pause
 if TYPE_CHECKING:
     import numpy as np
 
+AT = " at "
+"""Between the model and its place in the name of an embedder: the same model at another place is another one."""
 REQUEST_TEXTS = 128
 """Texts in one request."""
 TEXT_CHARS_MAX = 8_000
@@ -51,7 +54,7 @@ class EndpointEmbedder:
 
     def __init__(self, asked: Asked, dimension: int | None = None, *, wait: Callable[[float], None] = pause) -> None:
         """`dimension`: what the vectors must have; None: what the first one has. `wait` takes seconds."""
-        self.name = asked.name
+        self.name = f"{asked.name}{AT}{asked.url}"
         self._asked = asked
         self._dimension = dimension
         self._wait = wait
@@ -86,7 +89,7 @@ class EndpointEmbedder:
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in their order."""
-        request = msgspec.json.encode({"model": self.name, "input": texts, "encoding_format": "float"})
+        request = msgspec.json.encode({"model": self._asked.name, "input": texts, "encoding_format": "float"})
         raw = self._answer(request)
         try:
             found = {one.index: one.embedding for one in msgspec.json.decode(raw, type=_Answer).data}
@@ -105,20 +108,28 @@ class EndpointEmbedder:
             except ModelError as error:
                 if error.kind not in RETRIED or attempts >= GATEWAY_ATTEMPTS_MAX:
                     tries = f" after {attempts} attempts" if attempts > 1 else ""
-                    raise EmbedderError(f"No vectors from {self.name!r}{tries}. {error}") from error
+                    raise EmbedderError(f"No vectors from {self._asked.name!r}{tries}. {error}") from error
                 self._wait(min(max(error.retry_after_s, BACKOFF_S * 2 ** (attempts - 1)), BACKOFF_S_MAX))
 
     def _place(self) -> str:
-        return f"The embeddings endpoint {self._asked.url} ({self.name!r})"
+        return f"The embeddings endpoint {self._asked.url} ({self._asked.name!r})"
 
 
 def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dimension: int | None = None) -> Embedder:
     """The embedder of that name: one that ships with everlog, else that model of the endpoint at `base_url`.
 
-    `base_url` None: OPENAI_BASE_URL, else OpenAI's own. Raises EmbedderError, as for a key that is missing.
+    `base_url` None: the one in the name, as an embedder of an endpoint has it; else OPENAI_BASE_URL, else OpenAI's own.
+    Raises EmbedderError, as for a key that is missing.
     """
     if name in EMBEDDERS:
         return embedder_of(name)
+    if base_url is None and "://" in name:
+        name, _, base_url = name.rpartition(AT)
+    if base_url and urlsplit(base_url).password is not None:
+        raise EmbedderError(
+            "The address of an embedder is kept with its vectors, and must hold no password. Give it without: the key "
+            "is read from OPENAI_API_KEY."
+        )
     from .endpoint import Embeddings
 
     try:

@@ -21,7 +21,8 @@ from actors.api import AgentSystem, open_system
 from actors.constants import SHARD_TEND_S
 from actors.real import RealClock, monotonic_us
 from actors.setup import Settings
-from interfaces import fleet, load
+from interfaces import fleet
+from interfaces import generating as load
 from store import FileStore
 
 from . import endpoint, fleet_history, fleet_rig

@@ -15,7 +15,7 @@ from actors.hosting.processes import descendants
 from actors.hosting.status import HostStatus, Watchable
 from actors.real import RealClock, RealIds, monotonic_us
 from actors.setup import Settings
-from interfaces import load
+from interfaces import generating as load
 from store import FileStore
 
 from .dedicated import private_mb

@@ -151,6 +151,12 @@ def _searching(parser: argparse.ArgumentParser) -> None:
         default="recall",
         help="what was said, or what the agent kept (recall)",
     )
+    parser.add_argument("--role", action="append", default=[], help="only what was said as user, or as assistant")
+    parser.add_argument("--from", dest="first_day", metavar="DAY", help="from this day on, YYYY-MM-DD")
+    parser.add_argument("--to", dest="last_day", metavar="DAY", help="up to this day, inclusive")
+    parser.add_argument("--tag", action="append", default=[], help="only memories with this tag; again for more")
+    parser.add_argument("--source", metavar="NAME", help="only documents of this source")
+    parser.add_argument("--scores", action="store_true", help="show the score of each result")
     parser.add_argument("--queries", metavar="FILE", help="answer a file of queries, one line of JSON each")
 
 

@@ -3,8 +3,8 @@
 import argparse
 
 LOAD = """\
-Reads txt, md, html, pdf, docx, csv, json and jsonl, and folders of them. What is
-in the source already, word for word, is left as it is. A file that cannot be
+Reads txt, md, html, pdf, docx, csv, json and jsonl, and folders of them. What
+is in the source already, word for word, is left as it is. A file that cannot be
 read is named and the rest goes on (exit code 1). The agent is made if need be,
 and can search the source from then on, as can others after `everlog attach`."""
 

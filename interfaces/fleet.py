@@ -19,7 +19,8 @@ from actors.setup import Settings
 from events import BadInput, UsageError, UserMessage
 from store import Progress
 
-from . import load, progress, shapes
+from . import generating as load
+from . import progress, shapes
 from .complaints import plain
 from .contract import World
 from .opening import agents_of, lines_of

@@ -39,9 +39,9 @@ def status(args: Namespace, world: World) -> int:
 
 def rebuild(args: Namespace, world: World) -> int:
     """The command `archive rebuild`."""
-    from store.archive.embedding import embedder_of
+    from actors.embedding import embedder_for
 
-    embedder = embedder_of(args.embedder) if args.embedder else None
+    embedder = embedder_for(args.embedder, args.base_url or None) if args.embedder else None
     with _opened(args, world) as index, progress.shown("making the index anew") as moved:
         made = index.rebuild(embedder, moved)
     if args.json:

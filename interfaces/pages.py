@@ -205,22 +205,23 @@ def _ratio(found: Stats) -> str:
     return "–" if found.amplification is None else f"{found.amplification:.2f}"
 
 
-def search(query: str, found: Shape, now: int, *, more: bool = True) -> RenderableType:
+def search(query: str, found: Shape, now: int, *, more: bool = True, scores: bool = False) -> RenderableType:
     """One page of results, the best first."""
     if not found["results"]:
         what = "no such page" if found["total"] else "nothing found"
         return Text(f"{what} for “{plain(query)}”" if query else what, "dim italic")
-    parts: list[RenderableType] = []
-    for result in found["results"]:
-        parts += [one(result, now, [word for word in query.split() if len(word) > 2]), Text("")]
     last = found["pages"] - 1
-    where = f"{found['total']:,} found" + (f" · page {found['page']} of 0 to {last}" if last else "")
-    hint = f" · --page {found['page'] + 1} has more" if more and found["page"] < last else ""
-    parts.append(Text(where + hint, "dim"))
+    shown = f"Showing {len(found['results'])} of {found['total']:,} results (page {found['page']}/{last})"
+    parts: list[RenderableType] = [Text(shown, "dim"), Text("")]
+    words = [word for word in query.split() if len(word) > 2]
+    for result in found["results"]:
+        parts += [one(result, now, words, score=scores), Text("")]
+    if more and found["page"] < last:
+        parts.append(Text(f"--page {found['page'] + 1} has more", "dim"))
     return Group(*parts)
 
 
-def one(result: Shape, now: int, words: Sequence[str] = ()) -> RenderableType:
+def one(result: Shape, now: int, words: Sequence[str] = (), *, score: bool = False) -> RenderableType:
     """A result of a search, with what is known of it; `words` are made to stand out."""
     at = times.microseconds(result["time"])
     known = [
@@ -232,6 +233,7 @@ def one(result: Shape, now: int, words: Sequence[str] = ()) -> RenderableType:
         f"source {one_line(result['source'], 40)}" if result["source"] else "",
         f"document {one_line(result['document'], 60)}" if result["document"] else "",
         f"part {result['part']} of {result['parts']}" if result["parts"] > 1 else "",
+        f"score {result['score']:.2f}" if score else "",
     ]
     text = Text(plain(result["text"]))
     text.highlight_words(words, "bold yellow", case_sensitive=False)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from actors.constants import PAGE_RESULTS
-from actors.effects import Page
+from actors.effects import ANYTHING, Filters, Page
 from actors.searching import AgentSearcher
 from actors.system import View
-from events import BadInput
+from events import BadInput, FunctionError
 from projections import HEAD
 
 from . import shapes
@@ -31,18 +31,22 @@ def search(args: Namespace, world: World) -> int:
         args.fail("give either a QUERY or --queries FILE")
     checked(args.query or "")
     queries = queries_in(args.queries) if args.queries else []
+    filters = filters_of(args)
     with looking(system_of(args, world), args.name) as view:
-        find = finder(view, args.place, as_of(args, view))
-        if args.queries:
-            asyncio.run(_answer(find, queries))
-            return 0
-        shape = shapes.page(asyncio.run(_found(find, args.query, args.page)))
+        find = finder(view, args.place, as_of(args, view), filters)
+        try:
+            if args.queries:
+                asyncio.run(_answer(find, queries))
+                return 0
+            shape = shapes.page(asyncio.run(_found(find, args.query, args.page)))
+        except FunctionError as error:  # what a model would be told, a person is told
+            raise BadInput(str(error)) from error
     if args.json:
         print(shapes.line(shape))
         return 0
     from . import pages
 
-    pages.show(pages.search(args.query, shape, world.clock.now()))
+    pages.show(pages.search(args.query, shape, world.clock.now(), scores=args.scores))
     return 0
 
 
@@ -56,12 +60,24 @@ async def _found(find: Find, query: str, page: int) -> Page:
     return await find(query, page, PAGE_RESULTS)
 
 
-def finder(view: View, place: str, upto: int) -> Find:
+def filters_of(args: Namespace) -> Filters:
+    """What results must be. Some filters are of what was said, others of what was kept."""
+    wrong = {"recall": ("tag", "source"), "archival": ("role",)}[args.place]
+    if given := next((name for name in wrong if getattr(args, name)), None):
+        other = "archival" if args.place == "recall" else "recall"
+        args.fail(f"--{given} is for --in {other}")
+    return Filters(
+        roles=args.role, start=args.first_day or "", end=args.last_day or "", tags=args.tag, source=args.source or ""
+    )
+
+
+def finder(view: View, place: str, upto: int, filters: Filters = ANYTHING) -> Find:
     """The search of that place, as of a seq: (query, page, count) -> results."""
     seen = context_at(view, upto)
     zone = seen.config.zone if seen is not None else "UTC"
     searcher = AgentSearcher(view.projections, view.agent_id, HEAD if upto == view.head.seq else upto, zone)
-    return searcher.archival if place == "archival" else searcher.recall
+    find = searcher.archival if place == "archival" else searcher.recall
+    return lambda query, page, count: find(query, page, count, filters)
 
 
 def queries_in(path: str) -> list[str]:

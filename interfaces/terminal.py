@@ -121,6 +121,8 @@ def _detail(record: Record) -> str:
             return call_text(payload["name"], payload.get("arguments", ""))
         case "memory_edited":
             return f"{payload.get('label')} {payload.get('operation')}: {text}"
+        case "document_loaded" | "document_removed":
+            return f"{payload.get('document')}: {text}" if text else str(payload.get("document"))
         case "agent_configured":
             return f"{payload.get('model')}, {payload.get('window')} tokens, {payload.get('zone', 'UTC')}"
         case "records_erased":

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from .arrow import SCHEMA, batch_in
+from .arrow import SCHEMA, batch_in, records_of
 from .disk import storage
 from .frame import HEADER_BYTES, MAGIC, body_is_right, unpack
 from .lazy import pc
@@ -21,6 +21,10 @@ from .segment import gone
 
 READ_BYTES = 16 * 1024 * 1024
 """Bytes of an open file that are read at once, if a frame is no longer."""
+
+
+class Rewritten(Exception):
+    """A commit that was read before is another now, or gone: it was never acknowledged, and a crash took it."""
 
 
 class Follower:
@@ -43,10 +47,12 @@ class Follower:
                 return True
             return self._open is not None and self._length(self._open) > self._offset
 
-    def since(self, commit: int) -> Iterator[pa.Table]:
+    def since(self, commit: int, mark: str = "") -> Iterator[pa.Table]:
         """Records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole commits.
 
-        Raises CorruptLog where bytes inside are damaged, after everything before them was given.
+        `mark`: the event id of the last record of `commit`, as it was read; where the open file is looked through from
+        its start, it is compared. Raises Rewritten if the log has something else there, or ends before it; CorruptLog
+        where bytes inside are damaged, after everything before them was given.
         """
         while True:
             number = self._number()
@@ -54,7 +60,7 @@ class Follower:
                 manifest = load(self._where)
                 try:
                     for table in self._closed(manifest, commit):
-                        commit = table.column("commit")[-1].as_py()
+                        commit, mark = table.column("commit")[-1].as_py(), ""
                         yield table
                 except FileNotFoundError as error:
                     if self._number() == manifest.number:
@@ -62,12 +68,19 @@ class Follower:
                     continue
                 self._begin(manifest)
             for table in self._appended():
-                last = table.column("commit")[-1].as_py()
+                first, last = (table.column("commit")[row].as_py() for row in (0, -1))
+                if mark and first <= commit <= last and event_id_of(table, commit) != mark:
+                    raise self._rewritten(commit)
                 if last > commit:
-                    yield table if table.column("commit")[0].as_py() > commit else _after(table, commit)
-                    commit = last
-            if self._manifest is not None and self._number() == self._manifest.number:
+                    yield table if first > commit else _after(table, commit)
+                    commit, mark = last, ""
+            if self._rules():
+                if self._commit < commit:
+                    raise self._rewritten(commit)
                 return
+
+    def _rewritten(self, commit: int) -> "Rewritten":
+        return Rewritten(f"{self._where.path}: commit {commit} is not the one that was read")
 
     def _number(self) -> int:
         with storage("list", self._where.path):
@@ -154,6 +167,12 @@ class Follower:
     def _refuse_damage(self) -> None:
         """There is something like a frame beyond bytes that are none: a reader tells damage from a torn tail."""
         Reader(self._where).table()
+
+
+def event_id_of(table: pa.Table, commit: int) -> str:
+    """The event id of the last record of a commit, of which `table` has at least one."""
+    found = table.filter(pc.equal(table.column("commit"), commit))
+    return next(records_of(found.slice(found.num_rows - 1))).event_id
 
 
 def _after(table: pa.Table, commit: int) -> pa.Table:

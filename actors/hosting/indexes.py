@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 def index_of(store: FileStore, clock: Clock) -> "Archive":
     """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
+    from actors.embedding import embedder_for
     from store.archive import Archive, recorded_embedder
-    from store.archive.embedding import DEFAULT_EMBEDDER, embedder_of
+    from store.archive.embedding import DEFAULT_EMBEDDER
 
-    return Archive(store, embedder_of(recorded_embedder(store) or DEFAULT_EMBEDDER), clock.now)
+    return Archive(store, embedder_for(recorded_embedder(store) or DEFAULT_EMBEDDER), clock.now)
 
 
 def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:

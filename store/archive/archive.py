@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from events import ArchiveError
 from store.filestore import FileStore
-from store.follow import Follower
+from store.follow import Follower, Rewritten
 
 from .batch import Batch
 from .constants import BATCH_RECORDS
@@ -73,12 +73,18 @@ class Archive:
                 return Lag()
             try:
                 return self._follow(waiting)
-            except Lost:
+            except (Lost, Rewritten):
                 self.rebuild()
                 return self._follow(waiting)
 
     def _has_more(self, partition: str) -> bool:
         return self._follower(partition).has_more(self._positions.get(partition, -1))
+
+    def _is_behind(self, partition: str, commit: int) -> bool:
+        """Whether a partition has commits after that one. A follower that has read nothing yet only guesses."""
+        if not self._follower(partition).has_more(commit):
+            return False
+        return next(Follower(self._store.partition(partition)).since(commit), None) is not None
 
     def _follower(self, partition: str) -> Follower:
         if partition not in self._followers:
@@ -105,9 +111,9 @@ class Archive:
         waiting: Taken = []
         count = 0
         for partition in partitions:
-            position = writer.notes.position(partition).commit
-            self._positions[partition] = position
-            for table in self._follower(partition).since(position):
+            position = writer.notes.position(partition)
+            self._positions[partition] = position.commit
+            for table in self._follower(partition).since(position.commit, position.mark):
                 waiting.append((partition, table))
                 count += table.num_rows
                 if count >= BATCH_RECORDS:
@@ -242,7 +248,7 @@ class Archive:
             serving, positions = writer.notes.serving(), writer.notes.positions()
             names = self._store.partitions()
             done = {name: positions[name].commit if name in positions else -1 for name in names}
-            behind = sum(self._follower(name).has_more(done[name]) for name in names)
+            behind = sum(self._is_behind(name, done[name]) for name in names)
             size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
             if serving is None:
                 return Status("", 0, 0, 0, 0, 0, behind, 0, size)

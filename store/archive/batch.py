@@ -1,6 +1,7 @@
 """What some new records make of the rows: which are written, and which vectors go. Reads, and writes nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,11 +11,11 @@ from events import Record
 from store.arrow import records_of
 from store.filestore import FileStore
 
-from .fold import ERASED, MESSAGE, Fold, Needs, Row, folded
+from .fold import ERASED, Fold, Needs, Row, folded
 from .notes import Position
 from .reading import histories, is_whole, reached, relevant
 from .table import Table, among, equal, rows_in, table_of, vectors_in
-from .vectors import Vectors, key_of
+from .vectors import Content, Vectors, content_of
 
 
 class Batch(msgspec.Struct):
@@ -31,6 +32,13 @@ class Batch(msgspec.Struct):
     positions: Mapping[str, Position]
     ahead: Mapping[str, int]
     commits: int
+
+
+class Old(NamedTuple):
+    """What is searched of a row that was there."""
+
+    vector: np.ndarray
+    words: bytes
 
 
 def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: Vectors,
@@ -52,15 +60,15 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
     for agent_id, history in histories(store, whole, lambda name: seen[name]).items():
         rows += folded(history).values()
         ends[agent_id] = history[-1].seq if history else 0
-    forget = _keys_of(table, erasing) - {key_of(row.text) for row in rows if row.agent_id in erasing}
+    forget = _keys_of(table, erasing) - {content_of(row) for row in rows if row.agent_id in erasing}
     commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
     return Batch(
-        rows=table_of(rows, _vectors_of(rows, old, vectors)) if rows else None, whole=sorted(whole),
+        rows=table_of(rows, *_content_of(rows, old, vectors)) if rows else None, whole=sorted(whole),
         erased=bool(erasing), forget=forget, positions=reach, ahead=ends, commits=commits,
     )  # fmt: skip
 
 
-def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str, np.ndarray]]:
+def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str, Old]]:
     """The rows that the records make or end, and the vectors of those that were there."""
     records = list(records)
     needs = Needs()
@@ -71,25 +79,27 @@ def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str,
         *among("agent_id", needs.agents),
         *(f"{equal('agent_id', agent)} AND {equal('document', document)}" for agent, document in needs.documents),
     ]
-    old: dict[str, np.ndarray] = {}
+    old: dict[str, Old] = {}
     rows: dict[str, Row] = {}
     for condition in conditions:
         found = table.read(condition)
-        for row, vector in zip(rows_in(found), vectors_in(found), strict=True):
-            rows[row.memory_id], old[row.memory_id] = row, vector
+        words = found.column("words").to_pylist()
+        for row, *content in zip(rows_in(found), vectors_in(found), words, strict=True):
+            rows[row.memory_id], old[row.memory_id] = row, Old(*content)
     fold = Fold(rows.values())
     for record in records:
         fold.apply(record)
     return fold, old
 
 
-def _vectors_of(rows: Sequence[Row], old: Mapping[str, np.ndarray], vectors: Vectors) -> np.ndarray:
-    """The vectors of rows: a row that was there keeps its own."""
-    new = vectors.of([row.text for row in rows if row.memory_id not in old])
+def _content_of(rows: Sequence[Row], old: Mapping[str, Old], vectors: Vectors) -> Content:
+    """What is searched of each row: one that was there keeps what it had."""
+    new = vectors.of([row for row in rows if row.memory_id not in old])
     if not old:
         return new
-    fresh = iter(new)
-    return np.stack([old[row.memory_id] if row.memory_id in old else next(fresh) for row in rows])
+    fresh = zip(*new, strict=True)
+    content = [old[row.memory_id] if row.memory_id in old else next(fresh) for row in rows]
+    return Content(np.stack([vector for vector, _ in content]), [words for _, words in content])
 
 
 def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:
@@ -97,5 +107,5 @@ def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:
     found: set[bytes] = set()
     for condition in among("agent_id", agents):
         rows = rows_in(table.read(condition))
-        found.update(row.digest if row.kind == MESSAGE else key_of(row.text) for row in rows)
+        found.update(map(content_of, rows))
     return found

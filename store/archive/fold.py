@@ -5,7 +5,8 @@ check of the one against the other. A row never changes but in when it ends.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -91,28 +92,26 @@ class Fold:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         """`rows`: those that earlier records made, as far as the coming ones may end them."""
         self.rows: dict[str, Row] = {}
-        self._memories: dict[str, list[Row]] = {}
-        self._documents: dict[tuple[str, str], list[Row]] = {}
-        self._agents: dict[str, list[Row]] = {}
+        self._memories: dict[str, list[Row]] = defaultdict(list)
+        self._documents: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        self._agents: dict[str, list[Row]] = defaultdict(list)
         self.touched: dict[str, Row] = {}
         """Rows that records made or ended, by `memory_id`."""
         for row in rows:
             self._keep(row)
 
     def _keep(self, row: Row) -> None:
-        known = self.rows.get(row.memory_id)
+        groups = [self._agents[row.agent_id]]
+        if row.kind == MEMORY:
+            groups.append(self._memories[row.memory])
+        elif row.kind == DOCUMENT:
+            groups.append(self._documents[row.agent_id, row.document])
+        again = row.memory_id in self.rows
         self.rows[row.memory_id] = row
-        for group in self._groups(row):
-            if known is not None:
+        for group in groups:
+            if again:
                 group[:] = [other for other in group if other.memory_id != row.memory_id]
             group.append(row)
-
-    def _groups(self, row: Row) -> Iterator[list[Row]]:
-        yield self._agents.setdefault(row.agent_id, [])
-        if row.kind == MEMORY:
-            yield self._memories.setdefault(row.memory, [])
-        elif row.kind == DOCUMENT:
-            yield self._documents.setdefault((row.agent_id, row.document), [])
 
     def apply(self, record: Record) -> None:
         """Take a record in. Tombstones, and events of other kinds, mean nothing."""

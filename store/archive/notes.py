@@ -84,8 +84,8 @@ class Notes:
 
     def _unusable(self, error: sqlite3.Error) -> ArchiveError:
         return ArchiveError(
-            f"{self._path} cannot be used: {error}. Nothing is lost: it is made from the log. Remove the folder "
-            f"{self._path.parent} and search again, or run `everlog archive rebuild`."
+            f"{self._path} cannot be used: {error}. Nothing is lost: it is made from the log. Make room if the disk is "
+            f"full; else remove the folder {self._path.parent}, and it is made anew."
         )
 
     @contextmanager

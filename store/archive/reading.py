@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from events import Record, UnknownAgent
-from store.arrow import SCHEMA, id_text, records_of
+from store.arrow import SCHEMA, records_of
 from store.filestore import FileStore
-from store.follow import Follower
+from store.follow import Follower, event_id_of
 from store.lazy import pc
 from store.reader import Reader
 
@@ -26,15 +26,8 @@ def relevant(table: pa.Table) -> pa.Table:
 
 def reached(table: pa.Table) -> Position:
     """The position at the end of some records of one partition, at least one."""
-    last = table.slice(table.num_rows - 1)
-    event_id = last.column("event_id").combine_chunks()
-    storage = event_id.storage if isinstance(event_id, pa.ExtensionArray) else event_id.chunk(0).storage
-    return Position(last.column("commit")[0].as_py(), id_text(storage[0].as_py()))
-
-
-def read_since(store: FileStore, partition: str, commit: int, follower: Follower | None = None) -> Iterator[pa.Table]:
-    """All records of a partition after a commit."""
-    yield from (follower or Follower(store.partition(partition))).since(commit)
+    commit = table.column("commit")[-1].as_py()
+    return Position(commit, event_id_of(table, commit))
 
 
 def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str]) -> dict[str, list[Record]]:
@@ -52,7 +45,7 @@ def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str
     else:
         names = pa.array(list(routes), pa.string())
         for partition in sorted({partition for route in routes.values() for partition in route}):
-            for table in read_since(store, partition, 0):
+            for table in Follower(store.partition(partition)).since(0):
                 mine = relevant(table.filter(pc.is_in(table.column("agent_id"), names)))
                 for record in records_of(mine):
                     found[record.agent_id].append(record)

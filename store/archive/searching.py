@@ -52,7 +52,7 @@ class Pool:
         """The cosine of each row with a vector of length 1."""
         found = []
         for shelf, kept in zip(self._shelves, self._kept, strict=True):
-            found.append((shelf.vectors @ vector)[kept] if len(kept) else np.empty(0, np.float32))
+            found.append(shelf.near(vector)[kept] if len(kept) else np.empty(0, np.float32))
         return np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
 
     def words(self, words: Sequence[int]) -> np.ndarray:
@@ -77,8 +77,9 @@ class Pool:
         """Whether each row holds a text in lower case, word for word."""
         found = []
         for shelf, kept in zip(self._shelves, self._kept, strict=True):
-            lower = shelf.lower
-            found.append(np.fromiter((phrase in lower[row] for row in kept), bool, len(kept)))
+            holds = np.zeros(len(shelf), bool)
+            holds[shelf.rows_with(phrase)] = True
+            found.append(holds[kept])
         return np.concatenate(found)
 
     def match(self, place: int, score: float) -> Match:
@@ -132,10 +133,20 @@ def find(pool: Pool, wanted: Wanted, vector: np.ndarray | None) -> Matches:
     places = np.flatnonzero(found)
     fused = MEANING * _spread(meaning[places]) + (1 - MEANING) * _spread(words[places])
     score = np.round(fused + whole[places], SCORE_DIGITS + 2)
-    order = np.lexsort([pool.numbers("part")[places], pool.numbers("seq_from")[places], pool.shelf_of[places], -score])
+    best = _best(score, wanted.first + wanted.count)
+    among = places[best]
+    order = best[np.lexsort([pool.numbers("part")[among], pool.numbers("seq_from")[among], pool.shelf_of[among],
+                             -score[best]])]  # fmt: skip
     page = order[wanted.first : wanted.first + wanted.count]
     results = [pool.match(int(places[row]), float(score[row])) for row in page]
     return Matches(total=len(places), results=results, by_meaning=vector is not None)
+
+
+def _best(score: np.ndarray, count: int) -> np.ndarray:
+    """The places of the `count` highest scores, and of those that are as high as the last of them."""
+    if count >= len(score):
+        return np.arange(len(score))
+    return np.flatnonzero(score >= np.partition(score, len(score) - count)[len(score) - count])
 
 
 def _nearest(meaning: np.ndarray, pool: Pool) -> np.ndarray:
@@ -161,7 +172,7 @@ def near(shelf: Shelf, said_by: int, vector: np.ndarray) -> dict[int, float]:
     rows = np.flatnonzero(shelf.held(said_by))
     if not len(rows):
         return {}
-    cosine = np.round((shelf.vectors @ vector)[rows].astype(np.float64), MEANING_DIGITS)
+    cosine = np.round(shelf.near(vector)[rows].astype(np.float64), MEANING_DIGITS)
     seqs = shelf.numbers["seq"][rows]
     if len(rows) > RECALL_MAX:
         best = np.lexsort([seqs, -cosine])[:RECALL_MAX]

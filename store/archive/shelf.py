@@ -1,7 +1,7 @@
 """The rows of one agent, or of one source, in memory: what was searched lately is not read again.
 
 A row only ever changes in when it ends, so following the log keeps a shelf true by adding rows and ending others.
-Words are two flat arrays, the word and the row it is in: looking for a word is one pass, and adding is appending.
+Words are two flat arrays, the word and the row it is in: adding is appending, and now and then they are sorted.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from .table import ROW_FIELDS, vectors_in
-from .words import unpacked
+from .words import unpacked, words_of
 
 HOLDS = 2**63 - 1
 """`seq_to` and `to_at` of a row that still holds: beyond every moment that can be asked for."""
+BETWEEN = "\0"
+"""Between the texts of rows, when all are searched at once."""
+LATE_MIN = 10_000
+"""Words that need not be sorted."""
+DOT_ROWS = 128
+"""Vectors that are compared at once."""
 ROW_BYTES = 700
 """What the fields of a row take beside text, words and vector, about."""
 COLUMNS = (*ROW_FIELDS, "words", "vector")
@@ -36,6 +42,11 @@ class Shelf:
         self._rows = np.empty(0, np.int32)
         self.lengths = np.empty(0, np.int64)
         """Words of each row."""
+        self._order = np.empty(0, np.int64)
+        self._sorted = np.empty(0, np.uint32)
+        """The words that came first, by their number, and where each is; those that came since are not sorted yet."""
+        self._joined: str | None = None
+        self._starts = np.empty(0, np.int64)
         self._chars = 0
         self.put(rows.sort_by([("seq_from", "ascending"), ("part", "ascending")]))
 
@@ -51,13 +62,22 @@ class Shelf:
     @property
     def size(self) -> int:
         """What it takes in memory, about."""
-        arrays = self._vectors.nbytes + self._words.nbytes + self._rows.nbytes
-        return arrays + 2 * self._chars + ROW_BYTES * len(self)
+        arrays = (
+            self._vectors.nbytes + self._words.nbytes + self._rows.nbytes + self._order.nbytes + self._sorted.nbytes
+        )
+        return arrays + 3 * self._chars + ROW_BYTES * len(self)
 
-    @property
-    def vectors(self) -> np.ndarray:
-        """Of all rows, float32."""
-        return self._vectors[: len(self)]
+    def near(self, vector: np.ndarray) -> np.ndarray:
+        """The cosine of each row with a vector of length 1.
+
+        In pieces that are too small for threads: two threads that wait for each other on a busy machine take ten times
+        as long as one.
+        """
+        found = np.empty(len(self), np.float32)
+        for start in range(0, len(self), DOT_ROWS):
+            end = min(start + DOT_ROWS, len(self))
+            np.dot(self._vectors[start:end], vector, out=found[start:end])
+        return found
 
     def put(self, rows: pa.Table) -> None:
         """Add rows, and end those that are here."""
@@ -88,6 +108,7 @@ class Shelf:
         self._add_words(rows.column("words").to_pylist(), start)
         self._add_vectors(vectors_in(rows), start)
         self.lower += [text.lower() for text in texts]
+        self._joined = None
 
     def _add_words(self, words: Sequence[bytes], start: int) -> None:
         lengths = np.fromiter((len(data) // 4 for data in words), np.int64, len(words))
@@ -109,8 +130,44 @@ class Shelf:
 
     def counts(self, word: int) -> np.ndarray | None:
         """How often a word is in each row; None if it is in none."""
-        found = self._rows[self._words == word]
+        late = len(self._words) - len(self._sorted)
+        if late > LATE_MIN and late > len(self._sorted) // 4:
+            self._order = np.argsort(self._words, kind="stable")
+            self._sorted = self._words[self._order]
+            late = 0
+        start = np.searchsorted(self._sorted, np.uint32(word), side="left")
+        end = np.searchsorted(self._sorted, np.uint32(word), side="right")
+        found = self._rows[self._order[start:end]]
+        if late:
+            behind = len(self._sorted)
+            found = np.concatenate([found, self._rows[behind:][self._words[behind:] == word]])
         return np.bincount(found, minlength=len(self)) if len(found) else None
+
+    def rows_with(self, phrase: str) -> list[int]:
+        """The rows whose text in lower case holds a phrase, rising."""
+        inner = words_of(phrase)[1:-1]
+        if inner:
+            return self._among(phrase, inner)
+        if self._joined is None:
+            self._joined = BETWEEN.join(self.lower)
+            self._starts = np.cumsum([0, *(len(text) + 1 for text in self.lower)])
+        rows: list[int] = []
+        place = self._joined.find(phrase)
+        while place >= 0:
+            row = int(np.searchsorted(self._starts, place, side="right")) - 1
+            rows.append(row)
+            place = self._joined.find(phrase, int(self._starts[row + 1]))
+        return rows
+
+    def _among(self, phrase: str, inner: Sequence[int]) -> list[int]:
+        """The same, looking only into rows that have the words inside the phrase: those stand there as they are."""
+        rows = np.ones(len(self), bool)
+        for word in set(inner):
+            counts = self.counts(word)
+            if counts is None:
+                return []
+            rows &= counts > 0
+        return [row for row in np.flatnonzero(rows).tolist() if phrase in self.lower[row]]
 
     def holding(self, digest: bytes) -> list[str]:
         """The ids of the memories that hold now, and whose whole text has this digest."""

@@ -25,10 +25,9 @@ Key = tuple[str, bool]
 class Shelves:
     """Rows in memory, of the table that serves. One thread at a time."""
 
-    def __init__(self, folder: Path, bytes_max: int = SHELF_BYTES_MAX) -> None:
+    def __init__(self, folder: Path) -> None:
         self._notes = Notes(folder / NOTES)
         self._tables = Tables(folder)
-        self._bytes_max = bytes_max
         self._table: Table | None = None
         self._found: OrderedDict[Key, Shelf] = OrderedDict()
         self.serving = Serving(0, "", 0, 0, 0)
@@ -79,7 +78,7 @@ class Shelves:
         if shelf is None:
             shelf = self._read(*key)  # which may clear the others
             self._found[key] = shelf
-            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > self._bytes_max:
+            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > SHELF_BYTES_MAX:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
         return shelf

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from events import ArchiveError
 
 from .fold import MESSAGE, Row
-from .words import packed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,14 +58,15 @@ def schema_of(dimension: int) -> pa.Schema:
 
 
 ROW_FIELDS = tuple(name for name in schema_of(1).names if name not in {"words", "vector"})
+assert Row.__struct_fields__ == ROW_FIELDS
 
 
-def table_of(rows: Sequence[Row], vectors: "np.ndarray") -> pa.Table:
-    """Rows and their vectors (float16, one row for each) as the table has them. Of a message no words are kept."""
+def table_of(rows: Sequence[Row], vectors: "np.ndarray", words: Sequence[bytes]) -> pa.Table:
+    """Rows, at least one, with vectors (float16) and words, as the table has them; of a message no words are kept."""
     schema = schema_of(vectors.shape[1])
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in ROW_FIELDS}
+    columns: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
     columns["text"] = ["" if row.kind == MESSAGE else row.text for row in rows]
-    columns["words"] = [b"" if row.kind == MESSAGE else packed(row.text) for row in rows]
+    columns["words"] = [b"" if row.kind == MESSAGE else some for row, some in zip(rows, words, strict=True)]
     columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 

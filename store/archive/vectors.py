@@ -4,14 +4,16 @@ They are kept as float16: half the room, and a rebuild has bit for bit what foll
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from events import EmbedderError
 
-from .constants import EMBED_TEXTS
+from .constants import CHUNKER, EMBED_TEXTS
 from .embedding import Embedder
+from .fold import Row
 from .notes import Notes
+from .words import packed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +24,22 @@ def key_of(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+def content_of(row: Row) -> bytes:
+    """What the text of a row is cached by."""
+    return row.digest if row.parts == 1 else key_of(row.text)
+
+
+class Content(NamedTuple):
+    """What is searched of some texts, one of each for a text."""
+
+    vectors: "np.ndarray"
+    """float16."""
+    words: Sequence[bytes]
+    """As `words.packed` has them."""
+
+
 class Vectors:
-    """Embeds with one model, and remembers."""
+    """Embeds with one model, and remembers: the vector of a text, and its words, which cost as much as a light one."""
 
     def __init__(self, embedder: Embedder, notes: Notes) -> None:
         self.embedder = embedder
@@ -31,36 +47,36 @@ class Vectors:
         self.embedded = 0
         """Texts for which the embedder was asked."""
 
-    def of(self, texts: Sequence[str]) -> "np.ndarray":
-        """One row of float16 for each text. What was embedded before an error stays in the cache."""
+    def of(self, rows: Sequence[Row]) -> Content:
+        """What is searched of each row's text. What was embedded before an error stays in the cache."""
         import numpy as np
 
-        keys = [key_of(text) for text in texts]
-        known = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        for new in self._embedded(list(missing.items())):
+        keys = [content_of(row) for row in rows]
+        size = 2 * self.embedder.dimension
+        found = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
+        known = {key: blob for key, blob in found.items() if len(blob) > size and blob[size] == CHUNKER}
+        missing = {key: row.text for key, row in zip(keys, rows, strict=True) if key not in known}
+        for new in self._embedded(list(missing.items()), found):
             known.update(new)
-        data = b"".join(known[key] for key in keys)
-        if len(data) != 2 * len(keys) * self.embedder.dimension:
-            raise self._wrong(f"{2 * self.embedder.dimension} bytes for each", f"{len(data)} for {len(keys)} texts")
-        return np.frombuffer(data, dtype="<f2").reshape(len(keys), self.embedder.dimension)
+        blobs = [known[key] for key in keys]
+        vectors = np.frombuffer(b"".join([blob[:size] for blob in blobs]), dtype="<f2")
+        return Content(vectors.reshape(len(rows), self.embedder.dimension), [blob[size + 1 :] for blob in blobs])
 
-    def _embedded(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[dict[bytes, bytes]]:
+    def _embedded(self, missing: Sequence[tuple[bytes, str]], found: Mapping[bytes, bytes]
+                  ) -> Iterator[dict[bytes, bytes]]:  # fmt: skip
+        size = 2 * self.embedder.dimension
         for start in range(0, len(missing), EMBED_TEXTS):
             some = missing[start : start + EMBED_TEXTS]
-            rows = self.fresh([text for _, text in some]).astype("<f2")
-            self.embedded += len(some)
-            new = {key: row.tobytes() for (key, _), row in zip(some, rows, strict=True)}
+            vectors = {key: found[key][:size] for key, _ in some if len(found.get(key, b"")) > size}
+            asked = [(key, text) for key, text in some if key not in vectors]
+            if asked:
+                rows = embedded_by(self.embedder, [text for _, text in asked]).astype("<f2")
+                vectors.update((key, row.tobytes()) for (key, _), row in zip(asked, rows, strict=True))
+            self.embedded += len(asked)
+            new = {key: vectors[key] + bytes([CHUNKER]) + packed(text) for key, text in some}
             with self._notes.change():
                 self._notes.keep_vectors(self.embedder.name, new)
             yield new
-
-    def fresh(self, texts: Sequence[str]) -> "np.ndarray":
-        """What the embedder gives, once it is known to be of the shape that was promised. Raises EmbedderError."""
-        return embedded_by(self.embedder, texts)
-
-    def _wrong(self, expected: str, found: str) -> EmbedderError:
-        return wrong(self.embedder, expected, found)
 
 
 def embedded_by(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":

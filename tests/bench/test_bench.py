@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import append, cold_start, dedicated, fleet, harness, peers, replay, step
+from bench import append, archive, cold_start, dedicated, fleet, harness, peers, replay, retrieval, step
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
@@ -22,6 +22,7 @@ TINY = {
     "dedicated": "dedicated.report(dedicated.Plan(actors=2))",
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
+    "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
@@ -36,6 +37,7 @@ KEYS = {
     "dedicated": dedicated.KEYS,
     "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`
     "append": append.KEYS,
+    "archive": archive.KEYS,
     "fleet": fleet.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }
@@ -186,3 +188,27 @@ def test_the_model_counts_a_token_for_four_bytes() -> None:
     assert answer["usage"]["prompt_tokens"] == len(body) // 4
     assert answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "send_message"
     assert "tool_calls" not in asyncio.run(_asked(b'{"messages":[]}'))["choices"][0]["message"]
+
+
+def test_retrieval_says_what_is_found_and_what_memgpt_would_find(data_dir: Path, tmp_path: Path) -> None:
+    """Three questions of each conversation: every promised figure, each a part of what there is, above the floor."""
+    plan = f"retrieval.Plan(questions=3, quick=True, nested=False, data=Path({str(data_dir)!r}))"
+    code = f"from pathlib import Path; from bench import retrieval; retrieval.report({plan})"
+    found = json.loads(python("-c", code, folder=tmp_path).rstrip().split("\n")[-1])
+    assert tuple(figure["key"] for figure in found["figures"]) == retrieval.KEYS
+    for figure in found["figures"]:
+        assert figure["floor"] <= figure["value"] or figure["unit"] != "ratio"
+        assert 0 < figure["value"] <= 1 or figure["unit"] != "ratio"
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_found_is_scored_as_the_field_does() -> None:
+    """Recall at 5 and 10, and nDCG at 10 with a gain of 1 for each piece of evidence."""
+    found = [*"abcdefghij", "x"]
+    assert retrieval.scored(found, ["a", "f", "x"]) == pytest.approx((1 / 3, 2 / 3, (1 + 1 / math.log2(7)) / ideal(3)))
+    assert retrieval.scored(found, ["x"]) == (0, 0, 0)
+    assert retrieval.scored([], ["x"]) == (0, 0, 0)
+
+
+def ideal(pieces: int) -> float:
+    return sum(1 / math.log2(place + 2) for place in range(pieces))

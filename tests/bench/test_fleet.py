@@ -6,7 +6,7 @@ import pytest
 
 from bench import fleet, fleet_history, fleet_rig, harness
 from events import Record, uuid7
-from interfaces import load
+from interfaces import generating as load
 
 
 def told(answered: int, seconds: float) -> fleet_rig.Round:

@@ -39,14 +39,14 @@ def dialogues(data: Path, count: int) -> list[Lines]:
 
 
 def sessions(data: Path) -> list[Lines]:
-    """Long conversations, forty messages at a time."""
+    """Long conversations, ten messages at a time."""
     found: list[Lines] = []
     for path in sorted((data / "locomo" / "dev").glob("*.jsonl")):
         if path.name.endswith(".questions.jsonl"):
             continue
         told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         said = [(one["name"], " ".join(one["content"].split())) for one in told]
-        found += [said[start : start + 40] for start in range(0, len(said), 40)]
+        found += [said[start : start + 10] for start in range(0, len(said), 10)]
     return found
 
 

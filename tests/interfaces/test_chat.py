@@ -67,7 +67,7 @@ def test_slash_commands(cli: Line, chat):
         "core memory",
         "messages",
         "memory pressure",
-        "1 found",
+        "Showing 1 of 1 results",
         "say what",
         "/heartbeat",
         "no /nonsense",

@@ -21,7 +21,8 @@ from events import (
     draft,
     uuid7,
 )
-from interfaces import fleet, load
+from interfaces import fleet
+from interfaces import generating as load
 from projections import Fate, fates
 from store import FileStore, Log, MemoryStore
 from tests.interfaces.line import START, HandClock, Line, Script, completion, says

@@ -1,8 +1,12 @@
 """The commands that look after the index of memories: status, check, rebuild; and searches that use it."""
 
+import json
+
 import pytest
 
+from actors import embedding
 from store.archive.archive import FOLDER
+from tests.actors.loopback import serving
 from tests.interfaces.line import Line
 
 MEMORY = "The dog is called Rex"
@@ -73,3 +77,70 @@ def test_an_embedder_that_nobody_knows_is_named_with_those_that_there_are(cli: L
     assert code == 1
     assert "'word2vec'" in err
     assert "wordllama-256" in err
+
+
+def letters(_headers: dict[str, str], body: bytes) -> tuple[int, str]:
+    """An embeddings endpoint that counts letters: eight numbers for each text."""
+    texts = json.loads(body)["input"]
+    rows = [[1.0 + sum(ord(letter) % 8 == place for letter in text) for place in range(8)] for text in texts]
+    return 200, json.dumps({"data": [{"index": index, "embedding": row} for index, row in enumerate(rows)]})
+
+
+def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its endpoint is stands with its vectors, the key does not. When the endpoint is gone, words still find."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    cli.ok("create", "sam")
+    cli.ok("archive", "insert", "sam", MEMORY)
+    cli.json("archive", "search", "sam", MEANT)
+    with serving((200, "")) as endpoint:
+        endpoint.answer = letters
+        made = cli.json("archive", "rebuild", "--embedder", "letters", "--base-url", endpoint.url)
+        assert (made["dimension"], made["embedded"] > 0) == (8, True)
+        assert made["embedder"].startswith("letters at http://127.0.0.1")
+        cli.ok("archive", "insert", "sam", "The cat is called Tom")
+        assert cli.json("archive", "search", "sam", "cat")["by_meaning"]
+        assert cli.json("archive", "check")["ok"]
+        assert cli.json("archive", "rebuild")["embedded"] == 0
+    code, out, err = cli("archive", "search", "sam", "cat", "--json")
+    assert code == 0
+    assert "The cat is called Tom" in out
+    assert "words alone" in err
+    for path in (path for path in cli.root.rglob("*") if path.is_file()):
+        assert b"sk-very-secret" not in path.read_bytes()
+    cli.ok("archive", "rebuild", "--embedder", "wordllama-256")
+    assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
+
+
+def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_goes_on(
+    cli: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was embedded before it failed is known; the old index answers."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr(embedding, "REQUEST_TEXTS", 1)
+    cli.ok("create", "sam")
+    for name in ("Rex", "Tom", "Ann"):
+        cli.ok("archive", "insert", "sam", f"Somebody is called {name}")
+    cli.json("archive", "search", "sam", "Tom")
+    with serving((200, "")) as endpoint:
+        asked = []
+
+        def failing(headers: dict[str, str], body: bytes) -> tuple[int, str]:
+            asked.append(body)
+            return letters(headers, body) if len(asked) < 3 else (401, '{"error": {"message": "expired"}}')
+
+        endpoint.answer = failing
+        code, _, err = cli("archive", "rebuild", "--embedder", "letters", "--base-url", endpoint.url)
+        assert code == 1
+        assert "401" in err
+        assert cli.json("archive", "status")["embedder"] == "wordllama-256"
+        assert cli.json("archive", "search", "sam", "Tom")["total"] >= 1
+        endpoint.answer = letters
+        assert cli.json("archive", "rebuild", "--embedder", "letters", "--base-url", endpoint.url)["dimension"] == 8
+
+
+def test_the_address_of_an_embedder_holds_no_password(cli: Line) -> None:
+    cli.ok("create", "sam")
+    code, _, err = cli("archive", "rebuild", "--embedder", "letters", "--base-url", "http://me:secret@127.0.0.1:1/v1")
+    assert code == 1
+    assert "must hold no password" in err
+    assert "secret" not in err

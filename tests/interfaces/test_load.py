@@ -97,6 +97,7 @@ def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Pat
         assert kinds.count("source_attached") == 1
         assert "document_loaded" not in kinds
     assert len(cli.lines("events", "source:sea")) == 2
+    assert "one.txt: The tide turns." in cli.ok("events", "source:sea")
     assert cli.json("detach", "ann", "sea")["attached"] is False
     assert cli.json("sources", "ann") == []
     assert "cannot search a source 'sea'; those that it can search: none" in cli.fails("detach", "ann", "sea")

@@ -160,8 +160,23 @@ def test_search(sam: Line):
     assert sam.json("search", "sam", "Chad", "--as-of", "8")["total"] == 1
     assert sam.json("search", "sam", "Chad", "--page", "7")["results"] == []
     assert sam.json("search", "sam", "Chad", "--in", "archival")["total"] == 0
-    assert "3 found" in sam.ok("search", "sam", "Chad")
+    assert "Showing 3 of 3 results (page 0/0)" in sam.ok("search", "sam", "Chad")
+    assert " · score " in sam.ok("search", "sam", "Chad", "--scores")
+    assert " · score " not in sam.ok("search", "sam", "Chad")
     assert "nothing found" in sam.ok("search", "sam", "zebra")
+
+
+def test_a_search_is_narrowed_by_role_and_day(sam: Line):
+    """Filters are of what was said or of what was kept; one that cannot be is told in words."""
+    both, users = sam.json("search", "sam", "Chad"), sam.json("search", "sam", "Chad", "--role", "user")
+    assert {hit["role"] for hit in users["results"]} == {"user"} and users["total"] < both["total"]
+    day = both["results"][0]["time"][:10]
+    assert sam.json("search", "sam", "Chad", "--from", day, "--to", day)["total"] == both["total"]
+    assert sam.json("search", "sam", "Chad", "--to", "1999-12-31")["total"] == 0
+    assert "assistant, user" in sam.fails("search", "sam", "Chad", "--role", "system")
+    for place in ("recall", "archival"):
+        assert "YYYY-MM-DD" in sam.fails("search", "sam", "Chad", "--in", place, "--from", "yesterday")
+    assert sam.json("search", "sam", "Chad", "--in", "archival", "--tag", "boats")["total"] == 0
 
 
 def test_pages_and_ranges_far_away(sam: Line):

@@ -1,0 +1,244 @@
+"""How much of the evidence of LoCoMo's questions `conversation_search` brings, by words alone and with meaning.
+
+The dev conversations are imported into agents of a store, and each question is asked as it stands, through the searcher
+that the function uses; no model is involved. Gold is what the data set names as evidence. Adversarial questions, which
+have no answer, and questions without evidence are left out. Beside it, as the floor: MemGPT's own search, the whole
+question as one substring.
+"""
+
+import asyncio
+import importlib.util
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.api import open_system
+from actors.effects import Page, Wanted
+from actors.importing import Said, conversation
+from actors.searching import AgentSearcher
+from actors.setup import Settings
+from actors.system import View
+from events import ArchiveDown
+from projections import HEAD
+from store.archive.embedding import Embedder, embedder_of, message_text
+
+from .harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
+
+CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
+"""Of LoCoMo's questions that can be answered."""
+RESULTS = 10
+WAYS = ("substring", "lexical", "hybrid")
+KEYS = (
+    "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
+    "ndcg_at_10_lexical", "cpu_ms_lexical", "cpu_ms_hybrid",
+)  # fmt: skip
+GOALS = {
+    "recall_at_10_lexical": "0.69, 0.66 accepted", "recall_at_10_hybrid": "0.74, 0.70 accepted",
+    "ndcg_at_10": "at least 0.56 (hybrid)",
+}  # fmt: skip
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is asked."""
+
+    questions: int | None = None
+    """Of each conversation; None: all."""
+    quick: bool = False
+    nested: bool = True
+    """Whether the nested key-value retrieval is measured as well."""
+    data: Path = ROOT.parent / "shared" / "data"
+
+
+class Question(msgspec.Struct):
+    """A line of the data set."""
+
+    question: str
+    category: str
+    evidence: list[str]
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """One question put to one way of searching."""
+
+    conversation: str
+    category: str
+    recall_5: float
+    recall_10: float
+    ndcg_10: float
+    ms: float
+    """Of CPU: what an event loop has to wait."""
+
+
+class Nearness:
+    """What of the archive a search of recall asks, without a table: every message is embedded, and compared."""
+
+    def __init__(self, embedder: Embedder, messages: Sequence[Mapping[str, Any]]) -> None:
+        """`messages`: rows of recall memory."""
+        self._embedder = embedder
+        self._seqs = [int(row["seq"]) for row in messages]
+        self._rows = embedder.embed([message_text(row["role"], row["name"], row["text"]) for row in messages])
+
+    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
+        """See `effects.Archive.meanings`."""
+        cosines = (self._rows @ self._embedder.embed([query])[0]).tolist()
+        return {seq: cosine for seq, cosine in zip(self._seqs, cosines, strict=True) if seq <= said_by}
+
+    async def search(self, wanted: Wanted) -> Page:
+        raise ArchiveDown("only recall is measured here")
+
+    async def kept(self, agent_id: str, text: str) -> str:
+        raise ArchiveDown("only recall is measured here")
+
+
+def questions(path: Path) -> Iterator[Question]:
+    """Those of a file that have an answer, and evidence of it."""
+    for line in path.read_bytes().splitlines():
+        if (one := msgspec.json.decode(line, type=Question)).category in CATEGORIES and one.evidence:
+            yield one
+
+
+def scored(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, float]:
+    """Recall at 5 and at 10, and nDCG at 10, of refs in the order in which they were found."""
+    wanted = set(gold)
+    gain = sum(1 / math.log2(place + 2) for place, ref in enumerate(found[:RESULTS]) if ref in wanted)
+    ideal = sum(1 / math.log2(place + 2) for place in range(min(RESULTS, len(wanted))))
+    return len(wanted & set(found[:5])) / len(wanted), len(wanted & set(found[:RESULTS])) / len(wanted), gain / ideal
+
+
+def substring(messages: Sequence[Mapping[str, Any]], query: str) -> list[str]:
+    """MemGPT's search: the whole query somewhere in the text, in the order of the conversation."""
+    return [row["ref"] for row in messages if query.lower() in row["text"].lower()]
+
+
+async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
+    """What each way of searching makes of every question."""
+    folder = plan.data / "locomo" / "dev"
+    paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.endswith(".questions.jsonl"))
+    if not paths:
+        raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or say --data DIR, the folder of locomo/dev")
+    tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
+    embedder = embedder_of()
+    async with open_system(root, runtime="local", timers=False) as system:
+        for path in paths:
+            agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
+            await agent.take_in(said_in(path))
+            await agent.release()
+            view = system.look(path.stem)
+            asked = islice(questions(path.with_suffix(".questions.jsonl")), plan.questions)
+            await _ask(view, embedder, path.stem, list(asked), tried)
+            view.close()
+    return tried
+
+
+def said_in(path: Path) -> Sequence[Said]:
+    """The messages of a conversation."""
+    return conversation(path.read_bytes().splitlines(), path.name)
+
+
+async def _ask(
+    view: View, embedder: Embedder, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
+) -> None:
+    """Put the questions to each way in turns, so that a busy minute hits all."""
+    messages = view.rows("recall_memory")
+    zone = view.context().config.zone
+    lexical = AgentSearcher(view.projections, name, HEAD, zone)
+    hybrid = AgentSearcher(view.projections, name, HEAD, zone, archive=Nearness(embedder, messages))
+    for searcher in (lexical, hybrid):  # the first search makes the postings, the first embedding loads the model
+        await searcher.recall("first", 0, RESULTS)
+    for one in asked:
+        begun = time.process_time()
+        refs = {"substring": substring(messages, one.question)}
+        took = {"substring": time.process_time() - begun}
+        for way, searcher in (("lexical", lexical), ("hybrid", hybrid)):
+            begun = time.process_time()
+            page = await searcher.recall(one.question, 0, RESULTS)
+            took[way] = time.process_time() - begun
+            refs[way] = [hit.ref for hit in page.results]
+        for way, found in refs.items():
+            tried[way].append(Tried(name, one.category, *scored(found, one.evidence), took[way] * 1000))
+
+
+def mean(tried: Sequence[Tried], field: str) -> float:
+    """Over questions."""
+    return sum(getattr(one, field) for one in tried) / max(len(tried), 1)
+
+
+def figures(tried: Mapping[str, Sequence[Tried]]) -> list[Figure]:
+    """What is claimed. The floor of a part found is what MemGPT's search finds, of a time what that takes."""
+    floor = tried["substring"]
+    ms = median([one.ms for one in floor])
+    ways = {"lexical": tried["lexical"], "hybrid": tried["hybrid"]}
+    values: dict[str, tuple[float, str, float]] = {}
+    for way, some in ways.items():
+        values[f"recall_at_5_{way}"] = (mean(some, "recall_5"), "ratio", mean(floor, "recall_5"))
+        values[f"recall_at_10_{way}"] = (mean(some, "recall_10"), "ratio", mean(floor, "recall_10"))
+        values[f"cpu_ms_{way}"] = (median([one.ms for one in some]), "ms", ms)
+    values["ndcg_at_10"] = (mean(ways["hybrid"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
+    values["ndcg_at_10_lexical"] = (mean(ways["lexical"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
+    return [Figure(key, *values[key]) for key in KEYS]
+
+
+def lines(found: Sequence[Figure], tried: Mapping[str, Sequence[Tried]]) -> list[Line]:
+    """The table: the figures, then R@5, R@10 and nDCG@10 of each way by category and by conversation."""
+    rows = [
+        Line(one.key, f"{one.value:.3g} {one.unit}", f"{one.floor:.3g}", GOALS.get(one.key, ""), _p90(one.key, tried))
+        for one in found
+    ]
+    for field in ("category", "conversation"):
+        for group in sorted({getattr(one, field) for one in tried["lexical"]}):
+            for way in WAYS:
+                some = [one for one in tried[way] if getattr(one, field) == group]
+                parts = " / ".join(f"{mean(some, part) * 100:.1f}" for part in ("recall_5", "recall_10", "ndcg_10"))
+                rows.append(Line(f"{group}, {way}", parts, "", "R@5 / R@10 / nDCG@10", f"{len(some)} questions"))
+    return rows
+
+
+def _p90(key: str, tried: Mapping[str, Sequence[Tried]]) -> str:
+    """How many questions a figure is of, or the p90 of a time."""
+    if not key.startswith("cpu_ms_"):
+        return f"{len(tried['lexical'])} questions"
+    return f"p90 {quantile([one.ms for one in tried[key.removeprefix('cpu_ms_')]], 0.9):.1f}"
+
+
+def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
+    """The paper's nested key-value retrieval, where that benchmark is at hand."""
+    if importlib.util.find_spec("bench.nested") is None:
+        return [], []
+    found = importlib.import_module("bench.nested").nested_kv(quick)
+    figure = Figure("nested_kv", found["nested_kv"], "ratio", 1.0)
+    rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "the worst of 0 to 4 levels")]
+    return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    with workspace() as folder:
+        before: Noise = noise(folder)
+        tried = asyncio.run(measure(folder / "store", plan))
+    found = figures(tried)
+    more, rows = nested(quick=plan.quick) if plan.nested else ([], [])
+    show("retrieval", before, [*found, *more], [*lines(found, tried), *rows])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    about = "How much of the evidence of LoCoMo's dev questions a search of recall memory finds."
+    args = options(
+        "retrieval", about, argv,
+        lambda parser: parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)"),
+    )  # fmt: skip
+    data = args.data or os.environ.get("EVERLOG_DATA")
+    plan = Plan(quick=args.quick)
+    report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
