@@ -121,8 +121,7 @@ def questions(level: int, count: int) -> list[Question]:
 
 async def answered(agent: AgentRef, question: Question) -> Asked:
     """Keep the pairs, ask, and read in the records what was done and said."""
-    for key, value in question.pairs:
-        await agent.keep(f"{key}: {value}")
+    await agent.keep_all([f"{key}: {value}" for key, value in question.pairs])
     found = Asked()
     for record in await agent.send(f"{ASKED} the key {question.key} lead to? Follow values that are keys."):
         if record.type == "message_sent":
