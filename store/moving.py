@@ -88,9 +88,9 @@ class Moving:
     def states(self, maker: str) -> Iterator[States]:
         """Where every agent stood, and the records after that, some hundred agents at a time. See `store.Store`."""
         inside: dict[str, list[str]] = defaultdict(list)
-        places = self._register.all()
-        for name in self.agents():
-            assignment = places[name]
+        for name, assignment in self._register.all().items():
+            if is_source(name):
+                continue
             if assignment.epoch == 1:
                 inside[assignment.partition].append(name)
             else:
