@@ -77,7 +77,11 @@ def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str,
     conditions = [
         *among("memory", needs.memories),
         *among("agent_id", needs.agents),
-        *(f"{equal('agent_id', agent)} AND {equal('document', document)}" for agent, document in needs.documents),
+        *(
+            f"{equal('agent_id', stream)} AND {some}"
+            for stream, documents in needs.documents.items()
+            for some in among("document", documents)
+        ),
     ]
     old: dict[str, Old] = {}
     rows: dict[str, Row] = {}

@@ -69,8 +69,8 @@ class Needs(msgspec.Struct):
     """Rows made by earlier records that the records of a batch may end."""
 
     memories: set[str] = msgspec.field(default_factory=set)
-    documents: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """Stream and document."""
+    documents: dict[str, set[str]] = msgspec.field(default_factory=dict)
+    """By the stream of their source."""
     agents: set[str] = msgspec.field(default_factory=set)
     """All their rows."""
 
@@ -81,7 +81,7 @@ class Needs(msgspec.Struct):
         if record.type in {UPDATED, DELETED}:
             self.memories.add(_fields(record).get("memory_id", ""))
         elif record.type in {LOADED, REMOVED}:
-            self.documents.add((record.agent_id, _fields(record).get("document", "")))
+            self.documents.setdefault(record.agent_id, set()).add(_fields(record).get("document", ""))
         elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
             self.agents.add(record.agent_id)
 
