@@ -119,8 +119,10 @@ class Fold:
             return
         if record.type in {USER, SENT}:
             self._add(record, MESSAGE, record.event_id, spoken(record))
-        elif record.type in {INSERTED, UPDATED}:
-            self._kept(record)
+        elif record.type == INSERTED:
+            self._add(record, MEMORY, record.event_id, record.text or "", _fields(record))
+        elif record.type == UPDATED:
+            self._changed(record)
         elif record.type == DELETED:
             self._end(self._memories.get(_fields(record).get("memory_id", ""), ()), record)
         elif record.type in {LOADED, REMOVED}:
@@ -128,11 +130,15 @@ class Fold:
         elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
             self._end(self._agents.get(record.agent_id, ()), record)
 
-    def _kept(self, record: Record) -> None:
+    def _changed(self, record: Record) -> None:
+        """A memory reads otherwise; its source stays. One that was deleted stays so, whatever is said of it later."""
         fields = _fields(record)
-        memory = record.event_id if record.type == INSERTED else fields.get("memory_id", "")
-        first = self._end(self._memories.get(memory, ()), record)
-        self._add(record, MEMORY, memory, record.text or "", fields, first)
+        memory = fields.get("memory_id", "")
+        known = [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
+        first = self._end(known, record)
+        if first is not None or not known:
+            fields["source"] = first.source if first else ""
+            self._add(record, MEMORY, memory, record.text or "", fields, first)
 
     def _document(self, record: Record) -> None:
         fields = _fields(record)

@@ -217,3 +217,21 @@ def test_an_agent_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None
     assert archive.kept("sam", "an old cat") == ""
     archive.close()
     world.close()
+
+
+def test_what_was_deleted_stays_so_and_a_change_keeps_the_source(tmp_path: Path) -> None:
+    """As in the projection; also where delete and change come in batches of their own."""
+    world = World(tmp_path)
+    archive = world.archive()
+    oak, elm = world.insert("sam", "under the oak", source="map"), world.insert("sam", "under the elm")
+    archive.follow()
+    world.delete("sam", elm)
+    archive.follow()
+    world.update("sam", elm, "under the birch")
+    world.update("sam", oak, "under the ash")
+    archive.follow()
+    assert found(archive, "under", "sam") == ["under the ash"]
+    assert {row["source"] for row in rows_of(archive) if row["memory"] == oak} == {"map"}
+    assert archive.check() == []
+    archive.close()
+    world.close()
