@@ -12,6 +12,7 @@ from .constants import CHUNK_CHARS
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？；])|\n")
+_HEADING = re.compile(r"#{1,6} [^\n]*")
 _SPACE = re.compile(r"\s+")
 _BORDERS = (_PARAGRAPH, _SENTENCE, _SPACE)
 _JOINER = "\u200d"
@@ -52,10 +53,15 @@ def _packed(text: str, chars_max: int, level: int) -> Iterator[str]:
 
 
 def _pieces(text: str, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Where the pieces between the borders begin and end; a border belongs to the piece before it, but for space."""
+    """Where the pieces between the borders begin and end; a border belongs to the piece before it, but for space.
+
+    A heading is no piece of its own: it begins the next one.
+    """
     start = 0
     for match in border.finditer(text):
         end = match.start() + len(match.group().rstrip())
+        if end > start and _HEADING.fullmatch(text, start, end):
+            continue
         if end > start:
             yield start, end
         start = match.end()

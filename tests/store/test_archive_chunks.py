@@ -41,3 +41,11 @@ def test_parts_are_short_in_order_and_hold_everything(text: str, chars_max: int)
     assert squeezed("".join(parts)) == squeezed(text)
     assert all(len(part) <= chars_max for part in parts)
     assert [chunks(part, chars_max) for part in parts] == [[part] for part in parts]
+
+
+def test_a_heading_begins_a_part_and_never_ends_one() -> None:
+    """What stands under it is found by its words too."""
+    text = "\n\n".join(f"## Heading {number}\n\n{'some words. ' * 12}" for number in range(9))
+    parts = chunks(text, 200)
+    assert len(parts) == 9
+    assert all(part.startswith(f"## Heading {number}\n\nsome") for number, part in enumerate(parts))
