@@ -187,7 +187,7 @@ def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
     """The seqs that `records_erased` among the records of one stream name: both ends inclusive."""
     found = []
     for record in records:
-        if record.type == ERASED:
+        if record.type == ERASED and not is_erased(record.payload):  # else it was carried out, and then erased itself
             fields = _fields(record)
             found.append((fields["from_seq"], min(fields["to_seq"], record.seq - 1)))
     return found

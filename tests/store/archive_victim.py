@@ -7,6 +7,7 @@ are forked from here, where LanceDB is imported and was never used.
 import os
 import signal
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -50,10 +51,12 @@ def main() -> None:
             try:
                 act(what, int(number), Path(root), told)
             finally:
+                if sys.exc_info()[0]:
+                    os.write(told, " ".join(traceback.format_exc().split("\n"))[-3000:].encode())
                 os._exit(0)
         os.close(told)
         os.waitpid(pid, 0)
-        print(os.read(heard, 100).decode() or "failed", flush=True)
+        print(os.read(heard, 4000).decode() or "failed", flush=True)
         os.close(heard)
 
 

@@ -230,6 +230,18 @@ def test_an_erasure_is_carried_out_by_whoever_follows_next(world: World, archive
     assert found(archive, "", "ann") == [] and archive.check() == []
 
 
+def test_an_erasure_that_was_erased_itself_was_carried_out(world: World, archive: Archive) -> None:
+    """Of a `records_erased` that is a tombstone by now, what it named is gone too, from index and log."""
+    world.insert("sam", "the secret is xyzzyplugh")
+    archive.follow()
+    world.erase("sam", 4, 4)
+    world.erase("sam", 5, 5)
+    world.seal()
+    archive.follow()
+    assert files_with(world.root / "archive", "xyzzyplugh") == []
+    assert archive.check() == [] and len(found(archive, "", "sam")) == 3
+
+
 def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction, which comes by itself, changes no row and no answer, here or in another process."""
     monkeypatch.setattr("store.archive.writer.COMPACT_WRITES", 3)
