@@ -7,7 +7,6 @@ question as one substring.
 """
 
 import asyncio
-import importlib.util
 import math
 import os
 import sys
@@ -20,16 +19,17 @@ from typing import Any
 import msgspec
 
 from actors.api import open_system
-from actors.effects import Page, Wanted
+from actors.effects import Archive
+from actors.hosting.indexes import local_archive
 from actors.importing import Said, conversation
+from actors.real import RealClock
 from actors.searching import AgentSearcher
 from actors.setup import Settings
 from actors.system import View
-from events import ArchiveDown
 from projections import HEAD
-from store.archive.embedding import Embedder, embedder_of, message_text
 
 from .harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
+from .nested import nested_kv
 
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
 """Of LoCoMo's questions that can be answered."""
@@ -76,27 +76,6 @@ class Tried(msgspec.Struct, frozen=True):
     """Of CPU: what an event loop has to wait."""
 
 
-class Nearness:
-    """What of the archive a search of recall asks, without a table: every message is embedded, and compared."""
-
-    def __init__(self, embedder: Embedder, messages: Sequence[Mapping[str, Any]]) -> None:
-        """`messages`: rows of recall memory."""
-        self._embedder = embedder
-        self._seqs = [int(row["seq"]) for row in messages]
-        self._rows = embedder.embed([message_text(row["role"], row["name"], row["text"]) for row in messages])
-
-    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """See `effects.Archive.meanings`."""
-        cosines = (self._rows @ self._embedder.embed([query])[0]).tolist()
-        return {seq: cosine for seq, cosine in zip(self._seqs, cosines, strict=True) if seq <= said_by}
-
-    async def search(self, wanted: Wanted) -> Page:
-        raise ArchiveDown("only recall is measured here")
-
-    async def kept(self, agent_id: str, text: str) -> str:
-        raise ArchiveDown("only recall is measured here")
-
-
 def questions(path: Path) -> Iterator[Question]:
     """Those of a file that have an answer, and evidence of it."""
     for line in path.read_bytes().splitlines():
@@ -124,16 +103,17 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
     if not paths:
         raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or say --data DIR, the folder of locomo/dev")
     tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
-    embedder = embedder_of()
     async with open_system(root, runtime="local", timers=False) as system:
+        archive = local_archive(system.store, RealClock(), "wait", note=print)
         for path in paths:
             agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
             await agent.take_in(said_in(path))
             await agent.release()
             view = system.look(path.stem)
             asked = islice(questions(path.with_suffix(".questions.jsonl")), plan.questions)
-            await _ask(view, embedder, path.stem, list(asked), tried)
+            await _ask(view, archive, path.stem, list(asked), tried)
             view.close()
+        await archive.close()
     return tried
 
 
@@ -143,14 +123,14 @@ def said_in(path: Path) -> Sequence[Said]:
 
 
 async def _ask(
-    view: View, embedder: Embedder, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
+    view: View, archive: Archive, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
 ) -> None:
     """Put the questions to each way in turns, so that a busy minute hits all."""
     messages = view.rows("recall_memory")
     zone = view.context().config.zone
     lexical = AgentSearcher(view.projections, name, HEAD, zone)
-    hybrid = AgentSearcher(view.projections, name, HEAD, zone, archive=Nearness(embedder, messages))
-    for searcher in (lexical, hybrid):  # the first search makes the postings, the first embedding loads the model
+    hybrid = AgentSearcher(view.projections, name, HEAD, zone, archive=archive)
+    for searcher in (lexical, hybrid):  # the first search makes the postings, and has the archive follow the log
         await searcher.recall("first", 0, RESULTS)
     for one in asked:
         begun = time.process_time()
@@ -208,10 +188,8 @@ def _p90(key: str, tried: Mapping[str, Sequence[Tried]]) -> str:
 
 
 def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
-    """The paper's nested key-value retrieval, where that benchmark is at hand."""
-    if importlib.util.find_spec("bench.nested") is None:
-        return [], []
-    found = importlib.import_module("bench.nested").nested_kv(quick)
+    """The paper's nested key-value retrieval: the worst level counts."""
+    found = nested_kv(quick)
     figure = Figure("nested_kv", found["nested_kv"], "ratio", 1.0)
     rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "the worst of 0 to 4 levels")]
     return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]

@@ -25,9 +25,9 @@ SOURCE_PREFIX = "source:"
 INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
 LOADED, REMOVED = "document_loaded", "document_removed"
 USER, SENT = "user_message", "message_sent"
-CREATED, ENDED = "agent_created", "agent_deleted"
+CREATED = "agent_created"
 MOVED, ERASED = "agent_moved", "records_erased"
-KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, ENDED, MOVED, ERASED)
+KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED, ERASED)
 """The kinds of events that matter here."""
 
 
@@ -82,7 +82,7 @@ class Needs(msgspec.Struct):
             self.memories.add(_fields(record).get("memory_id", ""))
         elif record.type in {LOADED, REMOVED}:
             self.documents.setdefault(record.agent_id, set()).add(_fields(record).get("document", ""))
-        elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
+        elif record.type == CREATED and record.seq > 1:
             self.agents.add(record.agent_id)
 
 
@@ -127,7 +127,7 @@ class Fold:
             self._end(self._memories.get(_fields(record).get("memory_id", ""), ()), record)
         elif record.type in {LOADED, REMOVED}:
             self._document(record)
-        elif (record.type == CREATED and record.seq > 1) or record.type == ENDED:
+        elif record.type == CREATED and record.seq > 1:  # until then it reads as it was when it was deleted
             self._end(self._agents.get(record.agent_id, ()), record)
 
     def _changed(self, record: Record) -> None:

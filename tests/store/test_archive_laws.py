@@ -33,7 +33,7 @@ def folded(records: Iterable[Record], as_of: int) -> dict[str, tuple]:
             kept[memory] = (record.text, fields(record).get("tags", []), first[2], first[3])
         elif record.type == "archival_deleted":
             kept.pop(fields(record)["memory_id"], None)
-        elif record.type in {"agent_deleted", "agent_created"}:
+        elif record.type == "agent_created":
             kept.clear()
     return kept
 
