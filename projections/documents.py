@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pyarrow as pa
 
+from store.english import stem
+
 from .rows import Row
-from .stems import stem, stems, stems_by_sentence
+from .stems import stems, stems_by_sentence
 
 STATED, ASKED = 1.0, 0.5
 """How much a word counts in a statement and in a question of the message itself."""

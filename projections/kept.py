@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from store.english import stem
+
 from .engine import HEAD, Projections
 from .rows import Row
 from .search import Found, phrases_in
-from .stems import query_stems, stem, stems
+from .stems import query_stems, stems
 
 K1, B = 0.9, 0.4
 PHRASE_SCORE = 100.0

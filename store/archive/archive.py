@@ -18,12 +18,13 @@ import pyarrow as pa
 from events import ArchiveError
 from store.filestore import FileStore
 from store.follow import Follower, Rewritten
+from store.sources import stream_of
 
 from .batch import Batch
 from .constants import BATCH_RECORDS
 from .contract import Lag, Matches, Progress, Rebuilt, Status
 from .embedding import Embedder
-from .fold import MESSAGE, SOURCE_PREFIX, digest_of
+from .fold import MESSAGE, digest_of
 from .lock import locked, trying
 from .notes import NOTES, Serving
 from .rebuilding import build, differences
@@ -168,7 +169,7 @@ class Archive:
             shelves = self._renewed()
             if shelves is None:
                 return Matches(total=0)
-            names = [f"{SOURCE_PREFIX}{name}" for name in sorted(set(sources))]
+            names = [stream_of(name) for name in sorted(set(sources))]
             pool = Pool(shelves.kept(agent_id), [shelves.kept(name) for name in names], wanted)
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 

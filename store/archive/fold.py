@@ -19,9 +19,6 @@ from .embedding import message_text
 MEMORY = "memory"
 DOCUMENT = "document"
 MESSAGE = "message"
-SOURCE_PREFIX = "source:"
-"""Before the name of a source: the stream that its documents are in."""
-
 INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
 LOADED, REMOVED = "document_loaded", "document_removed"
 USER, SENT = "user_message", "message_sent"

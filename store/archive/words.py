@@ -7,9 +7,11 @@ case of ten thousand.
 
 import re
 from array import array
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 from zlib import crc32
+
+from store.english import QUESTION_WORDS, stem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,24 +22,10 @@ _IDENTIFIER = re.compile(r"\w+(?:[-./:@_]\w+)+")
 KNOWN_MAX = 300_000
 """Pieces of text whose words are remembered."""
 
-_ASKING = """
-what when where which who whom whose why how did does do is are was were has have had will would can could should
-a an the of to in on at for and or with about it its that this there
-"""
-QUESTION_WORDS = frozenset(_ASKING.split())
-"""Dropped from a query (not from texts), unless nothing else is left: they say how to answer, not what about."""
-
-
-@cache
-def _english() -> Any:
-    from snowballstemmer import stemmer
-
-    return stemmer("english")
-
 
 @lru_cache(maxsize=100_000)
 def _stem_number(word: str) -> int:
-    return crc32(str(_english().stemWord(word)).encode())
+    return crc32(stem(word).encode())
 
 
 def _number(word: str) -> int:
