@@ -34,6 +34,8 @@ from .nested import nested_kv
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
 """Of LoCoMo's questions that can be answered."""
 RESULTS = 10
+QUICK_QUESTIONS = 120
+"""Of each conversation with --quick: most of them."""
 WAYS = ("substring", "lexical", "hybrid")
 KEYS = (
     "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
@@ -213,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lambda parser: parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)"),
     )  # fmt: skip
     data = args.data or os.environ.get("EVERLOG_DATA")
-    plan = Plan(quick=args.quick)
+    plan = Plan(quick=args.quick, questions=QUICK_QUESTIONS if args.quick else None)
     report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)
     return 0
 
