@@ -104,6 +104,13 @@ class Archivist:
         """Open the index, and follow the logs from now on."""
         if self._following is None:
             self._following = asyncio.get_running_loop().create_task(self._follow())
+            self._following.add_done_callback(self._stopped)
+
+    def _stopped(self, following: asyncio.Task[None]) -> None:
+        """Nobody awaits the task: what ended it, a bug of ours, is to be heard of. Questions follow by themselves."""
+        if not following.cancelled() and (error := following.exception()) is not None:
+            self._following = None
+            self._note(f"the archive follows the logs no more by itself, which is a bug: {error!r}")
 
     async def close(self) -> None:
         """Let go of the index. Idempotent."""

@@ -140,6 +140,22 @@ def test_an_error_that_nobody_expected_is_a_bug_and_propagates() -> None:
         run(served(index).ask(WANTED))
 
 
+def test_a_bug_that_ends_the_following_is_heard_of_and_questions_are_answered() -> None:
+    index, notes = Index(), []
+    index.fails = ZeroDivisionError("ours")
+
+    async def ask():
+        archive = served(index, notes)
+        archive.begin()
+        await asyncio.wait([archive._following])
+        index.fails = None
+        return await archive.ask(Near("ann", "wifi", 5))
+
+    assert run(ask()) == {1: 0.5}
+    assert "ZeroDivisionError" in notes[0]
+    assert index.asked[-2:] == [["log of ann"], ("ann", 5)]
+
+
 def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
     monkeypatch.setattr(archivist, "FOLLOW_AT_ONCE", 2)
     index = Index()
