@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -125,11 +124,6 @@ def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dime
         return embedder_of(name)
     if base_url is None and "://" in name:
         name, _, base_url = name.rpartition(AT)
-    if base_url and urlsplit(base_url).password is not None:
-        raise EmbedderError(
-            "The address of an embedder is kept with its vectors, and must hold no password. Give it without: the key "
-            "is read from OPENAI_API_KEY."
-        )
     from .endpoint import Embeddings
 
     try:

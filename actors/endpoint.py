@@ -211,12 +211,12 @@ def _told(name: str, status: int, said: str, text: str) -> tuple[str, str, str]:
         case 429:
             return f"is out of patience or credit ({said})", "Try again later.", "rate_limited"
         case 404:
-            return f"does not know {name!r} ({said})", "Check --model and --base-url.", "rejected"
+            return f"does not know {name!r} ({said})", "Check the name of the model, and --base-url.", "rejected"
         case 408 | 409:
             return f"failed with status {status} ({said})", "Try again later.", "server"
         case status if status >= 500:
             return f"failed with status {status} ({said})", "Try again later.", "server"
-    return f"refused the request with status {status} ({said})", "Check --model and --base-url.", "rejected"
+    return f"refused the request with status {status} ({said})", "Check the name of the model, and --base-url.", "rejected"
 
 
 def _without_credit(said: str) -> tuple[str, str, str]:
