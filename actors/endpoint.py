@@ -216,7 +216,11 @@ def _told(name: str, status: int, said: str, text: str) -> tuple[str, str, str]:
             return f"failed with status {status} ({said})", "Try again later.", "server"
         case status if status >= 500:
             return f"failed with status {status} ({said})", "Try again later.", "server"
-    return f"refused the request with status {status} ({said})", "Check the name of the model, and --base-url.", "rejected"
+    return (
+        f"refused the request with status {status} ({said})",
+        "Check the name of the model, and --base-url.",
+        "rejected",
+    )
 
 
 def _without_credit(said: str) -> tuple[str, str, str]:
