@@ -1,7 +1,9 @@
 """Embedders by name: those that ship with everlog, and any model of an OpenAI-compatible embeddings endpoint."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,6 +16,8 @@ from .real import pause
 if TYPE_CHECKING:
     import numpy as np
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OPENAI_URL = "https://api.openai.com/v1"
 AT = " at "
 """Between the model and its place in the name of an embedder: the same model at another place is another one."""
 REQUEST_TEXTS = 128
@@ -117,19 +121,38 @@ class EndpointEmbedder:
 def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dimension: int | None = None) -> Embedder:
     """The embedder of that name: one that ships with everlog, else that model of the endpoint at `base_url`.
 
-    `base_url` None: the one in the name, as an embedder of an endpoint has it; else OPENAI_BASE_URL, else OpenAI's own.
-    Raises EmbedderError, as for a key that is missing.
+    `base_url` None: OPENAI_BASE_URL, else OpenAI's own. Raises EmbedderError, as for a key that is missing.
     """
     if name in EMBEDDERS:
         return embedder_of(name)
-    if base_url is None and "://" in name:
-        name, _, base_url = name.rpartition(AT)
     from .endpoint import Embeddings
 
     try:
         return EndpointEmbedder(Embeddings(name, base_url), dimension)
     except ModelError as error:
         raise EmbedderError(f"{error} Embedders that need no server: {', '.join(sorted(EMBEDDERS))}.") from error
+
+
+def embedder_again(name: str, dimension: int) -> Embedder:
+    """The embedder that a table was made with, by the name that is recorded with it.
+
+    A file grants nothing: texts and key go to the place that the environment names, or OpenAI's own. To another place
+    only texts go, without the key, and only on this machine. Raises EmbedderError.
+    """
+    model, _, place = name.rpartition(AT)
+    if not model:
+        return embedder_for(name, dimension=dimension)
+    here = embedder_for(model, os.environ.get("OPENAI_BASE_URL") or OPENAI_URL, dimension)
+    if here.name == name:
+        return here
+    if urlsplit(place).hostname not in LOOPBACK:
+        raise EmbedderError(
+            f"the vectors of the archive are of {model!r} at {place}, and OPENAI_BASE_URL does not name that place: no "
+            "text is sent there. Set it to that address, or take other vectors: `everlog archive rebuild --embedder`."
+        )
+    from .endpoint import Embeddings
+
+    return EndpointEmbedder(Embeddings(model, place, keyless=True), dimension)
 
 
 def _requests(texts: Sequence[str]) -> Iterator[list[int]]:

@@ -139,9 +139,9 @@ class Endpoint:
 class Embeddings:
     """An embeddings endpoint, asked by whoever can wait for it: no event loop is needed."""
 
-    def __init__(self, name: str, base_url: str | None = None) -> None:
-        """Raises ModelError as `Connections` does."""
-        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
+    def __init__(self, name: str, base_url: str | None = None, *, keyless: bool = False) -> None:
+        """`keyless`: the key stays here. Raises ModelError as `Connections` does."""
+        self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
         self.name = name

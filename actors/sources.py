@@ -12,7 +12,7 @@ import msgspec
 
 from events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
 from projections import DERIVER, HEAD, Projections
-from store import Log, LogReader, Store, stream_of
+from store import Log, LogReader, Store, source_of, stream_of
 
 from .documents import Document, Loaded, Unreadable, event_of, removal, vanished, verdict
 from .effects import Clock, Ids
@@ -82,6 +82,7 @@ class Sources:
         committed by then stays.
         """
         stream = stream_of(source)
+        source = source_of(stream)
         if dry_run:
             return _Load(source, self._there(stream)).run(documents, origins, prune=prune)
         self._store.register(stream)

@@ -10,7 +10,7 @@ from actors.documents import Document, Loaded, Unreadable
 from actors.setup import Settings
 from actors.sources import Sources
 from events import BadInput
-from store import MemoryStore, Progress, name_of, stream_of
+from store import MemoryStore, Progress, name_of, source_of, stream_of
 
 from . import progress, shapes, times
 from .complaints import complain, plain
@@ -26,8 +26,7 @@ NAMES_SHOWN = 10
 def load(args: Namespace, world: World) -> int:
     """The command `load`. What is asked for is looked at before anything is written."""
     name, settings = name_of(args.name), settings_of(args)
-    source = name if args.source is None else args.source
-    stream_of(source)
+    source = source_of(stream_of(name if args.source is None else args.source))
     if not args.paths and args.sql is None:
         args.fail("give files or folders to load, or a query (--sql)")
     rows: Iterable[Document | Unreadable] | None = None

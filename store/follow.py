@@ -59,7 +59,7 @@ class Follower:
             if self._manifest is None or number != self._manifest.number or commit < self._commit:
                 manifest = load(self._where)
                 try:
-                    for table in self._closed(manifest, commit):
+                    for table in self._closed(manifest, commit, mark):
                         commit, mark = table.column("commit")[-1].as_py(), ""
                         yield table
                 except FileNotFoundError as error:
@@ -92,16 +92,21 @@ class Follower:
         except FileNotFoundError:  # the owner sealed it
             return 2**63
 
-    def _closed(self, manifest: Manifest, commit: int) -> Iterator[pa.Table]:
-        """The records after `commit` in files that grow no longer."""
+    def _closed(self, manifest: Manifest, commit: int, mark: str) -> Iterator[pa.Table]:
+        """The records after `commit` in files that grow no longer. Raises Rewritten if `commit` is another there."""
         for entry in manifest.files:
-            if entry.kind == OPEN or entry.last_commit <= commit:
+            holds = bool(mark) and entry.kind != OPEN and entry.first_commit <= commit <= entry.last_commit
+            if entry.kind == OPEN or (entry.last_commit <= commit and not holds):
                 continue
             if entry.kind == SEALED:
                 tables: Iterator[pa.Table] = iter([whole(self._where, entry)])
             else:
                 tables = (pa.Table.from_batches([f.batch], SCHEMA) for f in closed_frames(self._where, entry, manifest))
             for table in tables:
+                if holds and pc.any(pc.equal(table.column("commit"), commit)).as_py():
+                    holds = False
+                    if event_id_of(table, commit) != mark:
+                        raise self._rewritten(commit)
                 later = _after(table, commit)
                 if later.num_rows:
                     yield later

@@ -79,6 +79,7 @@ class Archivist:
         self._thread = ThreadPoolExecutor(1, "archive")
         self._following: asyncio.Task[None] | None = None
         self._noted = ""
+        self._closed = False
 
     @property
     def open(self) -> bool:
@@ -118,6 +119,9 @@ class Archivist:
         if following is not None:
             following.cancel()
             await asyncio.wait([following])
+        if self._closed:
+            return
+        self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -126,9 +130,11 @@ class Archivist:
         pause = FOLLOW_S
         while True:
             found = 0
+            names: Sequence[str] = ()
             with suppress(ArchiveDown):
                 names = await self._run(self._store.partitions)
-                for first in range(0, len(names), FOLLOW_AT_ONCE):
+            for first in range(0, len(names), FOLLOW_AT_ONCE):
+                with suppress(ArchiveDown):  # one log that cannot be read holds up no other
                     some = names[first : first + FOLLOW_AT_ONCE]
                     found += (await self._run(partial(self._followed, some))).commits
             pause = FOLLOW_S if found else min(2 * pause, FOLLOW_S_MAX)
@@ -146,11 +152,12 @@ class Archivist:
             return work()
         except ArchiveDown:
             raise
-        except (ArchiveError, StoreError) as error:
+        except (ArchiveError, StoreError, OSError, MemoryError) as error:
             if str(error) != self._noted:
                 self._noted = str(error)
                 self._note(f"the archive does not answer, and searches go by words alone: {error}")
-            self._let_go()  # another process may have made it anew, with another embedder even
+            if isinstance(error, ArchiveError):
+                self._let_go()  # another process may have made it anew, with another embedder even
             raise ArchiveDown(str(error)) from error
 
     def _opened(self) -> Index:
@@ -164,27 +171,32 @@ class Archivist:
             index.close()
 
     def _answers(self, questions: Sequence[Question]) -> list[Answered]:
-        index = self._opened()
-        index.follow(self._partitions(questions))
-        return [self._answer(index, question) for question in questions]
+        return [self._answer(question) for question in questions]
 
-    def _partitions(self, questions: Sequence[Question]) -> set[str]:
-        """Where all that the questions are about is written down. What was said a moment ago is found by its words:
+    def _partitions(self, question: Question) -> set[str]:
+        """Where all that the question is about is written down. What was said a moment ago is found by its words:
         nobody waits for its vector where the logs are followed anyway.
         """
-        streams = {one.agent_id for one in questions if self._following is None or not isinstance(one, Near)}
-        streams.update(stream_of(name) for one in questions if isinstance(one, Wanted) for name in one.sources)
+        if isinstance(question, Near):
+            streams = {question.agent_id} if self._following is None else set()
+        else:
+            streams = {question.agent_id, *map(stream_of, question.sources)}
         found: set[str] = set()
         for stream in streams:
             with suppress(UnknownAgent):  # a source that was never loaded into
                 found.update(self._store.route(stream))
         return found
 
-    def _answer(self, index: Index, question: Question) -> Answered:
+    def _answer(self, question: Question) -> Answered:
         try:
-            return self._understood(partial(_answer, index, question))
+            return self._understood(partial(self._asked, question))
         except ArchiveDown as error:
             return error
+
+    def _asked(self, question: Question) -> Answered:
+        index = self._opened()
+        index.follow(self._partitions(question))
+        return _answer(index, question)
 
 
 def _answer(index: Index, question: Question) -> Answered:

@@ -7,7 +7,7 @@ from actors.agent import Agent
 from actors.commands import Command
 from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
-from store import stream_of
+from store import source_of, stream_of
 
 from .archiving import archive
 
@@ -59,10 +59,11 @@ async def edit(agent: Agent, command: Command) -> Any:
             await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
             return True
         case commands.Attach(source=source):
-            stream_of(source)
-            return await _change(agent, command.id, SourceAttached(source=source), attached=False)
+            attached = SourceAttached(source=source_of(stream_of(source)))
+            return await _change(agent, command.id, attached, attached=False)
         case commands.Detach(source=source):
-            return await _change(agent, command.id, SourceDetached(source=source), attached=True)
+            detached = SourceDetached(source=source_of(stream_of(source)))
+            return await _change(agent, command.id, detached, attached=True)
         case _:
             raise TypeError(f"no host knows the command {type(command).__name__}")
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def index_of(store: FileStore, clock: Clock) -> "Archive":
     """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
-    from actors.embedding import embedder_for
+    from actors.embedding import embedder_again, embedder_for
     from store.archive import Archive, recorded_embedder
 
     found = recorded_embedder(store)
-    embedder = embedder_for() if found is None else embedder_for(found.embedder, dimension=found.dimension)
+    embedder = embedder_for() if found is None else embedder_again(*found)
     return Archive(store, embedder, clock.now)
 
 
@@ -30,6 +30,7 @@ def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:
     if (store.root / "archive").exists():
         index = index_of(store, clock)
         try:
+            index.wait_for_rebuild()
             index.follow(store.route(agent_id))
         finally:
             index.close()

@@ -19,8 +19,8 @@ _LINES = frozenset(
 _PARAGRAPHS = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "table", "ul", "ol", "dl"})
 _LINE, _PARAGRAPH = "\x01", "\x02"
 """Stand for where a line ends, and where a paragraph does, however many elements end there."""
-_BREAKS = re.compile(r" *[\x01\x02][\x01\x02 ]*")
-_CELLS = re.compile(r" *\t *")
+_BREAKS = re.compile(r"(?<! ) *[\x01\x02][\x01\x02 ]*")
+_CELLS = re.compile(r"(?<! ) *\t *")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 CHARSET_BYTES = 4096
 """Where a page says what it is written in, from its beginning."""

@@ -16,7 +16,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_HEADING = re.compile(r"^#\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
 
 
 def read(path: Path) -> Content:
@@ -28,7 +28,7 @@ def read_markdown(path: Path) -> Content:
     """The same, with its first heading for a title."""
     text = text_of(path)
     heading = _HEADING.search(text)
-    return Content(text, heading[1] if heading else "")
+    return Content(text, heading[1].rstrip().rstrip("#").rstrip() if heading else "")
 
 
 def text_of(path: Path, encoding: str = "utf-8") -> str:

@@ -16,7 +16,7 @@ from .kinds import Content, kind_of
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f\ufeff\ud800-\udfff]")
 """What has no place in a text: control characters, byte order marks, halves of characters."""
-_BLANK_ENDS = re.compile(r"[^\S\n]+$", re.MULTILINE)
+_BLANK_ENDS = re.compile(r"(?<![^\S\n])[^\S\n]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
@@ -39,6 +39,8 @@ def read(file: File) -> Document | Unreadable:
             raise BadInput("it has no text")
     except BadInput as error:
         return Unreadable(file.name, str(error))
+    except (RecursionError, MemoryError):
+        return Unreadable(file.name, "it is nested too deeply, or too large, to be read")
     except OSError as error:
         return Unreadable(file.name, f"it cannot be read ({error.strerror or error})")
     title = " ".join(normal(content.title).split())[:200]

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def read_csv(path: Path) -> Content:
     text = text_of(path)
     before = csv.field_size_limit(DOCUMENT_BYTES_MAX)
     try:
-        return Content("\n\n".join(_rows(text, "\t" if path.suffix.lower() == ".tsv" else _separator(text))))
+        return Content(_bounded(_rows(text, "\t" if path.suffix.lower() == ".tsv" else _separator(text)), "\n\n"))
     except csv.Error as error:
         raise BadInput(f"it is no CSV: {error}") from error
     finally:
@@ -64,14 +64,36 @@ def read_json(path: Path) -> Content:
     """Each value as a line, under the names that lead to it; the items of a list apart. Raises BadInput."""
     value = _parsed(text_of(path), "")
     items = value if isinstance(value, list) else [value]
-    return Content("\n\n".join("\n".join(_lines(item)) for item in items))
+    return Content(_bounded(_apart(items), "\n"))
 
 
 def read_json_lines(path: Path) -> Content:
     """The same, with a value in each line of the file. Raises BadInput, which names the line."""
     lines = enumerate(text_of(path).split("\n"), 1)
     values = (_parsed(line, f"line {number:,} is no JSON: ") for number, line in lines if line.strip())
-    return Content("\n\n".join("\n".join(_lines(value)) for value in values))
+    return Content(_bounded(_apart(values), "\n"))
+
+
+def _apart(values: Iterable[Any]) -> Iterator[str]:
+    """The lines of each value, and an empty one between two."""
+    for number, value in enumerate(values):
+        if number:
+            yield ""
+        yield from _lines(value)
+
+
+def _bounded(pieces: Iterable[str], between: str) -> str:
+    """All of them as one text. Raises BadInput for one that is too long: names that repeat make much of a little."""
+    kept: list[str] = []
+    chars = 0
+    for piece in pieces:
+        kept.append(piece)
+        chars += len(piece) + len(between)
+        if chars > DOCUMENT_BYTES_MAX:
+            raise BadInput(
+                f"with its names beside its values it has more than {DOCUMENT_BYTES_MAX:,} characters; divide it"
+            )
+    return between.join(kept)
 
 
 def _parsed(text: str, where: str) -> Any:

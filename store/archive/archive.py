@@ -15,7 +15,7 @@ from threading import RLock
 import numpy as np
 import pyarrow as pa
 
-from events import ArchiveError
+from events import ArchiveError, StoreError
 from store.filestore import FileStore
 from store.follow import Follower, Rewritten
 from store.sources import stream_of
@@ -75,10 +75,37 @@ class Archive:
             if not waiting:
                 return Lag()
             try:
-                return self._follow(waiting)
-            except (Lost, Rewritten):
-                self.rebuild()
-                return self._follow(waiting)
+                return self._follow_again(waiting)
+            except StoreError:  # of one log, perhaps: the others go on
+                if len(waiting) == 1:
+                    raise
+                return self._one_by_one(waiting)
+
+    def _one_by_one(self, partitions: Sequence[str]) -> Lag:
+        """Follow what can be followed. Raises the StoreError of a log that cannot, at the end."""
+        failed: StoreError | None = None
+        lags = []
+        for name in partitions:
+            try:
+                lags.append(self._follow_again([name]))
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        return Lag(*(sum(getattr(lag, field) for lag in lags) for field in Lag.__struct_fields__))
+
+    def _follow_again(self, partitions: Sequence[str]) -> Lag:
+        """Follow; where the table has to be made again, once more after that."""
+        try:
+            return self._follow(partitions)
+        except (Lost, Rewritten):
+            self._make_again()
+        try:
+            return self._follow(partitions)
+        except (Lost, Rewritten) as error:
+            raise ArchiveError(
+                f"the archive was made again, and is lost again: {error}. Nothing of it is lost."
+            ) from error
 
     def _has_more(self, partition: str) -> bool:
         return self._follower(partition).has_more(self._positions.get(partition, -1))
@@ -169,7 +196,7 @@ class Archive:
             shelves = self._renewed()
             if shelves is None:
                 return Matches(total=0)
-            names = [stream_of(name) for name in sorted(set(sources))]
+            names = sorted({stream_of(name) for name in sources})
             pool = Pool(shelves.kept(agent_id), [shelves.kept(name) for name in names], wanted)
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
@@ -213,6 +240,11 @@ class Archive:
         With another `embedder` the vectors are its own, and this archive goes on with it. Raises ArchiveError while
         another process rebuilds, and what `follow` does.
         """
+        built = self._make_again(embedder, progress)
+        self.follow()  # what was erased while the table was built goes before anybody is told that it is done
+        return built
+
+    def _make_again(self, embedder: Embedder | None = None, progress: Progress | None = None) -> Rebuilt:
         embedder = self._embedder if embedder is None else Shared(embedder)
         with self._writing:
             folder = self._writer_opened().folder
@@ -230,6 +262,13 @@ class Archive:
             finally:
                 writer.close()
         return Rebuilt(built.rows, vectors.embedded, embedder.name, embedder.dimension)
+
+    def wait_for_rebuild(self) -> None:
+        """Wait until no process makes the index anew: what it read before may have been erased since."""
+        with self._writing:
+            folder = self._writer_opened().folder
+        with locked(folder / REBUILDING):
+            pass
 
     def check(self) -> list[str]:
         """What differs between the index and the log, row for row: empty if all is as it must be.

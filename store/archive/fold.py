@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from events import Record, is_erased
+from store.sources import is_source
 
 from .chunks import chunks
 from .embedding import message_text
@@ -24,6 +25,8 @@ LOADED, REMOVED = "document_loaded", "document_removed"
 USER, SENT = "user_message", "message_sent"
 CREATED = "agent_created"
 MOVED, ERASED = "agent_moved", "records_erased"
+AGENT_CHARS = 16
+"""Of the digest of a name, in hexadecimal, in what a row is called."""
 KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED, ERASED)
 """The kinds of events that matter here."""
 
@@ -32,7 +35,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     """A part of a memory or of a document, or a message. All times are microseconds UTC."""
 
     memory_id: str
-    """Unique: the event that made it, and `/` and the part from the second on."""
+    """Unique: the event that made it and a digest of whose it is, and `/` and the part from the second on."""
     kind: str
     memory: str
     """The id that agents use."""
@@ -111,8 +114,8 @@ class Fold:
             group.append(row)
 
     def apply(self, record: Record) -> None:
-        """Take a record in. Tombstones, and events of other kinds, mean nothing."""
-        if is_erased(record.payload):
+        """Take a record in. Tombstones, and events of other kinds, mean nothing; in a source, all but documents."""
+        if is_erased(record.payload) or (is_source(record.agent_id) and record.type not in {LOADED, REMOVED}):
             return
         if record.type in {USER, SENT}:
             self._add(record, MESSAGE, record.event_id, spoken(record))
@@ -157,9 +160,10 @@ class Fold:
         fields = fields or {}
         texts = [text] if kind == MESSAGE else chunks(text)
         digest = digest_of(text)
+        own = row_of(record)
         for part, piece in enumerate(texts, 1):
             row = Row(
-                memory_id=record.event_id if part == 1 else f"{record.event_id}/{part}", kind=kind, memory=memory,
+                memory_id=own if part == 1 else f"{own}/{part}", kind=kind, memory=memory,
                 agent_id=record.agent_id, seq=first.seq if first else record.seq, part=part, parts=len(texts),
                 text=piece, tags=list(fields.get("tags", ())), source=fields.get("source", ""),
                 document=fields.get("document", ""), created_at=first.created_at if first else record.recorded_at,
@@ -167,6 +171,11 @@ class Fold:
             )  # fmt: skip
             self._keep(row)
             self.touched[row.memory_id] = row
+
+
+def row_of(record: Record) -> str:
+    """What rows of a record are called. The ids of two agents' events may be the same: callers choose them."""
+    return f"{record.event_id}:{hashlib.sha256(record.agent_id.encode()).hexdigest()[:AGENT_CHARS]}"
 
 
 def digest_of(text: str) -> bytes:

@@ -10,9 +10,10 @@ one version further than is written here, and the same records come again.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -106,13 +107,16 @@ class Notes:
 
     def serving(self) -> Serving | None:
         """The table that answers; None before there is one."""
+        rows = self._read(
+            "SELECT generation, embedder, dimension, chunker, version, writing, written, writes FROM serving"
+        )
+        return Serving(*rows[0]) if rows else None
+
+    def _read(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         try:
-            found = self._db.execute(
-                "SELECT generation, embedder, dimension, chunker, version, writing, written, writes FROM serving"
-            ).fetchone()
+            return self._db.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        return None if found is None else Serving(*found)
 
     def serve(self, serving: Serving) -> None:
         """Replace what `serving` gives."""
@@ -122,13 +126,13 @@ class Notes:
 
     def positions(self) -> dict[str, Position]:
         """How far each partition was taken in."""
-        rows = self._db.execute('SELECT partition, "commit", mark FROM position')
+        rows = self._read('SELECT partition, "commit", mark FROM position')
         return {partition: Position(commit, mark) for partition, commit, mark in rows}
 
     def position(self, partition: str) -> Position:
         """How far one partition was taken in."""
-        row = self._db.execute('SELECT "commit", mark FROM position WHERE partition = ?', [partition]).fetchone()
-        return Position(*row) if row else Position(0, "")
+        rows = self._read('SELECT "commit", mark FROM position WHERE partition = ?', [partition])
+        return Position(*rows[0]) if rows else Position(0, "")
 
     def reach(self, positions: Mapping[str, Position]) -> None:
         """Partitions were taken in up to there."""
@@ -137,7 +141,7 @@ class Notes:
 
     def ahead(self) -> dict[str, int]:
         """Up to which seq agents were taken in from all partitions at once."""
-        return dict(self._db.execute("SELECT agent_id, seq FROM ahead"))
+        return dict(self._read("SELECT agent_id, seq FROM ahead"))
 
     def go_ahead(self, seqs: Mapping[str, int]) -> None:
         """Agents were taken in from all partitions at once."""
@@ -156,7 +160,7 @@ class Notes:
             some = ordered[start : start + VECTORS_AT_ONCE]
             marks = ",".join("?" * len(some))
             sql = f"SELECT content, numbers FROM vector WHERE model = ? AND content IN ({marks})"
-            found.update(self._db.execute(sql, [model, *some]))
+            found.update(self._read(sql, [model, *some]))
         return found
 
     def keep_vectors(self, model: str, vectors: Mapping[bytes, bytes]) -> None:
@@ -168,13 +172,21 @@ class Notes:
         """Forget the vectors of these contents, of all models; their bytes are overwritten."""
         self._db.executemany("DELETE FROM vector WHERE content = ?", [(key,) for key in keys])
 
+    def keep_only(self, keys: Collection[bytes]) -> None:
+        """Forget the vectors of all contents but these, of all models; their bytes are overwritten."""
+        known = [content for (content,) in self._read("SELECT DISTINCT content FROM vector")]
+        self.drop_vectors(content for content in known if content not in keys)
+
     def vector_count(self) -> int:
         """Vectors that are kept."""
-        return self._db.execute("SELECT count(*) FROM vector").fetchone()[0]
+        return self._read("SELECT count(*) FROM vector")[0][0]
 
     def flush(self) -> None:
         """Leave nothing of what was deleted in the journal."""
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
-_IDENTIFIER = re.compile(r"\w+(?:[-./:@_]\w+)+")
+_IDENTIFIER = re.compile(r"\b\w+(?:[-./:@_]\w+)+")
 KNOWN_MAX = 300_000
 """Pieces of text whose words are remembered."""
 

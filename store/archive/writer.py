@@ -20,8 +20,8 @@ from .constants import CHUNKER, COMPACT_ROWS, COMPACT_ROWS_A_WRITE, COMPACT_WRIT
 from .embedding import Embedder
 from .lock import locked, trying
 from .notes import NOTES, Notes, Position, Serving
-from .table import Table, Tables, schema_of
-from .vectors import Vectors
+from .table import Table, Tables, rows_in, schema_of
+from .vectors import Vectors, content_of
 
 COPIED_ROWS = 50_000
 """Rows that are copied at once when the table is written anew."""
@@ -173,9 +173,13 @@ class Writer:
         generation = max(self.tables.generations()) + 1
         table = self.tables.create(generation, serving.dimension)
         schema = schema_of(serving.dimension)
+        kept: set[bytes] = set()
         for some in self._table.pieces(schema.names, COPIED_ROWS):
             table.add(some.cast(schema))
+            kept.update(content_of(row) for row in rows_in(some))
         table.index()
+        with self.notes.change():  # what was embedded for a write that never came would otherwise be known for ever
+            self.notes.keep_only(kept)
         self._step("copied")
         self._table, self._generation = table, generation
         return msgspec.structs.replace(serving, generation=generation, written=0, writes=0)

@@ -80,7 +80,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
         return answers
 
     page, near = run(ask())
-    assert index.asked[0] == ["log of ann", "log of sam", "log of source:handbook"]
+    assert index.asked == [["log of sam", "log of source:handbook"], "wifi", ["log of ann"], ("ann", 5)]
     assert page.total == 11
     assert (page.results[0].ref, page.results[0].part, page.results[0].tags) == ("m", 2, ["home"])
     assert page.by_meaning
@@ -101,6 +101,7 @@ def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_log
 
     run(ask())
     assert ["log of sam", "log of source:handbook"] in index.asked
+    assert ["log of ann"] not in index.asked
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
@@ -264,3 +265,22 @@ def test_where_nobody_is_there_everybody_who_asked_is_told() -> None:
         return await asyncio.gather(clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), return_exceptions=True)
 
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2
+
+
+def test_a_log_that_cannot_be_read_is_no_obstacle_for_who_asks_of_another() -> None:
+    class Damaged(Index):
+        def follow(self, partitions=None):
+            if "log of sam" in (names := list(partitions or ())):
+                raise StoreError("damaged")
+            return super().follow(names)
+
+    async def ask():
+        archive = served(Damaged())
+        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5)])
+        await archive.close()
+        await archive.close()
+        return answers
+
+    sam, ann = run(ask())
+    assert isinstance(sam, ArchiveDown)
+    assert ann == {1: 0.5}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.embedding import EndpointEmbedder, embedder_for
+from actors.embedding import EndpointEmbedder, embedder_again, embedder_for
 from events import EmbedderError
 from store.archive.embedding import (
     PIECE_CHARS,
@@ -180,3 +180,17 @@ def test_nobody_there_is_said_with_the_address() -> None:
     with pytest.raises(EmbedderError, match="cannot be reached") as told:
         asking(url, 2)[0].embed(["a"])
     assert url in str(told.value)
+
+
+def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text goes to another machine that only a file names, and no key to any place but the environment's."""
+    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL does not name that place"):
+        embedder_again("some-model at http://192.0.2.1/v1/", 3)
+    with serving(vectors((0, 3, 4))) as endpoint:
+        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+    without, granted = (headers["authorization"] for headers in endpoint.headers)
+    assert KEY not in without
+    assert KEY in granted
+    assert embedder_again("wordllama-256", 256).name == "wordllama-256"

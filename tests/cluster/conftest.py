@@ -73,6 +73,12 @@ ALIKE = (
     "test_a_function_that_edits_memory",
     "test_an_endpoint_that_fails_hurts_its_own_agent_only",
     "test_a_function_that_only_reads_is_run_again",
+    "test_a_memory_is_changed_and_deleted_by_its_id",
+    "test_a_memory_is_kept_once",
+    "test_calls_of_one_reply_see_what_the_ones_before_did",
+    "test_many_memories_are_kept_at_once",
+    "test_nothing_is_kept_for_an_agent_that_is_not_there",
+    "test_what_cannot_be_is_told_to_the_model",
 )
 """Tests of the contract of which nothing depends on where an agent runs: under Ray they are asked in the long suite."""
 

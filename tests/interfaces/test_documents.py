@@ -1,5 +1,6 @@
 """Files as documents: what of each kind is read, and what is said of a file that cannot be."""
 
+import json
 import os
 import socket
 import zipfile
@@ -260,3 +261,31 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(tmp_path: Path, monkeyp
     assert find([str(tmp_path / "a")]).origins == []
     with pytest.raises(BadInput, match="no such file or folder"):
         find([str(tmp_path), str(tmp_path / "b")])
+
+
+def test_what_a_little_becomes_too_much_of_is_named(tmp_path: Path) -> None:
+    """Names that stand before each value: a reason, and no memory that runs out."""
+    wide = tmp_path / "wide.csv"
+    wide.write_text("a" * 20_000 + "\n" + "1\n" * 1_000)
+    long = tmp_path / "long.json"
+    long.write_text(json.dumps({"a" * 20_000: [{"b": 1}] * 1_000}))
+    failed = [read(file) for file in find([str(tmp_path)]).files]
+    assert [type(one) for one in failed] == [Unreadable] * 2
+    assert all("divide it" in one.reason for one in failed)
+
+
+def test_values_in_values_are_read_or_named_however_deep(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    for depth in range(300, 1000, 5):
+        path.write_text('{"a":' * depth + "1" + "}" * depth)
+        assert isinstance(read_one(path), Document | Unreadable)
+
+
+def test_runs_of_blanks_cost_no_more_than_their_length(tmp_path: Path) -> None:
+    """In text, in a page and in a heading."""
+    blanks = " " * 200_000
+    (tmp_path / "a.txt").write_text(f"a{blanks}b")
+    (tmp_path / "b.html").write_text(f"<pre>a{blanks}b</pre>")
+    (tmp_path / "c.md").write_text(f"# A title{blanks}b\n")
+    documents = [read(file) for file in find([str(tmp_path)]).files]
+    assert [document.text[-1] for document in documents] == ["b"] * 3
