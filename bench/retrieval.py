@@ -34,8 +34,8 @@ from .nested import nested_kv
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
 """Of LoCoMo's questions that can be answered."""
 RESULTS = 10
-QUICK_QUESTIONS = 120
-"""Of each conversation with --quick: most of them."""
+QUICK_LEAVES_OUT = 5
+"""With --quick every fifth question is left out: the easy ones stand together."""
 WAYS = ("substring", "lexical", "hybrid")
 KEYS = (
     "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
@@ -112,7 +112,8 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
             await agent.take_in(said_in(path))
             await agent.release()
             view = system.look(path.stem)
-            asked = islice(questions(path.with_suffix(".questions.jsonl")), plan.questions)
+            all_of = enumerate(questions(path.with_suffix(".questions.jsonl")), 1)
+            asked = islice((one for n, one in all_of if not plan.quick or n % QUICK_LEAVES_OUT), plan.questions)
             await _ask(view, archive, path.stem, list(asked), tried)
             view.close()
         await archive.close()
@@ -215,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lambda parser: parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)"),
     )  # fmt: skip
     data = args.data or os.environ.get("EVERLOG_DATA")
-    plan = Plan(quick=args.quick, questions=QUICK_QUESTIONS if args.quick else None)
+    plan = Plan(quick=args.quick)
     report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)
     return 0
 
