@@ -1,5 +1,6 @@
 """`everlog load` over a folder of 300 real documents: loaded, changed, loaded again, pruned, shared."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,16 @@ def test_paths_may_come_after_options(cli: Line, tmp_path: Path) -> None:
     one, two = some(tmp_path / "a", one="The tide turns."), some(tmp_path / "b", two="The wind drops.")
     assert cli.json("load", "sam", "--source", "sea", one, two)["documents"] == 2
     assert cli("load", "sam")[0] == 2
+
+
+def test_a_source_is_the_same_however_its_name_is_written(cli: Line, tmp_path: Path) -> None:
+    """An accent of its own or within the letter: loaded and attached once, and detached for good."""
+    (tmp_path / "a.txt").write_text("the house opens at nine")
+    apart, within = unicodedata.normalize("NFD", "café"), unicodedata.normalize("NFC", "café")
+    cli.ok("load", "bob", str(tmp_path / "a.txt"), "--source", apart)
+    cli.ok("attach", "bob", within)
+    (source,) = cli.json("sources")
+    assert (source["source"], source["agents"]) == (within, ["bob"])
+    assert cli.json("archive", "search", "bob", "house")["total"] == 1
+    cli.ok("detach", "bob", within)
+    assert cli.json("archive", "search", "bob", "house")["total"] == 0
