@@ -120,8 +120,11 @@ class Search:
     def _indexed(self, wanted: Sequence[object], first: int, count: int) -> Found:
         """A page of the ranking, once all that it ranks has its document.
 
-        The ranking itself says whether something has none: to look before it would cost half as much again.
+        The ranking itself says whether something has none: to look before it would cost half as much again. An agent at
+        work has said something since it searched last, though, and would be ranked twice.
         """
+        if self._as_of != HEAD:
+            self._index()
         found = self._page("search_recall", wanted, first, count)
         if (found and not found[0]["missing"]) or not self._index():
             return found
