@@ -255,7 +255,7 @@ async def open_system(
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement)
         return
     gateway = Gateway(models, limits or limits_from(os.environ), clock=clock)
-    archive = local_archive(files, clock, patience or ("begin" if timers else "spare"), note=note)
+    archive = local_archive(files, patience or ("begin" if timers else "spare"), note=note)
     local = local_runtime(
         files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers
     )

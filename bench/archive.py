@@ -92,7 +92,7 @@ class Place:
         self.names = [f"agent-{number:04d}" for number in range(agents)]
         self.store.register_many(self.names, shared=True)
         self.log: FileLog = self.store.open_partition("shard-000", "bench.archive")
-        self.archive = Archive(self.store, StandIn(), clock.now)
+        self.archive = Archive(self.store, StandIn())
         self.speech = Speech(7)
         self.texts: list[str] = []
         self._own = own

@@ -22,7 +22,6 @@ from actors.api import open_system
 from actors.effects import Archive
 from actors.hosting.indexes import local_archive
 from actors.importing import Said, conversation
-from actors.real import RealClock
 from actors.searching import AgentSearcher
 from actors.setup import Settings
 from actors.system import View
@@ -106,7 +105,7 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
         raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or say --data DIR, the folder of locomo/dev")
     tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
     async with open_system(root, runtime="local", timers=False) as system:
-        archive = local_archive(system.store, RealClock(), "wait", note=print)
+        archive = local_archive(system.store, "wait", note=print)
         for path in paths:
             agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
             await agent.take_in(said_in(path))

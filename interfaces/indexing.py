@@ -71,7 +71,7 @@ def check(args: Namespace, world: World) -> int:
 
 @contextmanager
 def _opened(args: Namespace, world: World) -> Iterator["Archive"]:
-    index = index_of(store_of(args, world), world.clock)
+    index = index_of(store_of(args, world))
     try:
         yield index
     finally:

@@ -64,7 +64,7 @@ def system_of(args: Namespace, world: World, archive: Archive | None = None) -> 
 @contextmanager
 def searching(args: Namespace, world: World) -> Iterator[View]:
     """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
-    archive = None if args.words else local_archive(store_of(args, world), world.clock, "wait", note=warn)
+    archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
         with looking(system_of(args, world, archive), args.name) as view:
             yield view

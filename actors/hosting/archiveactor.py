@@ -53,7 +53,7 @@ class ArchiveActor:
         note = Notes("archive", link.own_node(), clock=clock, environment=os.environ)
 
         store = _Late(root)
-        self._archivist = Archivist(lambda: index_of(store.opened(), clock), store, note=note)
+        self._archivist = Archivist(lambda: index_of(store.opened()), store, note=note)
         self._archivist.begin()
 
     async def ready(self) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from actors.effects import Clock
 from store import FileStore
 
 from .archivist import Archivist, LocalArchive, Patience
@@ -12,23 +11,23 @@ if TYPE_CHECKING:
     from store.archive import Archive
 
 
-def index_of(store: FileStore, clock: Clock) -> "Archive":
+def index_of(store: FileStore) -> "Archive":
     """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
     from actors.embedding import embedder_again, embedder_for
     from store.archive import Archive, recorded_embedder
 
     found = recorded_embedder(store)
     embedder = embedder_for() if found is None else embedder_again(*found)
-    return Archive(store, embedder, clock.now)
+    return Archive(store, embedder)
 
 
-def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:
+def caught_up(store: FileStore, agent_id: str) -> None:
     """Have the archive, if there is one, take in all that an agent's log says now: what was erased goes from it too.
 
     Raises ArchiveError.
     """
     if (store.root / "archive").exists():
-        index = index_of(store, clock)
+        index = index_of(store)
         try:
             index.wait_for_rebuild()
             index.follow(store.route(agent_id))
@@ -36,6 +35,6 @@ def caught_up(store: FileStore, clock: Clock, agent_id: str) -> None:
             index.close()
 
 
-def local_archive(store: FileStore, clock: Clock, patience: Patience, *, note: Callable[[str], None]) -> LocalArchive:
+def local_archive(store: FileStore, patience: Patience, *, note: Callable[[str], None]) -> LocalArchive:
     """The archive of this process."""
-    return LocalArchive(Archivist(lambda: index_of(store, clock), store, note=note), patience)
+    return LocalArchive(Archivist(lambda: index_of(store), store, note=note), patience)

@@ -42,15 +42,13 @@ Taken = list[tuple[str, pa.Table]]
 class Archive:
     """Follows the log of a store, and answers from what it has taken in. Thread-safe."""
 
-    def __init__(self, store: FileStore, embedder: Embedder, now: Callable[[], int],
-                 step: Callable[[str], None] = lambda _: None) -> None:  # fmt: skip
+    def __init__(self, store: FileStore, embedder: Embedder, step: Callable[[str], None] = lambda _: None) -> None:
         """Nothing is opened before it is needed; the files are in `<store>/archive`.
 
-        `now` gives microseconds UTC. `step` is told each step of what is written: for tests of crashes.
+        `step` is told each step of what is written: for tests of crashes.
         """
         self._store = store
         self._embedder: Embedder = Shared(embedder)
-        self._now = now
         self._step = step
         self._writing = RLock()
         self._reading = RLock()

@@ -61,7 +61,7 @@ async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folde
         assert "Rex" in told(await agent.send("again"))
         assert_sound(system)
         clock = RealClock()
-        index = index_of(FileStore(folder, clock.now), clock)
+        index = index_of(FileStore(folder, clock.now))
         index.follow()
         assert index.check() == []
         index.close()

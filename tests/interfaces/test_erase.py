@@ -320,13 +320,13 @@ def test_what_is_erased_is_gone_from_the_archive_too(cli: Line) -> None:
     """Rows, old versions of the table and kept vectors: when the command is done, and without a search in between."""
     talk(cli)
     store = store_of(cli)
-    index = index_of(store, cli.clock)
+    index = index_of(store)
     index.follow()
     assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 1
     index.close()
     cli.ok("erase", "sam", "--yes")
     assert leftovers(cli.root) == []
-    index = index_of(store, cli.clock)
+    index = index_of(store)
     assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 0
     assert index.check() == []
     index.close()

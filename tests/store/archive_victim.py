@@ -32,7 +32,7 @@ def act(what: str, number: int, root: Path, told: int) -> None:
             os.write(told, name.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
-    archive = Archive(FileStore(root, lambda: NOW), Hashed(), lambda: NOW, step=step)
+    archive = Archive(FileStore(root, lambda: NOW), Hashed(), step=step)
     if what == "rebuild":
         archive.rebuild()
     else:

@@ -53,7 +53,7 @@ class World:
         return self.time
 
     def archive(self, embedder: Hashed | None = None, **more: object) -> Archive:
-        return Archive(self.store, embedder or self.embedder, self.now, **more)  # type: ignore[arg-type]
+        return Archive(self.store, embedder or self.embedder, **more)  # type: ignore[arg-type]
 
     def log(self, agent_id: str) -> FileLog:
         self.store.register(agent_id, shared=not agent_id.startswith("alone"))
