@@ -28,6 +28,7 @@ from .commands import Command, Means
 from .constants import IDLE_S, RESENDS_MAX
 from .effects import Clock, Ids, Model
 from .extras import NO_GRANTS, Grants
+from .forking import Forked
 from .hosting.addresses import prepare, running, to_join
 from .hosting.archivist import Patience
 from .hosting.gateway import Gateway
@@ -116,7 +117,13 @@ class AgentSystem:
         else:
             self._reading.refuse_unknown(name_of(name))
         agent = AgentRef(
-            name_of(name), self.runtime, means=self._means, clock=self._clock, ids=self._ids, listen=listen
+            name_of(name),
+            self.runtime,
+            means=self._means,
+            clock=self._clock,
+            ids=self._ids,
+            listen=listen,
+            refuse_deletion=self._reading.refuse_with_forks,
         )
         await agent.open(settings or Settings(), create=create, take_over=take_over, as_it_is=as_it_is, command=command)
         return agent
@@ -180,6 +187,36 @@ class AgentSystem:
 
     def _new_id(self) -> str:
         return self._ids.new(self._clock.now())
+
+    async def fork(
+        self, name: str, new_name: str, *, at: int | None = None, placement: Placement = "dedicated"
+    ) -> Forked:
+        """Begin the agent `new_name` as what `name` was at seq `at` (None: its head), however long its log is.
+
+        The parent may be at work meanwhile, and nothing is written to it. A turn that was open at the cut is closed in
+        the fork and not run again there. Raises BadInput for a seq that is not there, at which the agent was deleted,
+        or whose record was erased, and for a name that is taken; UnknownAgent.
+        """
+        forked = self._reading.fork(name_of(name), new_name, at=at)
+        if placement == "shared":
+            await (await self.agent(forked.agent_id, create=False, as_it_is=True)).move(shared=True)
+        return forked
+
+    async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
+        """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.
+
+        Raises BadInput while it has forks that live, and they are not to be ended.
+        """
+        forks = self._reading.living_forks(name_of(name)) if with_forks else []
+        ended = [*sorted(forks, key=self._generation, reverse=True), name_of(name)]
+        for each in ended:
+            await (await self.agent(each, create=False, as_it_is=True, command="everlog delete")).delete()
+        return ended
+
+    def _generation(self, name: str) -> int:
+        """How many ancestors an agent has."""
+        ancestor = self.store.parent_of(name)
+        return 0 if ancestor is None else 1 + self._generation(ancestor[0])
 
     async def release(self, name: str) -> bool:
         """Let go of an agent, so that another process can have it; False if it is at work."""

@@ -80,8 +80,12 @@ def last_reply(context: Context) -> int:
     return seqs[-1]
 
 
-def ended(records: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> list[Placed]:
-    """How the open ones among `turns` end, from the rows of `turn_records`; a call that had started gets its result."""
+def ended(records: Sequence[Mapping[str, Any]], turns: Sequence[int], how: Event | None = None) -> list[Placed]:
+    """How the open ones among `turns` end, from the rows of `turn_records`; a call that had started gets its result.
+
+    `how` is what ends them; None: a person cancelled them.
+    """
+    how = how or TurnCancelled(text=CANCELLED)
     left: list[Placed] = []
     for turn in turns:
         mine = [row for row in records if row["turn"] == turn]
@@ -89,7 +93,7 @@ def ended(records: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> list[Pl
             step = max((row["step"] for row in mine if row["type"] == ModelReply.kind), default=0)
             calls = unanswered([row for row in mine if row["step"] == step])
             left += [Placed(interrupted(intent), turn, step) for intent in calls]
-            left.append(Placed(TurnCancelled(text=CANCELLED), turn, step if calls else step + 1))
+            left.append(Placed(how, turn, step if calls else step + 1))
     return left
 
 

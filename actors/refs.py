@@ -1,6 +1,6 @@
 """An agent to talk to, wherever it runs, and what comes back of it."""
 
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Protocol
 
 from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
@@ -84,8 +84,17 @@ class AgentRef:
     """An agent to talk to. It may run here or far away, and be let go of in between: it is its log."""
 
     def __init__(
-        self, agent_id: str, runtime: Runtime, *, means: Means | None, clock: Clock, ids: Ids, listen: Listener | None
+        self,
+        agent_id: str,
+        runtime: Runtime,
+        *,
+        means: Means | None,
+        clock: Clock,
+        ids: Ids,
+        listen: Listener | None,
+        refuse_deletion: Callable[[str], None] | None = None,
     ) -> None:
+        """`refuse_deletion` raises BadInput for the name of an agent that is not to be ended, as others live on it."""
         self.agent_id = agent_id
         self.opened: Opened
         """How it was when it was opened, or set up last."""
@@ -94,6 +103,7 @@ class AgentRef:
         self._clock = clock
         self._ids = ids
         self._listen = listen
+        self._refuse_deletion = refuse_deletion
 
     def send(self, said: str | Event, *, name: str = "", event_id: str | None = None) -> Answer:
         """Say something, or give another input. The same `event_id`, a UUIDv7, counts once, however often it is sent.
@@ -214,7 +224,12 @@ class AgentRef:
         await self._value(commands.Move(id=self._new_id(), means=self._means, shared=shared))
 
     async def delete(self) -> None:
-        """End the agent: its name can be created again, its records stay until they are erased."""
+        """End the agent: its name can be created again, its records stay until they are erased.
+
+        Raises BadInput while it has forks that live; `AgentSystem.delete` can end them with it.
+        """
+        if self._refuse_deletion is not None:
+            self._refuse_deletion(self.agent_id)
         await self._value(commands.Delete(id=self._new_id(), means=self._means))
 
     async def release(self) -> bool:

@@ -2,16 +2,16 @@
 
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
-from events import BadInput, Fenced, RecordsErased, StoreError, UnknownAgent, draft
-from projections import DERIVER, HEAD, Projections, activate
+from events import BadInput, UnknownAgent
+from projections import HEAD, Projections, activate
 from store import Log, LogReader, Progress, Sealed, Store, partition_of, refuse_source, shard_of
 
-from . import render
+from . import erasing, forking, render
 from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
 from .context import Context, context_of
@@ -229,6 +229,21 @@ class System:
                     await agent.close()
         agent.unsealed = seat.unsealed
 
+    def fork(self, agent_id: str, name: str, *, at: int | None = None) -> forking.Forked:
+        """Begin another agent, `name`, as what this one was at seq `at` (None: its head).
+
+        Costs the same however long its log is: nothing is copied, and nothing is written to the parent, which may be at
+        work. A turn that was open there is closed in the fork. Raises BadInput for a seq that is not there, at which
+        the agent was deleted, or whose record was erased, and for a name that is taken; UnknownAgent.
+        """
+        view = self.look(agent_id)
+        try:
+            return forking.fork(
+                self.store, view, view.head.seq if at is None else at, name, clock=self._clock, ids=self._ids
+            )
+        finally:
+            view.close()
+
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""
         log = self._open(agent_id, "everlog move", take_over=False)
@@ -239,8 +254,20 @@ class System:
         finally:
             log.close()
 
+    def living_forks(self, agent_id: str) -> Sequence[str]:
+        """The forks of an agent that were not deleted, those of its forks too, by name."""
+        return forking.living_forks(self.store, agent_id)
+
+    def refuse_with_forks(self, agent_id: str) -> None:
+        """Raises BadInput for an agent that has forks which live."""
+        forking.refuse_with_forks(self.store, agent_id)
+
     async def delete(self, agent_id: str) -> None:
-        """End the agent: its name can be created again, its records stay until they are erased."""
+        """End the agent: its name can be created again, its records stay until they are erased.
+
+        Raises BadInput while it has forks that live.
+        """
+        forking.refuse_with_forks(self.store, agent_id)
         async with self.agent(agent_id, command="everlog delete", create=False) as agent:
             await agent.delete()
 
@@ -250,9 +277,10 @@ class System:
         """Erase what records `from_seq` to `to_seq` say (both inclusive; None: the head), in every file of the log.
 
         Their places stay, and so does whether the agent was deleted; it is not activated. An agent that moved goes
-        through all partitions that it was in once more, and is erased in each. An interruption loses nothing: either
-        nothing is erased, or whoever opens the log next carries it out; where it was on its way, say it again. Raises
-        BadInput for a range that does not exist, UnknownAgent, PartitionBusy.
+        through all partitions that it was in once more, and is erased in each. Forks that share some of the records are
+        told as well. An interruption loses nothing: either nothing is erased, or whoever opens the log next carries it
+        out; where it was on its way, say it again. Raises BadInput for a range that does not exist or is an ancestor's,
+        UnknownAgent, PartitionBusy.
         """
         head = self._reader(agent_id).head(agent_id).seq
         last = head if to_seq is None else to_seq
@@ -261,42 +289,10 @@ class System:
                 f"{agent_id!r} has no records {from_seq} to {last}: a range goes from 1 to {head}, the head, its "
                 "first seq no later than its last. Nothing was erased."
             )
-        here = self.store.open(agent_id, "everlog erase")
-        with ExitStack() as stack:
-            stack.callback(here.close)
-            places = [place for place in dict.fromkeys(self.store.route(agent_id)) if place != here.partition]
-            logs = [self.store.open_partition(place, "everlog erase") for place in places]
-            for log in logs:
-                stack.callback(log.close)
-            with Projections() as projections:
-                activate(projections, self.store.reader(agent_id, here), agent_id)
-                turn = projections.rows("standing", agent_id)[0]["turn"]
-            erased = RecordsErased(from_seq=from_seq, to_seq=last)
-            at, done = here, Sealed()
-            for log in [*logs, here]:
-                if log is not at:
-                    self.store.begin_move(at, agent_id, log.partition)
-                    self.store.finish_move(log, agent_id)
-                    at = log
-                sealed = self._erased_in(log, agent_id, erased, turn, progress)
-                done = Sealed(*(getattr(done, name) + getattr(sealed, name) for name in Sealed.__struct_fields__))
-            return done
-
-    def _erased_in(
-        self, log: Log, agent_id: str, erased: RecordsErased, turn: int, progress: Progress | None
-    ) -> Sealed:
-        """Erase what one partition has of it. The record comes first, durably."""
-        head, now = log.head(agent_id).seq, self._clock.now()
-        log.append(agent_id, head, [draft(erased, event_id=self._ids.new(now), recorded_at=now, turn=turn, step=0)])
-        try:
-            return log.seal(DERIVER, progress)
-        except Fenced:
-            raise
-        except StoreError as error:
-            raise StoreError(
-                f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
-                "log next carries it out."
-            ) from error
+        return erasing.erase(
+            self.store, agent_id, from_seq, last, clock=self._clock, ids=self._ids,
+            open_log=lambda name: self._open(name, erasing.COMMAND, take_over=False), progress=progress,
+        )  # fmt: skip
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

@@ -4,6 +4,7 @@ Everything that decides on the order of a turn's records must agree with it: `ve
 it, and `docs/ARCHITECTURE.md` draws it (a test holds the picture against the table). Records of step 0, the input that
 opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand, turns
 that were hidden and replies that were rethought. A call that started outside has a result before its turn is cancelled.
+A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ COMMITTED = "commit"
 """The commit ended, and no input in it asks for another step."""
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
-    IDLE: {INPUT: OWED},
+    IDLE: {INPUT: OWED, "turn_abandoned": ENDED},
     OWED: {
         "model_reply": CALLING,
         "reply_rejected": OWED,
@@ -44,6 +45,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         "function_result": CALLING,
         "function_started": OUTSIDE,
         "turn_cancelled": ENDED,
+        "turn_abandoned": ENDED,
         INPUT: OWED,
         COMMITTED: IDLE,
     },

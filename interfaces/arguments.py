@@ -7,7 +7,7 @@ import argparse
 import shutil
 from typing import NoReturn, TypeAlias
 
-from . import document_arguments, homes, memories, values
+from . import document_arguments, fork_arguments, homes, memories, values
 from .complaints import plain
 from .options import Command
 from .options import as_of as _as_of
@@ -254,8 +254,11 @@ COMMANDS = (
             "everlog rebuild sam", (_name_or_all, _json)),
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
             (_name_or_all, _tools, _json)),
-    Command("delete", "keeping:delete", "end an agent; its records stay", "everlog delete sam --yes",
-            (_name, _yes, _runtime)),
+    Command("fork", "forking:fork", "begin another agent as what this one was at any moment",
+            "everlog fork sam --at 40 --as sam-before-the-trip", (_name, fork_arguments.forking, _json, _runtime),
+            fork_arguments.FORK),
+    Command("delete", "forking:delete", "end an agent; its records stay", "everlog delete sam --yes",
+            (_name, fork_arguments.deleting, _yes, _runtime)),
     Command("move", "keeping:move", "let an agent live among others, or by itself", "everlog move sam --to shared",
             (_name, homes.moved, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",

@@ -1,4 +1,4 @@
-"""The commands that begin and end an agent, and fill it: create, import, delete."""
+"""The commands that begin an agent and fill it, and that say where it lives: create, import, move."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ from store import name_of, refuse_source
 from . import shapes, times
 from .complaints import complain, plain
 from .contract import World
-from .opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, store_of, system_of
+from .opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, store_of
 from .send import Gate
 
 
@@ -146,35 +146,6 @@ def _watched(path: str) -> Iterator[Iterator[bytes]]:
                 yield line
 
         yield lines()
-
-
-def delete(args: Namespace, world: World) -> int:
-    """The command `delete`."""
-    name = name_of(args.name)
-    system = system_of(args, world)
-    with looking(system, name, tell=False) as view:
-        deleted = view.rows("standing")[0]["deleted"]
-        row = {} if deleted or args.yes else view.rows("agents")[0]
-    if deleted:
-        raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
-    if not args.yes:
-        if not sys.stdin.isatty():
-            args.fail("nobody can be asked here: say --yes")
-        said = times.relative(row["last_active"], world.clock.now())
-        answer = world.ask(f"Delete {plain(name)} ({row['messages']:,} messages, last active {said})? [y/N] ")
-        if answer.strip().lower() not in ("y", "yes"):
-            print("Nothing was deleted.")
-            return 1
-    with leaving_alone():
-        asyncio.run(_delete(args, world, name))
-    print(plain(f"Deleted {name}. Its records stay in the log; `everlog create {name}` begins anew."))
-    return 0
-
-
-async def _delete(args: Namespace, world: World, name: str) -> None:
-    async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, as_it_is=True, command="everlog delete")
-        await agent.delete()
 
 
 def move(args: Namespace, world: World) -> int:

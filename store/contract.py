@@ -272,6 +272,26 @@ class Store(Protocol):
         """
         ...
 
+    def fork(
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+    ) -> Sequence[Record]:
+        """Begin the agent `name` as what `parent` was at seq `at` (1 to its head, inclusive): durable when it returns.
+
+        Costs the same however long the parent is: its own first record, `agent_forked` with that `event_id`, and those
+        of `closing` in the same commit, are all that is written; they are given back. Its partition is one of its own.
+        An attempt that was interrupted is finished by the same call. Raises BadInput for a seq that is not there or was
+        erased, and for a name that is taken; UnknownAgent.
+        """
+        ...
+
+    def parent_of(self, agent_id: str) -> tuple[str, int] | None:
+        """Of a fork its parent and the cut, None for everybody else. Raises UnknownAgent."""
+        ...
+
+    def forks_of(self, agent_id: str) -> dict[str, int]:
+        """The forks of an agent, their forks too, and the last seq that each shares with it; sorted by name."""
+        ...
+
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:
         """Own the partition of `agent_id`: take the next epoch, recover the tail, return the writer.
 

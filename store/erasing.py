@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from events import ERASED_PREFIX, AgentMoved, RecordsErased, event_of, tombstone
+from events import ERASED_PREFIX, AgentForked, AgentMoved, RecordsErased, event_of, tombstone
 
 from .arrow import SCHEMA, batch_of, records_of
 from .lazy import pc
+
+JOINTS = (AgentMoved.kind, AgentForked.kind)
+"""Kinds of records by which a stream hangs together over partitions and forks: no content, and never erased."""
 
 
 class Span(NamedTuple):
@@ -58,7 +61,7 @@ def erased(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
 def _named(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
     """Which rows of `table` are named by `erasures` and are no tombstones yet.
 
-    Moves between partitions are not content: they stay, for the stream hangs together by them.
+    JOINTS are spared.
     """
     found = None
     for agent_id, spans in erasures.items():
@@ -69,7 +72,5 @@ def _named(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
             found = mine if found is None else pc.or_(found, mine)
     if found is None:
         return None
-    spared = pc.or_(
-        pc.starts_with(table.column("payload"), ERASED_PREFIX), pc.equal(table.column("type"), AgentMoved.kind)
-    )
-    return pc.and_(found, pc.invert(spared))
+    joints = pc.is_in(table.column("type"), pa.array(JOINTS))
+    return pc.and_(found, pc.invert(pc.or_(pc.starts_with(table.column("payload"), ERASED_PREFIX), joints)))

@@ -19,7 +19,7 @@ from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from .disk import Disk, RealDisk, publish, storage, understood
 from .filelog import FileLog
-from .moving import Moving
+from .forking import Forking
 from .names import name_of, partition_of, shard_of
 from .partition import Partition, token
 from .reader import Reader
@@ -39,7 +39,7 @@ class Configuration(msgspec.Struct, frozen=True):
     """Of the other fields; empty in a store of everlog 0.1."""
 
 
-class FileStore(Moving):
+class FileStore(Forking):
     """All agents of one folder. See `store.Store` for what each method promises."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,

@@ -67,7 +67,7 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     away: list[str] = []
     """Those of the streams that have gone to another partition at its end, sorted."""
     arrivals: dict[str, int] = {}
-    """Of each stream that came from another partition in it: the seq of the last record that says so."""
+    """Of each stream that came from another partition in it, or was forked: the seq of the last record that says so."""
     records: int = 0
     text_bytes: int = 0
     """UTF-8 bytes of `text` and `payload`, as they were appended: what amplification is held against."""

@@ -9,14 +9,14 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from events import AgentMoved, Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
+from events import Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
 from .chains import BEGINNING, chain_over, refused
 from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
-from .erasing import erasures_in
-from .moving import Moving
+from .erasing import JOINTS, erasures_in
+from .forking import Forking
 from .names import name_of, partition_of, shard_of
 from .register import Assignment
 
@@ -147,9 +147,7 @@ class MemoryLog(MemoryReader):
             self._refuse_if_unfit()
             spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
             left = [
-                tombstone(r)
-                if r.type != AgentMoved.kind and any(s.holds(r.seq) for s in spans.get(r.agent_id, ()))
-                else r
+                tombstone(r) if r.type not in JOINTS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r
                 for r in shared.records
             ]
             count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
@@ -189,13 +187,16 @@ class _Register:
     def before(self, assignment: Assignment) -> list[Assignment]:
         return self.places[assignment.agent_id][: assignment.epoch - 1]
 
+    def add(self, assignment: Assignment) -> bool:
+        return self.places.setdefault(assignment.agent_id, [assignment]) == [assignment]
+
     def move(self, assignment: Assignment) -> None:
         places = self.places[assignment.agent_id]
         if len(places) < assignment.epoch:
             places.append(assignment)
 
 
-class MemoryStore(Moving):
+class MemoryStore(Forking):
     """All agents of one place, in memory."""
 
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:

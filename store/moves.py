@@ -1,10 +1,11 @@
-"""Moves of an agent from one partition to another: the two records that say so, and how to tell them. Pure.
+"""Moves of an agent from one partition to another, and forks: the records that say so, and how to tell them. Pure.
 
     in the old partition  ...  n-1   n: moved to      the last, until it comes back
     in the new one                      n+1: moved from   n+2  ...
 
 Each names the other partition, and the seq and the chain value of the record before it: so the stream and its chain go
-on over the gap, and a gap without such a record is damage.
+on over the gap, and a gap without such a record is damage. A fork is the same: its first record, `agent_forked`, names
+the parent, the seq of the cut and the chain value there.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import re
 
 import msgspec
 
-from events import AgentMoved, Draft, Record, draft, event_of, uuid7
+from events import AgentForked, AgentMoved, Draft, Record, draft, event_of, uuid7
 from events.ids import RANDOM_BITS
 
 from .contract import Append, Head
@@ -39,12 +40,31 @@ def is_departure(facts: Record | Draft) -> bool:
     return move is not None and move.direction == TO
 
 
-def chain_before(facts: Record | Draft, seq: int, head: Head) -> bytes | None:
-    """The chain value before an arrival with that seq, in a partition where the stream ended at `head`; else None."""
-    move = move_in(facts)
-    if move is None or move.direction != FROM or not move.seq == seq - 1 > head.seq:
+def fork_in(facts: Record | Draft) -> AgentForked | None:
+    """The fork that a record or draft begins; None if it is another event."""
+    if facts.type != AgentForked.kind:
         return None
-    return bytes.fromhex(move.chain)
+    try:
+        event = event_of(facts)
+    except msgspec.MsgspecError:
+        return None
+    return event if isinstance(event, AgentForked) and _IS_CHAIN(event.chain) else None
+
+
+def begins_later(facts: Record | Draft) -> bool:
+    """Whether a stream can go on with it though what came before is not in this partition."""
+    move = move_in(facts)
+    return (move is not None and move.direction == FROM) or fork_in(facts) is not None
+
+
+def chain_before(facts: Record | Draft, seq: int, head: Head) -> bytes | None:
+    """The chain value before an arrival or a fork with that seq, where the stream ended at `head`; else None."""
+    move, fork = move_in(facts), fork_in(facts)
+    if move is not None and move.direction == FROM and move.seq == seq - 1 > head.seq:
+        return bytes.fromhex(move.chain)
+    if fork is not None and fork.parent_seq == seq - 1 and not head.seq:
+        return bytes.fromhex(fork.chain)
+    return None
 
 
 def departure(agent_id: str, head: Head, to: str, epoch: int, now: int) -> Append:

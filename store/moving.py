@@ -14,8 +14,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from events import AgentMoved, BadInput, CorruptLog, Moved
+import msgspec
 
+from events import AgentMoved, BadInput, CorruptLog, Moved, UsageError
+
+from .branch import Branch
 from .contract import Head, Log, LogReader, States
 from .moves import arrival, departure, move_in
 from .names import name_of, partition_of, unknown_agent
@@ -32,6 +35,8 @@ class Assignments(Protocol):
     def find(self, name: str) -> Assignment | None: ...
 
     def before(self, assignment: Assignment) -> list[Assignment]: ...
+
+    def add(self, assignment: Assignment) -> bool: ...
 
     def move(self, assignment: Assignment) -> None: ...
 
@@ -91,7 +96,7 @@ class Moving:
         for name, assignment in self._register.all().items():
             if is_source(name):
                 continue
-            if assignment.epoch == 1:
+            if assignment.epoch == 1 and not assignment.parent:
                 inside[assignment.partition].append(name)
             else:
                 yield from self._reader(assignment, None).states(maker, [name])
@@ -118,7 +123,7 @@ class Moving:
         if head.seq:
             append = departure(name, head, to, epoch, self._now())
             log.append(name, head.seq, append.drafts)
-        self._register.move(Assignment(name, to, epoch))
+        self._register.move(_onward(self._assigned(name), to, epoch))
 
     def finish_move(self, log: Log, agent_id: str) -> bool:
         """Take an agent in whose move to the partition of `log` was begun. See `store.Store`."""
@@ -130,11 +135,12 @@ class Moving:
         if head.away:  # whoever let it go may have died before it was registered
             gone = _departure(log, name, head)
             if gone.epoch > assignment.epoch:
-                assignment = Assignment(name, gone.partition, gone.epoch)
+                assignment = _onward(assignment, gone.partition, gone.epoch)
                 self._register.move(assignment)
         if assignment.partition != log.partition:
             raise Moved(f"{name!r} is in {assignment.partition} now, not in {log.partition}: send it there.")
         if assignment.epoch == 1:
+            _refuse_unfinished(assignment)
             return False
         last = self._reader(assignment, log).head(name)
         if last.seq and not last.away:
@@ -153,13 +159,32 @@ class Moving:
         before = (earlier.partition for earlier in self._register.before(assignment))
         places = [*dict.fromkeys(place for place in before if place != here), here]
         readers = [own if own is not None and own.partition == place else self._place(name, place) for place in places]
-        return Traveller(name, readers) if len(readers) > 1 else readers[0]
+        reader = Traveller(name, readers) if len(readers) > 1 else readers[0]
+        if not assignment.parent:
+            return reader
+        ancestor = self._reader(self._assigned(assignment.parent), None)
+        return Branch(name, reader, assignment.parent, assignment.parent_seq, ancestor)
 
     def _assigned(self, name: str) -> Assignment:
         assignment = self._register.find(name)
         if assignment is None:
             raise unknown_agent(name, self.agents())
         return assignment
+
+
+def _onward(assignment: Assignment, to: str, epoch: int) -> Assignment:
+    """The assignment of the same agent to another partition."""
+    return msgspec.structs.replace(assignment, partition=to, epoch=epoch)
+
+
+def _refuse_unfinished(assignment: Assignment) -> None:
+    """Raises UsageError for a name that was taken for a fork which then was not made."""
+    if assignment.parent:
+        name, parent, cut = assignment.agent_id, assignment.parent, assignment.parent_seq
+        raise UsageError(
+            f"{name!r} was to be a fork of {parent!r} at seq {cut}, and was interrupted. Finish it with `everlog fork "
+            f"{parent} --at {cut} --as {name}`."
+        )
 
 
 def _departure(log: LogReader, name: str, head: Head) -> AgentMoved:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from events import AgentMoved, Record, RecordsErased
+from events import AgentForked, AgentMoved, Record, RecordsErased
 
 from .admission import Ledger
 from .arrow import body_of
@@ -11,7 +11,7 @@ from .disk import DiskFile
 from .frame import HEADER_BYTES, pack
 from .frameindex import FrameIndex
 from .manifest import FRAMES, OPEN, FileEntry, chains_of
-from .moves import is_departure
+from .moves import begins_later
 from .partition import Partition, open_name
 from .segment import Frame
 
@@ -83,7 +83,7 @@ class OpenFile:
         for record in records:
             if record.type == RecordsErased.kind:
                 self.erasures += 1
-            elif record.type == AgentMoved.kind and not is_departure(record):
+            elif record.type in (AgentMoved.kind, AgentForked.kind) and begins_later(record):
                 self.arrivals[record.agent_id] = record.seq
 
     def sync(self) -> None:

@@ -37,6 +37,10 @@ class Assignment(msgspec.Struct, frozen=True):
     partition: str
     epoch: int = 1
     """Generation of the assignment: a move publishes the next one."""
+    parent: str = ""
+    """Of a fork: whose records come before its own; empty for everybody else."""
+    parent_seq: int = 0
+    """Of a fork: the cut, the last of the parent's records that are the fork's too."""
 
 
 class Register:

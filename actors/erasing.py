@@ -1,0 +1,110 @@
+"""Erasure: what records say goes from every file, wherever their agent was, and whoever was forked from it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from events import BadInput, Fenced, RecordsErased, StoreError, draft
+from projections import DERIVER, Projections, activate
+from store import Log, Progress, Sealed, Store
+
+from .effects import Clock, Ids
+
+COMMAND = "everlog erase"
+
+
+class _Reach(NamedTuple):
+    """One agent that has the records, and every log in which it has or had records, the one where it is first."""
+
+    agent_id: str
+    to_seq: int
+    logs: Sequence[Log]
+
+
+def erase(
+    store: Store,
+    agent_id: str,
+    from_seq: int,
+    to_seq: int,
+    *,
+    clock: Clock,
+    ids: Ids,
+    open_log: Callable[[str], Log],
+    progress: Progress | None = None,
+) -> Sealed:
+    """Erase what records `from_seq` to `to_seq` say, both inclusive and in the log of the agent.
+
+    Forks that share some of them are told first, by a record of their own, and drop the states that may quote them; the
+    agent is last. So an interruption before that leaves everything to be erased again. Nothing is begun unless all logs
+    can be opened. Raises BadInput for records that are an ancestor's, PartitionBusy.
+    """
+    _refuse_of_ancestor(store, agent_id, from_seq)
+    shared = {name: min(cut, to_seq) for name, cut in store.forks_of(agent_id).items() if cut >= from_seq}
+    living = {name: last for name, last in shared.items() if store.reader(name).head(name).seq}
+    with ExitStack() as stack:
+        reached = [
+            _Reach(name, last, _logs_of(store, name, open_log, stack))
+            for name, last in {**living, agent_id: to_seq}.items()
+        ]
+        done = Sealed()
+        for reach in reached:
+            one = _erased(store, reach, from_seq, clock, ids, progress)
+            done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
+        return done
+
+
+def _refuse_of_ancestor(store: Store, agent_id: str, from_seq: int) -> None:
+    ancestor = store.parent_of(agent_id)
+    if ancestor is None or from_seq > ancestor[1]:
+        return
+    parent, cut = ancestor
+    raise BadInput(
+        f"{agent_id!r} was forked from {parent!r}: its records 1 to {cut} are those of {parent!r}. Erase them there, "
+        f"which erases them here too; its own begin at seq {cut + 1}. Nothing was erased."
+    )
+
+
+def _logs_of(store: Store, agent_id: str, open_log: Callable[[str], Log], stack: ExitStack) -> list[Log]:
+    here = open_log(agent_id)
+    stack.callback(here.close)
+    logs = [here]
+    for place in dict.fromkeys(store.route(agent_id)):
+        if place != here.partition:
+            logs.append(store.open_partition(place, COMMAND))
+            stack.callback(logs[-1].close)
+    return logs
+
+
+def _erased(store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None) -> Sealed:
+    """Erase what an agent has: it goes through all partitions that it was in once more, and is erased in each."""
+    here, *others = reach.logs
+    with Projections() as projections:
+        activate(projections, store.reader(reach.agent_id, here), reach.agent_id)
+        turn = projections.rows("standing", reach.agent_id)[0]["turn"]
+    event = RecordsErased(from_seq=from_seq, to_seq=reach.to_seq)
+    at, done = here, Sealed()
+    for log in [*others, here]:
+        if log is not at:
+            store.begin_move(at, reach.agent_id, log.partition)
+            store.finish_move(log, reach.agent_id)
+            at = log
+        one = _erased_in(log, reach.agent_id, event, turn, clock, ids, progress)
+        done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
+    return done
+
+
+def _erased_in(
+    log: Log, agent_id: str, event: RecordsErased, turn: int, clock: Clock, ids: Ids, progress: Progress | None
+) -> Sealed:
+    """Erase what one partition has of it. The record comes first, durably."""
+    head, now = log.head(agent_id).seq, clock.now()
+    log.append(agent_id, head, [draft(event, event_id=ids.new(now), recorded_at=now, turn=turn, step=0)])
+    try:
+        return log.seal(DERIVER, progress)
+    except Fenced:
+        raise
+    except StoreError as error:
+        raise StoreError(
+            f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
+            "log next carries it out."
+        ) from error
