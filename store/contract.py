@@ -139,17 +139,22 @@ class LogReader(Protocol):
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         ...
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order.
 
-        `from_seq` (inclusive) is for one stream.
+        `from_seq` and `to_seq` (both inclusive; None: to the head) are for one stream.
         """
         ...
 
-    def state(self, agent_id: str, maker: str) -> State | None:
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`, from 1 to its head; GENESIS at 0. Raises BadInput for any other."""
+        ...
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
 
-        It saves reading the records up to its seq, and is never needed: whoever gets None reads them.
+        With `as_of`, the newest of those that are of a seq up to it (inclusive). It saves reading the records up to its
+        seq, and is never needed: whoever gets None reads them.
         """
         ...
 

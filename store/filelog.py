@@ -130,13 +130,17 @@ class FileLog:
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         return self._reader.read(agent_id, from_seq, to_seq)
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        return self._reader.table(agent_id, from_seq)
+        return self._reader.table(agent_id, from_seq, to_seq)
 
-    def state(self, agent_id: str, maker: str) -> State | None:
-        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
-        return self._reader.state(agent_id, maker)
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        return self._reader.chain(agent_id, seq)
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        return self._reader.state(agent_id, maker, as_of)
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
         """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""

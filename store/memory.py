@@ -13,6 +13,7 @@ from events import AgentMoved, Draft, Fenced, PartitionBusy, Record, StoreError,
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
+from .chains import BEGINNING, chain_over, refused
 from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .erasing import erasures_in
 from .moving import Moving
@@ -60,12 +61,20 @@ class MemoryReader:
             if record.agent_id == name and record.seq >= from_seq and (to_seq is None or record.seq <= to_seq):
                 yield record
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id, from_seq))
+        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id, from_seq, to_seq))
         return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
 
-    def state(self, agent_id: str, maker: str) -> State | None:
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        name = name_of(agent_id)
+        found = chain_over(BEGINNING, [self.table(name, 1, seq)], name, self.partition)
+        if found.seq != seq:
+            raise refused(self, name, seq)
+        return found.chain
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """None: nothing is kept beside the records."""
         name_of(agent_id)
         return None

@@ -14,6 +14,7 @@ from events import AnyEvent, CorruptLog, Record
 
 from .admission import follow
 from .arrow import EVENT_COLUMNS, SCHEMA, events_of, records_of
+from .chains import chain_over, known_before, refused
 from .contract import Head, State, States
 from .disk import read_errors, storage
 from .epoch import has_live_owner
@@ -90,19 +91,29 @@ class Reader:
         for table in self._stream(name_of(agent_id), from_seq, to_seq, EVENT_COLUMNS):
             yield from events_of(table)
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, None)
+        tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, to_seq)
         return pa.concat_tables([*tables] or [SCHEMA.empty_table()]).combine_chunks()
 
-    def state(self, agent_id: str, maker: str) -> State | None:
-        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        name = name_of(agent_id)
+        known = known_before(self._seen(lost=False)[0], name, seq)
+        after = self._stream(name, known.seq + 1, seq) if known.seq < seq else ()
+        found = chain_over(known, after, name, str(self._where.path))
+        if found.seq != seq:
+            raise refused(self, name, seq)
+        return found.chain
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
         name = name_of(agent_id)
         lost = False
         while True:
             manifest, _ = self._seen(lost)
             with storage("read", self._where.path):
-                found = newest_state(self._where, manifest, name, maker, self._footers)
+                found = newest_state(self._where, manifest, name, maker, as_of, self._footers)
             if found is not None:
                 return State(found[1], found[0])
             if not self._is_old(manifest):

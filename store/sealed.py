@@ -67,14 +67,14 @@ def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
         raise gone(str(path), entry.first_commit) from error
 
 
-def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, footers: Footers | None = None
-                 ) -> tuple[pa.Table, int] | None:  # fmt: skip
-    """The newest state of an agent that `maker` made, and the seq that it is of; None if there is none to be used.
+def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, as_of: int | None = None,
+                 footers: Footers | None = None) -> tuple[pa.Table, int] | None:  # fmt: skip
+    """The newest state of an agent that `maker` made, of a seq up to `as_of` (None: any), and that seq; else None.
 
     A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
     """
     for entry in reversed(manifest.files):
-        if entry.kind == SEALED and agent_id in entry.chains:
+        if entry.kind == SEALED and agent_id in entry.chains and (as_of is None or entry.chains[agent_id][0] <= as_of):
             rows = state_rows(partition, entry, maker, agent_id, footers)
             if rows is not None and rows.num_rows:
                 return rows, entry.chains[agent_id][0]

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from events import AnyEvent, Record
+from events import GENESIS, AnyEvent, Record
 
 from .arrow import SCHEMA, events_of
+from .chains import refused
 from .contract import Head, LogReader, State, States
-from .lazy import pc
 from .names import name_of
 
 
@@ -50,19 +50,27 @@ class Traveller:
 
     def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
         """The typed events of one stream in order."""
-        table = self.table(agent_id, from_seq)
-        yield from events_of(table if to_seq is None else table.filter(pc.less_equal(table.column("seq"), to_seq)))
+        yield from events_of(self.table(agent_id, from_seq, to_seq))
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Records of one stream by seq (or of all in its partition, in commit order) as a table of `store.SCHEMA`."""
         if agent_id is None:
             return self._here.table()
-        parts = [place.table(agent_id, from_seq) for place in self._of(agent_id)]
+        parts = [place.table(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
         return pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("seq").combine_chunks()
 
-    def state(self, agent_id: str, maker: str) -> State | None:
-        """The newest state of a stream that the Derive of this `maker` derived; None if there is none."""
-        states = (place.state(agent_id, maker) for place in self._of(agent_id))
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`, wherever it was then; GENESIS at 0. Raises BadInput for no record."""
+        if seq == 0:
+            return GENESIS
+        for place in self._of(agent_id):
+            if place.table(agent_id, seq, seq).num_rows:
+                return place.chain(agent_id, seq)
+        raise refused(self, name_of(agent_id), seq)
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        states = (place.state(agent_id, maker, as_of) for place in self._of(agent_id))
         return max((state for state in states if state is not None), key=lambda state: state.seq, default=None)
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:

@@ -11,7 +11,8 @@ To prove a new backend, write a test file beside this one and run `pytest tests/
             ...
 
 Nothing here knows files; `test_logs.py` does it for the logs that everlog ships. P5 is here, P5 to P8 under threads are
-in `races.py`, P9 is in `widths.py`, P18 and P19 are in `sealed.py`. What no caller can see (P1 to P4: what a crash
+in `races.py`, P9 is in `widths.py`, P18 and P19 are in `sealed.py`, reads of any moment in
+`moments.py`. What no caller can see (P1 to P4: what a crash
 leaves; P10: a disk that fails) is proved by tests that know the backend, as those in `tests/store` do for files.
 """
 
@@ -36,6 +37,7 @@ from events import (
 )
 from store import APPEND_BYTES_MAX, SCHEMA, Append, Commit, Log, Store
 from tests.contract.drafts import DAY, NOW, Drafts, content
+from tests.contract.moments import MomentContract
 from tests.contract.races import RaceContract
 from tests.contract.sealed import SealContract
 from tests.contract.widths import WidthContract
@@ -43,7 +45,7 @@ from tests.contract.widths import WidthContract
 __all__ = ["DAY", "NOW", "Drafts", "LogContract", "content"]
 
 
-class LogContract(RaceContract, WidthContract, SealContract):
+class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
     """Every implementation passes these."""
 
     @pytest.fixture

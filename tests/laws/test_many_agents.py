@@ -36,16 +36,18 @@ class Shelf:
     def of(self, agent_id: str) -> list[Record]:
         return [place_again(record, agent_id) for record in self.records]
 
-    def state(self, agent_id: str, maker: str) -> State | None:
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         cut = self._cuts[agent_id]
-        return State(cut, DERIVER(None, table_of(self.of(agent_id)[:cut]))) if cut else None
+        if not cut or (as_of is not None and cut > as_of):
+            return None
+        return State(cut, DERIVER(None, table_of(self.of(agent_id)[:cut])))
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         assert agent_id is not None
         if agent_id == self.broken:
             raise CorruptLog("damaged")
         self.whole_reads += from_seq == 1
-        return table_of(self.of(agent_id)[from_seq - 1 :])
+        return table_of(self.of(agent_id)[from_seq - 1 : to_seq])
 
 
 def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:

@@ -69,6 +69,7 @@ def assert_whole(store: Store) -> list[str]:
         if isinstance(event, AgentMoved):
             assert (event.seq, event.chain) == (record.seq - 1, chain.hex())
         chain = extend(chain, record)
+        assert reader.chain("sam", record.seq) == chain
     head = reader.head("sam")
     assert (head.seq, head.chain) == (len(records), chain if records else GENESIS)
     assert reader.table("sam").column("seq").to_pylist() == [record.seq for record in records]
@@ -177,7 +178,10 @@ def test_check_finds_partitions_that_do_not_fit_together(tmp_path: Path) -> None
 
 
 def test_states_are_of_all_that_an_agent_said_anywhere() -> None:
-    """Sealed in each place, an agent has a state of all its records up to there, and what follows it is the rest."""
+    """Sealed in each place, an agent has a state of all its records up to there, and what follows it is the rest.
+
+    A state of any moment before is of no record after it.
+    """
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=disk)
     store.register("sam")
@@ -193,6 +197,9 @@ def test_states_are_of_all_that_an_agent_said_anywhere() -> None:
         if stop % 2 == 0:
             assert state.seq == reader.head("sam").seq
         assert reader.table("sam", state.seq + 1).num_rows == reader.head("sam").seq - state.seq
+        for then in range(1, reader.head("sam").seq + 1):
+            known = reader.state("sam", "counting", then)
+            assert known is None or (known.rows.column("seq").to_pylist() == [known.seq] and known.seq <= then)
         (together,) = [states for states in store.states("counting") if "sam" in states.agents]
         assert together.rows is not None and together.rows.to_pylist() == state.rows.to_pylist()
         assert together.after.num_rows == reader.head("sam").seq - state.seq
