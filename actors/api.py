@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -194,9 +195,12 @@ class AgentSystem:
         """Names of all agents with a log, sorted."""
         return self._reading.agents()
 
-    def look(self, name: str) -> View:
-        """An agent for reading, as it is now: its projections, as of any moment. Starts nothing; close it."""
-        return self._reading.look(name_of(name))
+    def look(self, name: str, *, as_of: int | datetime | None = None) -> View:
+        """An agent for reading, as it is now or as it was at a seq or a time. Starts nothing; close it.
+
+        Raises BadInput for a moment that it did not see.
+        """
+        return self._reading.look(name_of(name), as_of=as_of)
 
 
 @asynccontextmanager
