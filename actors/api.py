@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -189,9 +190,9 @@ class AgentSystem:
         return self._ids.new(self._clock.now())
 
     async def fork(
-        self, name: str, new_name: str, *, at: int | None = None, placement: Placement = "dedicated"
+        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
     ) -> Forked:
-        """Begin the agent `new_name` as what `name` was at seq `at` (None: its head), however long its log is.
+        """Begin the agent `new_name` as what `name` was at a seq or a time (None: its head), however long its log is.
 
         The parent may be at work meanwhile, and nothing is written to it. A turn that was open at the cut is closed in
         the fork and not run again there. Raises BadInput for a seq that is not there, at which the agent was deleted,
@@ -231,9 +232,12 @@ class AgentSystem:
         """Names of all agents with a log, sorted."""
         return self._reading.agents()
 
-    def look(self, name: str) -> View:
-        """An agent for reading, as it is now: its projections, as of any moment. Starts nothing; close it."""
-        return self._reading.look(name_of(name))
+    def look(self, name: str, *, as_of: int | datetime | None = None) -> View:
+        """An agent for reading, as it is now or as it was at a seq or a time. Starts nothing; close it.
+
+        Raises BadInput for a moment that it did not see.
+        """
+        return self._reading.look(name_of(name), as_of=as_of)
 
 
 @asynccontextmanager

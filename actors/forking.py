@@ -1,7 +1,7 @@
 """Forks: an agent that goes on from a point in another one's past. The parent is read, and never written to."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -11,9 +11,7 @@ from store import Store
 
 from .effects import Clock, Ids
 from .hiding import ended
-
-if TYPE_CHECKING:
-    from .system import View
+from .view import View
 
 ELSEWHERE = "This call was begun before the agent was forked. What came of it is known to the other agent only."
 OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
@@ -32,17 +30,16 @@ class Forked(msgspec.Struct, frozen=True):
     """Turns that were open at the cut: they are not run again in the fork."""
 
 
-def fork(store: Store, view: "View", at: int, name: str, *, clock: Clock, ids: Ids) -> Forked:
-    """Begin `name` as what the agent of `view` was at seq `at`.
+def fork(store: Store, view: View, name: str, *, clock: Clock, ids: Ids) -> Forked:
+    """Begin `name` as what the agent of `view` was at the view's moment.
 
-    Raises BadInput for a seq that it does not have, at which it was deleted, or whose record was erased, and for a name
-    that is taken.
+    Raises BadInput for a moment at which it was deleted, or whose record was erased, and for a name that is taken.
     """
-    parent = view.agent_id
-    if 1 <= at <= view.head.seq and view.rows("standing", at)[0]["deleted"]:
+    parent, at = view.agent_id, view.seq
+    if view.rows("standing")[0]["deleted"]:
         raise BadInput(f"{parent!r} had been deleted by seq {at}: fork it at a seq before that.")
     now = clock.now()
-    rows = view.rows("turn_records", at)
+    rows = view.rows("turn_records")
     turns = sorted({row["turn"] for row in rows})
     closing = _closing(rows, turns, parent, now, ids)
     records = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)

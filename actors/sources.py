@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
-from projections import DERIVER, HEAD, Projections
+from projections import DERIVER, HEAD, Projections, activate
 from store import Log, LogReader, Store, source_of, stream_of
 
 from .documents import Document, Loaded, Unreadable, event_of, removal, vanished, verdict
@@ -38,14 +38,15 @@ class Sources:
         """Names of all sources that anything was ever loaded into, sorted."""
         return self._store.sources()
 
-    def documents(self, source: str, as_of: int = HEAD) -> Sequence[Mapping[str, Any]]:
+    def documents(self, source: str, until: int | None = None) -> Sequence[Mapping[str, Any]]:
         """The documents in a source, in the order of their loading: rows of the projection `documents`, without text.
 
-        Raises BadInput where there is no such source.
+        `until`: as it was then, microseconds UTC; None: now. Raises BadInput where there is no such source.
         """
         stream = stream_of(source)
         try:
-            return rows_of(self._store.reader(stream), stream, as_of)
+            reader = self._store.reader(stream)
+            return rows_of(reader, stream, HEAD if until is None else reader.seq_at(stream, until))
         except UnknownAgent:
             known = ", ".join(map(repr, self.names())) or "none"
             raise BadInput(f"There is no source {source!r} in this store; its sources: {known}.") from None
@@ -64,6 +65,19 @@ class Sources:
                     if row["source"] and row["agent_id"] in living:
                         found[row["source"]].append(row["agent_id"])
         return {source: sorted(agents) for source, agents in sorted(found.items())}
+
+    def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
+        """The agents that lived at a time, microseconds UTC, and that each source was attached to then, sorted."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self._store.agents():
+            reader = self._store.reader(name)
+            if seq := reader.seq_at(name, until):
+                with Projections() as engine:
+                    activate(engine, reader, name, seq)
+                    if not engine.rows("standing", name)[0]["deleted"]:
+                        for row in engine.rows("sources", name):
+                            found[row["source"]] += [name] if row["source"] else []
+        return {source: agents for source, agents in sorted(found.items()) if agents}
 
     def load(
         self,

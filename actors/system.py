@@ -3,18 +3,16 @@
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
-
-import msgspec
+from datetime import datetime
 
 from events import BadInput, UnknownAgent
-from projections import HEAD, Projections, activate
+from projections import HEAD, Projections
 from store import Log, LogReader, Progress, Sealed, Store, partition_of, refuse_source, shard_of
 
-from . import erasing, forking, render
+from . import erasing, forking
 from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
-from .context import Context, context_of
+from .context import Context
 from .effects import Archive, Clock, Ids, Model
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .real import RealClock, RealIds
@@ -22,6 +20,9 @@ from .searching import AgentSearcher
 from .seats import Enter, alone
 from .setup import OFFLINE, Settings
 from .tools import Tool
+from .view import View, seq_of
+
+__all__ = ["Models", "System", "View", "model_for"]
 
 Models = Callable[[str], Model]
 """From the name in a configuration to a model."""
@@ -35,73 +36,6 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
             raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")
         named[tool.name] = tool
     return named
-
-
-class View:
-    """One agent, for reading: its projections as of any moment. Writes nothing and locks nothing."""
-
-    def __init__(
-        self,
-        agent_id: str,
-        reader: LogReader,
-        archive: Archive | None = None,
-        projections: Projections | None = None,
-    ) -> None:
-        """`projections`: what many agents are looked at with, one after the other; None: of its own."""
-        self.archive = archive
-        """What searches ask for meaning; None: they go by words alone."""
-        self._borrowed = projections is not None
-        self.agent_id = agent_id
-        self.reader = reader
-        self.head = reader.head(agent_id)
-        self.projections = projections or Projections()
-        activate(self.projections, reader, agent_id)
-
-    def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
-        """Rows of a projection; `as_of` None is now."""
-        return self.projections.rows(name, self.agent_id, HEAD if as_of is None else as_of)
-
-    def context(self, as_of: int | None = None) -> Context:
-        """What the model would see."""
-        upto = self.head.seq if as_of is None else as_of
-        rows = self.rows("context_window", as_of)
-        if not any(row["slot"] == "config" for row in rows):
-            first = min((row["seq"] for row in self.rows("configurations")), default=None)
-            when = "its configuration was erased" if first is None else f"it was first set up at seq {first}"
-            raise BadInput(f"{self.agent_id!r} had no context as of seq {upto}: {when}.")
-        return context_of(self.agent_id, upto, rows)
-
-    def schemas(self) -> dict[str, str]:
-        """Every function schema in the log, by its sha256."""
-        known: dict[str, str] = {}
-        for row in self.rows("configurations"):
-            known.update(msgspec.json.decode(row["payload"]).get("schemas", {}))
-        return known
-
-    def request(self, as_of: int | None = None) -> bytes:
-        """The request that the context would be sent as. Raises BadInput where what it is made of was erased."""
-        context, schemas = self.context(as_of), self.schemas()
-        erased = [function.name for function in context.config.functions if function.sha256 not in schemas]
-        if erased:
-            raise BadInput(
-                f"The schemas of {self.agent_id!r} were erased ({', '.join(erased)}), so its request cannot be shown. "
-                f"`everlog send {self.agent_id}` writes them anew."
-            )
-        return render.request(context, schemas)
-
-    def searcher(self, as_of: int | None = None) -> AgentSearcher:
-        """Search as of a moment, in the zone that the agent had; UTC where its configuration was erased."""
-        payloads = [row["payload"] for row in self.rows("configurations", as_of) if row["living"]]
-        zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
-        upto = HEAD if as_of is None else as_of
-        return AgentSearcher(self.projections, self.agent_id, upto, zone, archive=self.archive)
-
-    def close(self) -> None:
-        """Let go of the memory. Idempotent."""
-        if self._borrowed:
-            self.projections.forget(self.agent_id)
-        else:
-            self.projections.close()
 
 
 class System:
@@ -138,12 +72,17 @@ class System:
         """Names of all agents with a log, sorted."""
         return self.store.agents()
 
-    def look(self, agent_id: str, projections: Projections | None = None) -> View:
-        """An agent for reading. Raises UnknownAgent, naming those that are near.
+    def look(
+        self, agent_id: str, projections: Projections | None = None, *, as_of: int | datetime | None = None
+    ) -> View:
+        """An agent for reading, now or as of a seq or a time. Raises UnknownAgent, naming those that are near.
 
-        `projections`: to look at many agents with, one after the other.
+        `projections`: to look at many agents with, one after the other. Raises BadInput for a moment that it did not
+        see: a seq past the head, or a time before its first record.
         """
-        return View(agent_id, self._reader(agent_id), self._archive, projections)
+        reader = self._reader(agent_id)
+        moment = None if as_of is None else seq_of(reader, agent_id, as_of)
+        return View(agent_id, reader, self._archive, projections, moment)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:
@@ -229,18 +168,16 @@ class System:
                     await agent.close()
         agent.unsealed = seat.unsealed
 
-    def fork(self, agent_id: str, name: str, *, at: int | None = None) -> forking.Forked:
-        """Begin another agent, `name`, as what this one was at seq `at` (None: its head).
+    def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> forking.Forked:
+        """Begin another agent, `name`, as what this one was at a seq or a time (None: its head).
 
         Costs the same however long its log is: nothing is copied, and nothing is written to the parent, which may be at
         work. A turn that was open there is closed in the fork. Raises BadInput for a seq that is not there, at which
         the agent was deleted, or whose record was erased, and for a name that is taken; UnknownAgent.
         """
-        view = self.look(agent_id)
+        view = self.look(agent_id, as_of=at)
         try:
-            return forking.fork(
-                self.store, view, view.head.seq if at is None else at, name, clock=self._clock, ids=self._ids
-            )
+            return forking.fork(self.store, view, name, clock=self._clock, ids=self._ids)
         finally:
             view.close()
 

@@ -16,8 +16,7 @@ from store import name_of
 from . import shapes
 from .complaints import plain
 from .contract import World
-from .opening import agents_of, leaving_alone, looking, searching, system_of, text_of, warn
-from .reading import as_of, moment
+from .opening import agents_of, leaving_alone, looking, searching, system_of, text_of, viewing, warn
 from .send import checked
 
 LIST_RESULTS = 20
@@ -81,8 +80,8 @@ def _text(args: Namespace) -> str:
 
 def listed(args: Namespace, world: World) -> int:
     """The command `archive list`."""
-    with looking(system_of(args, world), args.name) as view:
-        searcher, filters = view.searcher(moment(view, as_of(args, view))), _filters(args)
+    with viewing(args, world) as view:
+        searcher, filters = view.searcher(), _filters(args)
         page = _asked(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
     return _page(args, page, world, "")
 
@@ -92,7 +91,7 @@ def search(args: Namespace, world: World) -> int:
     if args.query is None or not checked(args.query).strip():
         args.fail("give a QUERY")
     with searching(args, world) as view:
-        searcher, filters = view.searcher(moment(view, as_of(args, view))), _filters(args)
+        searcher, filters = view.searcher(), _filters(args)
         page = _asked(lambda: asyncio.run(_found(searcher, args, filters)))
     if page.archive_down:
         warn("the archive does not answer, so this was found by words alone, and no documents.")
@@ -105,12 +104,11 @@ async def _found(searcher: AgentSearcher, args: Namespace, filters: Filters) -> 
 
 def show(args: Namespace, world: World) -> int:
     """The command `archive show`."""
-    with looking(system_of(args, world), args.name) as view:
-        upto = as_of(args, view)
-        found = asyncio.run(view.searcher(moment(view, upto)).memory(id_of(args.memory)))
+    with viewing(args, world) as view:
+        found = asyncio.run(view.searcher().memory(id_of(args.memory)))
     if found is None:
         raise BadInput(
-            f"{view.agent_id!r} has no memory {args.memory!r} as of seq {upto}. `everlog archive list "
+            f"{view.agent_id!r} has no memory {args.memory!r} as of seq {view.seq}. `everlog archive list "
             f"{view.agent_id}` shows those that it has."
         )
     if args.json:

@@ -266,12 +266,12 @@ class Session:
 
     async def _memory(self, _: str) -> None:
         with self._view() as view:
-            rows = reading.block_rows(view, view.head.seq)
+            rows = reading.block_rows(view)
             self._show(pages.memory(view.agent_id, view.head.seq, rows, self._world.clock.now()))
 
     async def _context(self, rest: str) -> None:
         with self._view() as view:
-            self._show(pages.context(reading.context_shape(view, view.head.seq), full="full" in rest))
+            self._show(pages.context(reading.context_shape(view), full="full" in rest))
 
     async def _dump(self, rest: str) -> None:
         with self._view() as view:
@@ -282,14 +282,14 @@ class Session:
 
     async def _pressure(self, _: str) -> None:
         with self._view() as view:
-            self._show(pages.pressure(reading.pressure_shape(view, view.head.seq)))
+            self._show(pages.pressure(reading.pressure_shape(view)))
 
     async def _search(self, query: str) -> None:
         if not query:
             self._refuse("/search WORDS: say what to look for.")
             return
         with self._view() as view:
-            found = shapes.page(await finder(view, "recall", view.head.seq)(query, 0, PAGE_RESULTS))
+            found = shapes.page(await finder(view, "recall")(query, 0, PAGE_RESULTS))
         self._show(pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from datetime import datetime
 
 from actors.forking import Forked
 from events import UnknownAgent
@@ -12,15 +13,13 @@ from store import name_of
 from . import shapes, times
 from .complaints import plain
 from .contract import World
+from .moments import asked
 from .opening import agents_of, leaving_alone, looking, system_of
-from .reading import as_of
 
 
 def fork(args: Namespace, world: World) -> int:
     """The command `fork`."""
-    with looking(system_of(args, world), args.name, tell=False) as view:
-        at = as_of(args, view)
-    made = asyncio.run(_fork(args, world, at))
+    made = asyncio.run(_fork(args, world, asked(args.as_of, world)))
     if args.json:
         print(
             shapes.line(
@@ -38,7 +37,7 @@ def fork(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _fork(args: Namespace, world: World, at: int) -> Forked:
+async def _fork(args: Namespace, world: World, at: int | datetime | None) -> Forked:
     async with agents_of(args, world) as system:
         return await system.fork(args.name, args.new, at=at, placement=args.placement)
 

@@ -16,7 +16,8 @@ from . import progress, shapes, times
 from .complaints import complain, plain
 from .contract import World
 from .documents import Found, find, queried, read
-from .opening import agents_of, leaving_alone, looking, owning, root_of, settings_of, store_of, system_of
+from .moments import time_in
+from .opening import agents_of, leaving_alone, looking, owning, root_of, settings_of, store_of, system_of, viewing
 from .send import Gate
 
 NAMES_SHOWN = 10
@@ -112,17 +113,15 @@ def _some(names: Sequence[str]) -> str:
 def sources(args: Namespace, world: World) -> int:
     """The command `sources`: the sources of the store or of an agent, or the documents in one."""
     if args.source is not None:
-        return _list_documents(args, _sources(args, world))
-    if args.name is not None:
-        with looking(system_of(args, world), args.name):
-            pass
+        return _list_documents(args, _sources(args, world), time_in(args, world))
+    until = _until(args, world)
     known = _sources(args, world)
-    attached = known.attached()
+    attached = known.attached() if until is None else known.attached_at(until)
     found = []
     for source in sorted({*known.names(), *attached}):
         agents = attached.get(source, [])
         if args.name is None or name_of(args.name) in agents:
-            rows = known.documents(source) if source in known.names() else []
+            rows = known.documents(source, until) if source in known.names() else []
             characters = sum(row["chars"] for row in rows)
             found.append({"source": source, "documents": len(rows), "characters": characters, "agents": agents})
     if args.json:
@@ -137,11 +136,19 @@ def sources(args: Namespace, world: World) -> int:
     return 0
 
 
-def _list_documents(args: Namespace, known: Sources) -> int:
+def _until(args: Namespace, world: World) -> int | None:
+    """The time that --as-of names, microseconds UTC; a seq is one of the agent's. Raises UnknownAgent."""
+    if args.name is None:
+        return time_in(args, world)
+    with viewing(args, world) as view:
+        return next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at if view.is_past else None
+
+
+def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
     """The documents in a source."""
     if args.name is not None:
         args.fail("give either a NAME or --source")
-    rows = known.documents(args.source)
+    rows = known.documents(args.source, until)
     shown = [
         {
             "document": row["document"],

@@ -8,6 +8,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from actors import presets
@@ -28,6 +29,7 @@ from store import FileStore, name_of
 
 from .complaints import complain
 from .contract import World
+from .moments import asked
 
 DEFAULT_STORE = "~/.everlog"
 LIMIT_CHARS_MAX = 10**8
@@ -66,7 +68,7 @@ def searching(args: Namespace, world: World) -> Iterator[View]:
     """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
     archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
-        with looking(system_of(args, world, archive), args.name) as view:
+        with viewing(args, world, archive) as view:
             yield view
     finally:
         if archive is not None:
@@ -116,9 +118,13 @@ def warn(text: str) -> None:
 
 
 @contextmanager
-def looking(system: System | AgentSystem, name: str, *, tell: bool = True) -> Iterator[View]:
-    """An agent for reading. A torn tail is warned about, with `tell` a deleted agent too; nothing is changed."""
-    view = system.look(name_of(name))
+def looking(
+    system: System | AgentSystem, name: str, *, tell: bool = True, as_of: int | datetime | None = None
+) -> Iterator[View]:
+    """An agent for reading, now or as of a moment. A torn tail is warned about, with `tell` a deleted agent too;
+    nothing is changed.
+    """
+    view = system.look(name_of(name), as_of=as_of)
     try:
         warn_of_damage(view.reader)
         if tell and view.rows("standing")[0]["deleted"]:
@@ -126,6 +132,19 @@ def looking(system: System | AgentSystem, name: str, *, tell: bool = True) -> It
         yield view
     finally:
         view.close()
+
+
+@contextmanager
+def viewing(args: Namespace, world: World, archive: Archive | None = None) -> Iterator[View]:
+    """The agent that a command reads, as of its --as-of. See `looking`. Raises BadInput, which names the head."""
+    system = system_of(args, world, archive)
+    try:
+        moment = asked(args.as_of, world)
+    except BadInput as error:
+        with looking(system, args.name, tell=False) as view:
+            raise BadInput(f"{error} {view.agent_id!r} has records 1 to {view.head.seq}, the head.") from error
+    with looking(system, args.name, as_of=moment) as view:
+        yield view
 
 
 async def release(args: Namespace, world: World, name: str) -> None:

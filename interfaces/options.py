@@ -42,7 +42,9 @@ def json(parser: argparse.ArgumentParser) -> None:
 
 def as_of(parser: argparse.ArgumentParser) -> None:
     """A moment of the past."""
-    parser.add_argument("--as-of", metavar="SEQ|TIME", help="as it was at this seq, or at this ISO time")
+    parser.add_argument(
+        "--as-of", metavar="SEQ|TIME", help="as it was at this seq, at this ISO time, or so long ago (2h)"
+    )
 
 
 def tools(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import difflib
-import re
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -17,21 +16,20 @@ from events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_
 from projections import HEAD, Projections
 from store import LogReader, name_of
 
-from . import shapes, times
+from . import shapes
 from .complaints import complain
 from .contract import World
-from .opening import looking, system_of
+from .moments import time_in
+from .opening import system_of, viewing
 
 POLL_S = 0.5
 """Seconds between two looks of `events --follow`."""
-SEQ_DIGITS_MAX = 20
-"""Digits of the longest number that is looked at as a seq."""
 
 
 def agents(args: Namespace, world: World) -> int:
     """The command `agents`."""
     system = system_of(args, world)
-    rows, damaged = agent_rows(system)
+    rows, damaged = agent_rows(system, time_in(args, world))
     if args.json:
         print(shapes.line([shapes.agent(row) for row in rows]))
     elif rows or not damaged:
@@ -41,14 +39,19 @@ def agents(args: Namespace, world: World) -> int:
     return int(bool(damaged))
 
 
-def agent_rows(system: System) -> tuple[list[dict[str, Any]], int]:
-    """The living agents of the store, by name: rows of the projection `agents`; and how many logs are damaged."""
+def agent_rows(system: System, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """The living agents of the store, by name: rows of the projection `agents`; and how many logs are damaged.
+
+    `until`: as it was then, microseconds UTC.
+    """
     found: list[str] = []
     damaged = 0
     with Projections() as projections:
         for name in system.agents():
             try:
-                projections.load(system.store.reader(name).table(name))
+                reader = system.store.reader(name)
+                last = None if until is None else reader.seq_at(name, until)
+                projections.load(reader.table(name, 1, last))
             except CorruptLog as error:
                 complain(error)
                 damaged += 1
@@ -58,53 +61,29 @@ def agent_rows(system: System) -> tuple[list[dict[str, Any]], int]:
     return sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"])), damaged
 
 
-def as_of(args: Namespace, view: View) -> int:
-    """The seq that --as-of names; the head where it names none. Raises BadInput, which names the head."""
-    given, head = args.as_of, view.head.seq
-    if given is None:
-        return head
-    if re.fullmatch(r"[+-]?\d+", given):
-        if len(given) > SEQ_DIGITS_MAX or not 1 <= int(given) <= head:
-            raise BadInput(f"--as-of {given}: {view.agent_id!r} has records 1 to {head}, the head.")
-        return int(given)
-    try:
-        until = times.microseconds(given)
-    except (ValueError, OverflowError) as error:
-        raise BadInput(
-            f"--as-of {given}: this is neither a seq (1 to {head}, the head) nor an ISO time such as 2024-01-31T12:00."
-        ) from error
-    seqs = [record.seq for record in view.reader.read(view.agent_id) if record.recorded_at <= until]
-    if not seqs:
-        raise BadInput(f"--as-of {given}: {view.agent_id!r} began later; it has records 1 to {head}, the head.")
-    return max(seqs)
-
-
 def memory(args: Namespace, world: World) -> int:
     """The command `memory`."""
-    with looking(system_of(args, world), args.name) as view:
-        upto = as_of(args, view)
-        rows = block_rows(view, upto)
+    with viewing(args, world) as view:
+        rows = block_rows(view)
     if args.json:
-        print(shapes.line(shapes.memory(view.agent_id, upto, rows)))
+        print(shapes.line(shapes.memory(view.agent_id, view.seq, rows)))
         return 0
     from . import pages
 
-    pages.show(pages.memory(view.agent_id, upto, rows, world.clock.now()))
+    pages.show(pages.memory(view.agent_id, view.seq, rows, world.clock.now()))
     return 0
 
 
-def block_rows(view: View, upto: int) -> list[dict[str, Any]]:
+def block_rows(view: View) -> list[dict[str, Any]]:
     """Core memory: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
-    return sorted(
-        view.rows("core_memory", moment(view, upto)), key=lambda row: (first.get(row["label"], 2), row["label"])
-    )
+    return sorted(view.rows("core_memory"), key=lambda row: (first.get(row["label"], 2), row["label"]))
 
 
 def context(args: Namespace, world: World) -> int:
     """The command `context`."""
-    with looking(system_of(args, world), args.name) as view:
-        shape = context_shape(view, as_of(args, view))
+    with viewing(args, world) as view:
+        shape = context_shape(view)
     if args.json:
         print(shapes.line(shape))
         return 0
@@ -114,34 +93,29 @@ def context(args: Namespace, world: World) -> int:
     return 0
 
 
-def context_shape(view: View, upto: int) -> shapes.Shape:
-    """What the model would see, as of a seq. It depends on nothing after it."""
-    seen = context_at(view, upto)
+def context_shape(view: View) -> shapes.Shape:
+    """What the model would see. It depends on nothing after the view's moment."""
+    seen = context_at(view)
     if seen is None:
-        return shapes.context(view.agent_id, upto, 0, 0, [])
+        return shapes.context(view.agent_id, view.seq, 0, 0, [])
     tokens = fit.tokens_of(len(_request(view, seen)), seen)
-    return shapes.context(view.agent_id, upto, tokens, seen.config.window, render.numbered(seen))
+    return shapes.context(view.agent_id, view.seq, tokens, seen.config.window, render.numbered(seen))
 
 
-def moment(view: View, upto: int) -> int | None:
-    """How to ask a view for how it was at `upto`: None is now, which needs no history read."""
-    return None if upto == view.head.seq else upto
-
-
-def context_at(view: View, upto: int) -> Context | None:
-    """The context as of a seq; None where its configuration was erased. Raises BadInput where there was none yet."""
-    rows = view.rows("context_window", moment(view, upto))
+def context_at(view: View) -> Context | None:
+    """The context; None where its configuration was erased. Raises BadInput where there was none yet."""
+    rows = view.rows("context_window")
     if any(row["slot"] == "config" for row in rows):
-        return context_of(view.agent_id, upto, rows)
-    records = view.reader.read(view.agent_id, 1, upto)
+        return context_of(view.agent_id, view.seq, rows)
+    records = view.reader.read(view.agent_id, 1, view.seq)
     if any(is_erased(record.payload) for record in records if record.type == AgentConfigured.kind):
         return None
-    return view.context(upto)
+    return view.context()
 
 
 def _request(view: View, seen: Context) -> bytes:
     """The request of a context, without the functions whose schemas were erased."""
-    schemas = view.schemas()
+    schemas = view.schemas(seen.config.functions)
     functions = [function for function in seen.config.functions if function.sha256 in schemas]
     replace = msgspec.structs.replace
     return render.request(replace(seen, config=replace(seen.config, functions=functions)), schemas)
@@ -149,8 +123,8 @@ def _request(view: View, seen: Context) -> bytes:
 
 def pressure(args: Namespace, world: World) -> int:
     """The command `pressure`."""
-    with looking(system_of(args, world), args.name) as view:
-        shape = pressure_shape(view, as_of(args, view))
+    with viewing(args, world) as view:
+        shape = pressure_shape(view)
     if args.json:
         print(shapes.line(shape))
         return 0
@@ -160,26 +134,28 @@ def pressure(args: Namespace, world: World) -> int:
     return 0
 
 
-def pressure_shape(view: View, upto: int) -> shapes.Shape:
+def pressure_shape(view: View) -> shapes.Shape:
     """Tokens of the last call and of the next, against the window."""
-    seen = context_at(view, upto)
+    seen = context_at(view)
     estimate = fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
-    row = next(iter(view.rows("memory_pressure", moment(view, upto))), {})
-    summaries = sum(row["type"] == "summary" for row in view.rows("summaries", upto))
-    return shapes.pressure(view.agent_id, upto, row, estimate, summaries)
+    row = next(iter(view.rows("memory_pressure")), {})
+    summaries = sum(row["type"] == "summary" for row in view.rows("summaries"))
+    return shapes.pressure(view.agent_id, view.seq, row, estimate, summaries)
 
 
 def events(args: Namespace, world: World) -> int:
     """The command `events`."""
-    system = system_of(args, world)
-    with looking(system, args.name) as view:
+    if args.follow and args.as_of is not None:
+        args.fail("--follow goes on with what comes; --as-of ends before it")
+    with viewing(args, world) as view:
         _check_kinds(args.kinds, view)
-        reader = view.reader
+        reader, seq = view.reader, view.seq
     out = shapes.JsonLines(sys.stdout) if args.json else _event_lines()
     if args.follow:
         asyncio.run(_follow(args, world, reader, out))
         return 0
-    for record in _wanted(args, reader.read(name_of(args.name), args.first, args.last)):
+    last = args.last if args.as_of is None else min(seq, args.last or seq)
+    for record in _wanted(args, reader.read(name_of(args.name), args.first, last)):
         out.on_records([record])
     return 0
 

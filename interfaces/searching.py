@@ -16,7 +16,7 @@ from projections import HEAD
 from . import shapes
 from .contract import World
 from .opening import lines_of, searching
-from .reading import as_of, context_at
+from .reading import context_at
 from .send import checked
 
 QUERY_RESULTS = 10
@@ -33,7 +33,7 @@ def search(args: Namespace, world: World) -> int:
     queries = queries_in(args.queries) if args.queries else []
     filters = filters_of(args)
     with searching(args, world) as view:
-        find = finder(view, args.place, as_of(args, view), filters)
+        find = finder(view, args.place, filters)
         try:
             if args.queries:
                 asyncio.run(_answer(find, queries))
@@ -71,11 +71,11 @@ def filters_of(args: Namespace) -> Filters:
     )
 
 
-def finder(view: View, place: str, upto: int, filters: Filters = ANYTHING) -> Find:
-    """The search of that place, as of a seq: (query, page, count) -> results."""
-    seen = context_at(view, upto)
+def finder(view: View, place: str, filters: Filters = ANYTHING) -> Find:
+    """The search of that place, as of the view's moment: (query, page, count) -> results."""
+    seen = context_at(view)
     zone = seen.config.zone if seen is not None else "UTC"
-    as_of = HEAD if upto == view.head.seq else upto
+    as_of = view.seq if view.is_past else HEAD
     searcher = AgentSearcher(view.projections, view.agent_id, as_of, zone, archive=view.archive)
     find = searcher.archival if place == "archival" else searcher.recall
     return lambda query, page, count: find(query, page, count, filters)

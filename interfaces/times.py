@@ -19,7 +19,11 @@ def iso(at: int) -> str:
 
 def microseconds(text: str) -> int:
     """The time that an ISO 8601 text names; without a zone it is UTC. Raises ValueError."""
-    when = datetime.fromisoformat(text)
+    return since_epoch(datetime.fromisoformat(text))
+
+
+def since_epoch(when: datetime) -> int:
+    """The time as microseconds UTC; without a zone it is UTC."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return (when - _EPOCH) // timedelta(microseconds=1)

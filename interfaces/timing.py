@@ -14,8 +14,7 @@ from store import name_of
 from . import shapes, times
 from .complaints import plain
 from .contract import World
-from .opening import agents_of, leaving_alone, looking, root_of, system_of, warn
-from .reading import as_of
+from .opening import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
 from .send import checked
 
 
@@ -75,8 +74,8 @@ def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
 
 def timers(args: Namespace, world: World) -> int:
     """The command `timers`."""
-    with looking(system_of(args, world), args.name) as view:
-        rows = sorted(view.rows("timers", as_of(args, view)), key=lambda row: (row["due_us"], row["timer"]))
+    with viewing(args, world) as view:
+        rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))
     shown = [
         {"timer": row["timer"], "due": times.iso(row["due_us"]), "every_s": row["every_s"], "text": row["text"]}
         for row in rows

@@ -100,18 +100,22 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
 DERIVER = Deriver()
 
 
-def activate(projections: Projections, reader: LogReader, agent_id: str) -> None:
-    """Fill `projections` with an agent: from its newest state and the records after it, or from all of them."""
-    activate_many(projections, reader, [agent_id])
+def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: int | None = None) -> None:
+    """Fill `projections` with an agent: from its newest state and the records after it, or from all of them.
+
+    With `as_of` nothing after that seq is read: what the projections say of now is what they said then.
+    """
+    activate_many(projections, reader, [agent_id], as_of)
 
 
-def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str]) -> None:
+def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str], as_of: int | None = None) -> None:
     """Fill `projections` with agents of one partition, each once: a batch costs hardly more than one.
 
-    All is read before anything is added. What is raised then (CorruptLog, NewerFormat) leaves `projections` as it was.
+    `as_of`: a seq after which nothing is read, of any of them. All is read before anything is added. What is raised
+    then (CorruptLog, NewerFormat) leaves `projections` as it was.
     """
-    states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker)) is not None}
-    later = [reader.table(name, states[name].seq + 1 if name in states else 1) for name in agents]
+    states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker, as_of)) is not None}
+    later = [reader.table(name, states[name].seq + 1 if name in states else 1, as_of) for name in agents]
     try:
         if states:
             rows = pa.concat_tables([state.rows for state in states.values()])
@@ -126,7 +130,6 @@ def _history(reader: LogReader, agent_id: str) -> History:
     """All records of an agent up to a seq, when they are asked for."""
 
     def read(head: int) -> pa.Table:
-        records = reader.table(agent_id)
-        return records.filter(pc.less_equal(records.column("seq"), head))
+        return reader.table(agent_id, 1, head)
 
     return read

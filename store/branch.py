@@ -58,6 +58,15 @@ class Branch:
             return self._ancestor.chain(self._parent, seq)
         return self._own.chain(agent_id, seq)
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        own = self._own.seq_at(agent_id, time)
+        return (
+            own
+            if own or not self._reaches_back(agent_id)
+            else min(self._cut, self._ancestor.seq_at(self._parent, time))
+        )
+
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head), as written."""
         if from_seq <= self._cut and self._reaches_back(agent_id):

@@ -19,7 +19,7 @@ def known_before(manifest: Manifest, name: str, seq: int) -> Head:
     nearest = BEGINNING
     for entry in manifest.files:
         end = entry.chains.get(name)
-        for place, chain in [end] if end is not None else []:
+        for place, chain in [*entry.marks.get(name, ()), *([end] if end is not None else [])]:
             if nearest.seq < place <= seq:
                 nearest = Head(place, bytes.fromhex(chain))
     return nearest

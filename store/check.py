@@ -66,9 +66,10 @@ def check(partition: Partition, *, deep: bool = False, derive: Derive | None = N
             progress(number, len(manifest.files))
     report.agents = len(state.heads)
     for entry in manifest.files:
-        if entry.state is not None and not is_whole(partition, entry.state):
-            path = partition.path / entry.state.name
-            report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
+        for derived in (entry.state, entry.checkpoints):
+            if derived is not None and not is_whole(partition, derived):
+                path = partition.path / derived.name
+                report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
     if deep and derive is not None and report.ok:
         _check_states(partition, manifest, derive, report)
     _note_strays(partition, manifest, report)
@@ -215,5 +216,5 @@ def _note_strays(partition: Partition, manifest: Manifest, report: Report) -> No
     except FileNotFoundError:
         return
     for name in names:
-        if name not in live and name.endswith((".open", ".parquet", ".state", ".cut", ".tmp")):
+        if name not in live and name.endswith((".open", ".parquet", ".state", ".checkpoints", ".cut", ".tmp")):
             report.notes.append(f"{partition.path / name} is left over; no manifest names it")

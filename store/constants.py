@@ -39,6 +39,12 @@ ROW_GROUP_ROWS = 16_384
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Uncompressed bytes that are read together, about: where rows are large, there are fewer in a group."""
 
+CHECKPOINT_RECORDS = 4096
+"""Records of one agent in a sealed file between two states of it; at most twice as many are read for any moment."""
+
+MARK_RECORDS = 1024
+"""Records of one agent in a sealed file between two of its chain values that the manifest has."""
+
 STATE_GROUP_BYTES = 256 * 1024
 """The same for states, of which one agent's are read at a time, when it is activated."""
 

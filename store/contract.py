@@ -150,6 +150,10 @@ class LogReader(Protocol):
         """The chain value of a stream at `seq`, from 1 to its head; GENESIS at 0. Raises BadInput for any other."""
         ...
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        ...
+
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
 

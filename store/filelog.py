@@ -138,6 +138,10 @@ class FileLog:
         """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
         return self._reader.chain(agent_id, seq)
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return self._reader.seq_at(agent_id, time)
+
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
         return self._reader.state(agent_id, maker, as_of)

@@ -77,6 +77,12 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a sealed file: how it is read."""
     state: ParquetEntry | None = None
     """Of a sealed file: where its agents stood at its end, if that was derived."""
+    checkpoints: ParquetEntry | None = None
+    """Of a sealed file: where those of its agents that have many records in it stood in between."""
+    held: dict[str, list[int]] = {}
+    """Of each such agent: the seqs of its checkpoints, ascending."""
+    marks: dict[str, list[tuple[int, str]]] = {}
+    """Of each stream with many records in a sealed file: seqs in between, ascending, and the chain value at each."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -103,8 +109,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def names(self) -> set[str]:
         """Names of all live files."""
-        states = (entry.state.name for entry in self.files if entry.state is not None)
-        return {entry.name for entry in self.files}.union(states)
+        derived = (part.name for entry in self.files for part in (entry.state, entry.checkpoints) if part is not None)
+        return {entry.name for entry in self.files}.union(derived)
 
     def open_file(self) -> FileEntry | None:
         """The open file, if there is one."""

@@ -74,6 +74,10 @@ class MemoryReader:
             raise refused(self, name, seq)
         return found.chain
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return max((record.seq for record in self.read(agent_id) if record.recorded_at <= time), default=0)
+
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """None: nothing is kept beside the records."""
         name_of(agent_id)

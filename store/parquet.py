@@ -31,6 +31,7 @@ from .lazy import pc, pq
 from .manifest import GroupEntry, ParquetEntry
 from .partition import Partition
 
+ROWS_AT_ONCE = 2048
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
 DICTIONARIES = ("agent_id", "type")
 _DELTA = "DELTA_BINARY_PACKED"
@@ -171,13 +172,27 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
         footers.add(entry.name, file.metadata)
     for number in wanted:
         _fetch(partition, entry, number, content)
-        table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
+        if isinstance(agent_id, str) and to_seq is not None:
+            table = _read_to(file, number, columns, (agent_id, to_seq))
+        else:
+            table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
         if agent_id is None:
             yield table
         elif isinstance(agent_id, str):
             yield _only(table, agent_id, from_seq, to_seq)
         else:
             yield table.filter(pc.is_in(table.column("agent_id"), pa.array(agent_id, pa.string())))
+
+
+def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[str, int]) -> pa.Table:
+    """The rows of a row group up to that agent and seq, and some more: what lies far behind is not even decoded."""
+    batches = []
+    wanted = None if columns is None else list(columns)
+    for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=wanted, use_threads=False):
+        batches.append(batch)
+        if (batch.column("agent_id")[-1].as_py(), batch.column("seq")[-1].as_py()) > last:
+            break
+    return pa.Table.from_batches(batches)
 
 
 def is_whole(partition: Partition, entry: ParquetEntry) -> bool:

@@ -60,7 +60,7 @@ class Named(NamedTuple):
     epoch: int
 
 
-_OURS = re.compile(r"(\d{12,})(?:-\d{12,})?-e(\d{6,})(?:-\d{6,})?\.(?:open|parquet|state)").fullmatch
+_OURS = re.compile(r"(\d{12,})(?:-\d{12,})?-e(\d{6,})(?:-\d{6,})?\.(?:open|parquet|state|checkpoints)").fullmatch
 
 
 def named(name: str) -> Named | None:

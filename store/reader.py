@@ -27,6 +27,7 @@ from .partition import MANIFEST, Partition
 from .sealed import COMMIT_ORDER, newest_state, newest_states, rows_of, whole
 from .segment import Frame, Scan, corrupt, gone
 
+TIME_COLUMNS = ("agent_id", "seq", "recorded_at")
 BATCHES_AT_ONCE = 1024
 """Frames that `read` decodes together."""
 
@@ -105,6 +106,14 @@ class Reader:
         if found.seq != seq:
             raise refused(self, name, seq)
         return found.chain
+
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none. Reads no words."""
+        last = 0
+        for table in self._stream(name_of(agent_id), 1, None, TIME_COLUMNS):
+            past = pc.less_equal(table.column("recorded_at").cast(pa.int64()), time)
+            last = pc.max(table.filter(past).column("seq")).as_py() or last
+        return last
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""

@@ -8,10 +8,11 @@ import pyarrow as pa
 from events import CorruptLog, Record
 
 from .arrow import SCHEMA, records_of
+from .checkpoints import state_of
 from .disk import read_errors
 from .idmemory import Ids
 from .lazy import pc
-from .manifest import SEALED, FileEntry, Manifest
+from .manifest import SEALED, FileEntry, Manifest, ParquetEntry
 from .parquet import Footers, tables
 from .partition import Partition
 from .segment import gone
@@ -73,21 +74,51 @@ def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker:
 
     A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
     """
-    for entry in reversed(manifest.files):
-        if entry.kind == SEALED and agent_id in entry.chains and (as_of is None or entry.chains[agent_id][0] <= as_of):
+    for seq, entry, is_end in _places(manifest, agent_id):
+        if as_of is not None and seq > as_of:
+            continue
+        if is_end:
             rows = state_rows(partition, entry, maker, agent_id, footers)
-            if rows is not None and rows.num_rows:
-                return rows, entry.chains[agent_id][0]
+        else:
+            rows = checkpoint(partition, entry, maker, agent_id, seq, footers)
+        if rows is not None and rows.num_rows:
+            return rows, seq
     return None
+
+
+def _places(manifest: Manifest, agent_id: str) -> list[tuple[int, FileEntry, bool]]:
+    """Where there may be states of an agent, the newest first: the seq, the file, and whether it is the file's end."""
+    sealed = [entry for entry in manifest.files if entry.kind == SEALED and agent_id in entry.chains]
+    ends = [(entry.chains[agent_id][0], entry, True) for entry in sealed]
+    between = [(seq, entry, False) for entry in sealed for seq in entry.held.get(agent_id, ())]
+    return sorted([*ends, *between], key=lambda place: -place[0])
+
+
+def checkpoint(partition: Partition, entry: FileEntry, maker: str, agent_id: str, seq: int,
+               footers: Footers | None = None) -> pa.Table | None:  # fmt: skip
+    """The state of an agent at one of its checkpoints in a sealed file; None if it cannot be used."""
+    rows = _derived(partition, entry.checkpoints, maker, agent_id, seq, footers)
+    return None if rows is None else state_of(rows)
+
+
+def checkpoints_in(partition: Partition, entry: FileEntry, maker: str) -> pa.Table | None:
+    """All checkpoints in a sealed file, as they are kept; None if there are none that can be used."""
+    return _derived(partition, entry.checkpoints, maker, None, None, None)
 
 
 def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | Sequence[str] | None = None,
                footers: Footers | None = None) -> pa.Table | None:  # fmt: skip
     """The state rows at the end of a sealed file, of one agent, of several, or of all; None if they cannot be used."""
-    if entry.state is None or entry.state.maker != maker:
+    return _derived(partition, entry.state, maker, agent_id, None, footers)
+
+
+def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_id: str | Sequence[str] | None,
+             seq: int | None, footers: Footers | None) -> pa.Table | None:  # fmt: skip
+    """The rows of a derived file, of one seq or of all; None if it is not there, damaged, or another maker's."""
+    if part is None or part.maker != maker:
         return None
     try:
-        found = list(tables(partition, entry.state, agent_id, footers=footers))
+        found = list(tables(partition, part, agent_id, seq or 1, seq, footers=footers))
     except (CorruptLog, OSError):
         return None
     return pa.concat_tables(found) if found else None

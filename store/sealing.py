@@ -5,7 +5,7 @@ must name in place of what. Whoever owns the partition publishes that and then r
 records of new files are read back and compared before anybody relies on them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
@@ -16,6 +16,7 @@ import pyarrow as pa
 from events import CorruptLog, StoreError
 
 from .arrow import SCHEMA
+from .checkpoints import Marks, folded, marks_of, places_of, together
 from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
 from .contract import Derive, Progress
 from .disk import remove_if_there
@@ -25,7 +26,7 @@ from .manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
 from .parquet import is_whole, save, where
 from .partition import Partition, sealed_name
 from .reader import closed_frames
-from .sealed import COMMIT_ORDER, rows_of, state_rows, whole
+from .sealed import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
 
 History = Callable[[str], pa.Table]
 """All records of an agent, by seq, wherever they are."""
@@ -85,11 +86,11 @@ class Sealing:
             changed, more = self._rewritten(entry)
             rewritten[entry.name] = changed
             count += more
-        after = self._sealed(table)
+        after = self._sealed(table, marks_of(self._manifest, self._inputs, tables))
         files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
         if self._derive is not None:
             fresh, _ = erased(fresh, self._erasures)
-            after = msgspec.structs.replace(after, state=self._state(self._derive, files, after, table, fresh))
+            after = self._stated(self._derive, files, after, table, fresh)
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
         return Change(self._inputs, after, rewritten, count, bool(self._erasures))
@@ -130,7 +131,7 @@ class Sealing:
         batches = [frame.batch for frame in closed_frames(self._where, entry, self._manifest)]
         return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
-    def _sealed(self, table: pa.Table) -> FileEntry:
+    def _sealed(self, table: pa.Table, marks: Marks) -> FileEntry:
         """The records of `table`, all of the inputs, as one sealed file."""
         first, last = self._inputs[0], self._inputs[-1]
         chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
@@ -145,6 +146,7 @@ class Sealing:
             chains=dict(sorted(chains.items())),
             away=sorted(name for name, gone in away.items() if gone),
             arrivals=_arrivals(self._inputs),
+            marks=marks,
         )
         return self._written(entry, table)
 
@@ -161,6 +163,8 @@ class Sealing:
             text_bytes=sum(words),
             parquet=saved,
             state=None,
+            checkpoints=None,
+            held={},
         )
         if not whole(self._where, entry).equals(table.sort_by(COMMIT_ORDER)):
             raise StoreError(
@@ -196,20 +200,35 @@ class Sealing:
         state = None
         rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
         if rows is not None and entry.state is not None:
-            theirs = pc.is_in(rows.column("agent_id"), pa.array(list(self._erasures)))
-            state = self._saved_state(entry, rows.filter(pc.invert(theirs)), entry.state.maker)
+            state = self._saved_state(entry, self._spared(rows), entry.state.maker)
         changed = self._written(entry, table) if count else entry
-        return msgspec.structs.replace(changed, state=state), count
+        changed = msgspec.structs.replace(changed, state=state)
+        maker = entry.checkpoints.maker if entry.checkpoints is not None else ""
+        between = self._spared(checkpoints_in(self._where, entry, maker))
+        return self._holding(changed, between, maker), count
 
-    def _saved_state(self, entry: FileEntry, rows: pa.Table, maker: str) -> ParquetEntry | None:
-        if not rows.num_rows:
+    def _spared(self, rows: pa.Table | None) -> pa.Table | None:
+        """The rows of agents of whom nothing is erased."""
+        return None if rows is None else _but(rows, self._erasures)
+
+    def _holding(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> FileEntry:
+        """The file with these checkpoints beside it."""
+        if rows is None or not rows.num_rows:
+            return msgspec.structs.replace(entry, checkpoints=None, held={})
+        saved, _ = save(self._where, self._name(entry, "checkpoints"), rows, maker)
+        return msgspec.structs.replace(entry, checkpoints=saved, held=places_of(rows))
+
+    def _saved_state(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> ParquetEntry | None:
+        if rows is None or not rows.num_rows:
             return None
         saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
         return saved
 
-    def _state(self, derive: Derive, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
-               ) -> ParquetEntry | None:  # fmt: skip
-        """The state of every agent whose newest file the new one is; None if there is none, or old files are damaged.
+    def _stated(self, derive: Derive, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
+                ) -> FileEntry:  # fmt: skip
+        """The new file with the state of every agent whose newest one it is, and the checkpoints of long streams.
+
+        None are made where there are none, or where older files that they need are damaged.
 
         From the state before and what is `fresh`, or from all records. `files` are the other closed files, `table` all
         records of the new one.
@@ -227,9 +246,15 @@ class Sealing:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
             records += [self._travels(self._history, name, after) for name in sorted(travelled) if self._history]
         except CorruptLog:  # told to whoever reads it
-            return None
-        rows = derive(earlier, pa.concat_tables(records).sort_by(COMMIT_ORDER))
-        return self._saved_state(after, rows, derive.maker)
+            return after
+        needed = pa.concat_tables(records).sort_by(COMMIT_ORDER)
+        long = folded(derive, earlier, needed)
+        others = derive(None if earlier is None else _but(earlier, long.names), _but(needed, long.names))
+        rows = pa.concat_tables([others, *long.ends])
+        after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
+        carried = [checkpoints_in(self._where, entry, derive.maker) for entry in self._inputs]
+        spared = [rows for rows in map(self._spared, carried) if rows is not None]
+        return self._holding(after, together(long.between, spared), derive.maker)
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
         if set(entry.chains).isdisjoint(unknown.to_pylist()):
@@ -276,6 +301,11 @@ def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
 def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
     """The rows of some agents."""
     return where(table, pc.is_in(table.column("agent_id"), agents))
+
+
+def _but(table: pa.Table, agents: Iterable[str]) -> pa.Table:
+    """The rows of all agents but these."""
+    return where(table, pc.invert(pc.is_in(table.column("agent_id"), pa.array(list(agents), pa.string()))))
 
 
 def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:

@@ -122,8 +122,9 @@ def _weigh(partition: Partition, manifest: Manifest, found: Stats) -> None:
     live: dict[str, tuple[Files, int]] = {}
     for entry in manifest.files:
         live[entry.name] = kinds[entry.kind], entry.bytes
-        if entry.state is not None:
-            live[entry.state.name] = found.states, entry.state.bytes
+        for derived in (entry.state, entry.checkpoints):
+            if derived is not None:
+                live[derived.name] = found.states, derived.bytes
     names = partition.disk.names(partition.path)
     for entry in manifest.files:
         if entry.name not in names:

@@ -68,6 +68,10 @@ class Traveller:
                 return place.chain(agent_id, seq)
         raise refused(self, name_of(agent_id), seq)
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return max(place.seq_at(agent_id, time) for place in self._of(agent_id))
+
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
         states = (place.state(agent_id, maker, as_of) for place in self._of(agent_id))

@@ -1,0 +1,193 @@
+"""What any moment of a long life costs to look at, beside what its end costs.
+
+One agent has 100,000 events in sealed files: it talks through an instant model until its context has been summarized
+a few times, and then its turns come again and again. A look is all that `everlog context` does but print: the store is
+opened, and a fresh view computes the context and its request.
+"""
+
+import asyncio
+import itertools
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.real import RealClock, RealIds
+from actors.setup import Settings
+from actors.system import System
+from events import Draft, Record, UserMessage
+from projections import DERIVER
+from store import FileStore
+
+from .harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
+from .script import InstantModel, words
+
+KEYS = ("as_of_ratio", "chain_ms")
+GOALS = ("<= 3", "< 15")
+AGENT = "sam"
+COMMIT_RECORDS = 20_000
+_SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    events: int = 100_000
+    turns: int = 240
+    """Turns that the agent really talks, before they come again."""
+    window: int = 8000
+    """Tokens."""
+    looks: int = 60
+    """At the head, and at as many moments at random."""
+
+
+QUICK = Plan(looks=20)
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured, in wall milliseconds."""
+
+    noise: Noise
+    head: list[float]
+    past: list[float]
+    chain: list[float]
+    seal_s: float
+    bytes: int
+
+
+async def talk(store: FileStore, plan: Plan) -> list[Record]:
+    """The records of an agent that talks long enough to be summarized a few times."""
+    chance = random.Random(3)
+    system = System(store, models=lambda _: InstantModel(), clock=RealClock(), ids=RealIds())
+    settings = Settings(model="instant", window=plan.window)
+    async with system.agent("template", settings, command="bench.as_of") as agent:
+        for _ in range(plan.turns):
+            await agent.receive(UserMessage(text=words(chance, 20)))
+            await agent.run()
+    return list(store.reader("template").read("template"))
+
+
+def again(records: Sequence[Record], events: int) -> Iterator[Record]:
+    """A life of so many events: the records between two summaries come again and again, each time later."""
+    summaries = [place for place, record in enumerate(records) if record.type == "summary"]
+    first, last = summaries[0], summaries[-1]
+    length, turns = last - first, records[last].turn - records[first].turn
+    for number in range(events):
+        times = max(0, (number - first) // length)
+        yield _later(records[number - times * length], times * length, times * turns)
+
+
+def _later(record: Record, by: int, turns: int) -> Record:
+    """A record that comes again so many records and turns later."""
+    payload = record.payload
+    if by and record.type in ("summary", "summary_expanded"):
+        fields = json.loads(payload)
+        payload = json.dumps({key: value + by if key in _SEQS else value for key, value in fields.items()})
+    return msgspec.structs.replace(record, payload=payload, turn=record.turn + turns if record.turn else 0)
+
+
+def grow(store: FileStore, plan: Plan) -> float:
+    """Make the agent with all its events, sealed; gives the seconds of CPU that sealing took."""
+    records = asyncio.run(talk(store, plan))
+    store.register(AGENT)
+    log = store.open(AGENT, "bench.as_of")
+    ids, now = RealIds(), RealClock().now()
+    drafts = (
+        Draft(
+            **{field: getattr(record, field) for field in Draft.__struct_fields__}
+            | {"event_id": ids.new(now + number), "recorded_at": now + number, "cause": None}
+        )
+        for number, record in enumerate(again(records, plan.events))
+    )
+    seq = 0
+    while some := list(itertools.islice(drafts, COMMIT_RECORDS)):
+        log.append(AGENT, seq, some)
+        seq += len(some)
+    begun = time.process_time()
+    log.seal(DERIVER)
+    cpu_s = time.process_time() - begun
+    log.close()
+    return cpu_s
+
+
+def look(root: Path, as_of: int | None) -> int:
+    """What `everlog context --as-of` does before it prints: how many bytes the request has."""
+    system = System(FileStore(root, RealClock().now))
+    view = system.look(AGENT, as_of=as_of)
+    try:
+        return len(view.request())
+    finally:
+        view.close()
+
+
+def measure(plan: Plan) -> Seen:
+    """Grow the agent, then look at its end and at a random moment in turns."""
+    with workspace() as folder:
+        before = noise(folder)
+        root = folder / "store"
+        clock = RealClock()
+        store = FileStore.create(root, clock.now, RealIds().new(clock.now()))
+        seal_s = grow(store, plan)
+        chance = random.Random(5)
+        moments = [chance.randint(plan.events // 100, plan.events) for _ in range(plan.looks)]
+        look(root, None)
+        look(root, moments[0])
+        head, past, chain = [], [], []
+        for moment in moments:
+            head.append(timed(lambda: look(root, None)))
+            past.append(timed(lambda moment=moment: look(root, moment)))  # type: ignore[misc]
+            chain.append(timed(lambda moment=moment: _chain(root, moment)))  # type: ignore[misc]
+        files = (root / "log" / store.partition_of(AGENT)).iterdir()
+        return Seen(before, head, past, chain, seal_s, sum(path.stat().st_size for path in files))
+
+
+def _chain(root: Path, seq: int) -> bytes:
+    return FileStore(root, RealClock().now).reader(AGENT).chain(AGENT, seq)
+
+
+def figures(seen: Seen) -> list[Figure]:
+    """The ratio of the medians, and the median for a chain value."""
+    return [
+        Figure(KEYS[0], median(seen.past) / median(seen.head), "ratio", 1.0),
+        Figure(KEYS[1], median(seen.chain), "ms", 0.0),
+    ]
+
+
+def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
+    """The table: the figures beside their goals, then what helps to read them."""
+    rows = [line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)]
+    times = {"look at the head": seen.head, "look at a moment": seen.past, "chain at a seq": seen.chain}
+    return [
+        *rows,
+        *(Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in times.items()),
+        Line("events", f"{plan.events:,}"),
+        Line("sealing", f"{seen.seal_s:.2f} s of CPU"),
+        Line("bytes an event", f"{seen.bytes / plan.events:.1f}"),
+    ]
+
+
+def as_of_ratio(*, quick: bool = False) -> list[Figure]:
+    """The figures alone, for a benchmark that shows them among others."""
+    return figures(measure(QUICK if quick else Plan()))
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = measure(plan)
+    found = figures(seen)
+    show("as_of", seen.noise, found, lines(seen, found, plan))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("as_of", "What any moment of a long life costs to look at, beside its end.", argv)
+    report(QUICK if args.quick else Plan())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
