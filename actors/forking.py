@@ -5,16 +5,32 @@ from typing import Any
 
 import msgspec
 
-from events import BadInput, Draft, Event, FunctionResult, TurnAbandoned, draft
+from events import (
+    AgentCreated,
+    BadInput,
+    Draft,
+    Event,
+    FunctionResult,
+    ModelReply,
+    Record,
+    TurnAbandoned,
+    draft,
+    event_of,
+    is_erased,
+)  # fmt: skip
 from projections import Projections, activate
-from store import Store
+from store import LogReader, Store
 
+from .context import is_imported, woken_of
 from .effects import Clock, Ids
 from .hiding import ended
-from .view import View
+from .transitions import INPUTS
 
 ELSEWHERE = "This call was begun before the agent was forked. What came of it is known to the other agent only."
 OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
+
+TAIL_RECORDS = 64
+"""Records that are read first, to find the turns that are open at a cut."""
 
 
 class Forked(msgspec.Struct, frozen=True):
@@ -30,20 +46,52 @@ class Forked(msgspec.Struct, frozen=True):
     """Turns that were open at the cut: they are not run again in the fork."""
 
 
-def fork(store: Store, view: View, name: str, *, clock: Clock, ids: Ids) -> Forked:
-    """Begin `name` as what the agent of `view` was at the view's moment.
+def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> Forked:
+    """Begin `name` as what `parent` was at seq `at`, which it has.
 
-    Raises BadInput for a moment at which it was deleted, or whose record was erased, and for a name that is taken.
+    Raises BadInput for a seq at which it was deleted, or whose record was erased, and for a name that is taken.
     """
-    parent, at = view.agent_id, view.seq
-    if view.rows("standing")[0]["deleted"]:
+    records = tail(reader, parent, at)
+    if is_erased(records[-1].payload):
+        raise BadInput(
+            f"{parent!r} cannot be forked at seq {at}: what that record said was erased. Fork it at a record that is "
+            f"there; `everlog events {parent}` shows which are."
+        )
+    woken = woken_of([_row(record) for record in records])
+    if not woken.exists:
         raise BadInput(f"{parent!r} had been deleted by seq {at}: fork it at a seq before that.")
     now = clock.now()
-    rows = view.rows("turn_records")
-    turns = sorted({row["turn"] for row in rows})
-    closing = _closing(rows, turns, parent, now, ids)
-    records = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)
-    return Forked(records[0].agent_id, parent, at, records[-1].seq, turns)
+    rows = [msgspec.structs.asdict(record) for record in records]
+    closing = _closing(rows, woken.open_turns, parent, now, ids)
+    left = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)
+    return Forked(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
+
+
+def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
+    """The last records up to `at`, enough of them to tell which turns are open there.
+
+    Turns are run one after the other: where one has a step, those before it have ended. So it goes back to the input
+    that opened the newest turn with a step, or to where the agent began.
+    """
+    count = TAIL_RECORDS
+    while True:
+        records = list(reader.read(agent_id, max(1, at - count + 1), at))
+        worked = max((record.turn for record in records if record.step), default=0)
+        opened = any(record.turn == worked and not record.step for record in records if worked)
+        if opened or records[0].seq == 1 or any(record.type == AgentCreated.kind for record in records):
+            return records
+        count *= 4
+
+
+def _row(record: Record) -> Mapping[str, Any]:
+    """A record as a row of `waking`."""
+    event = event_of(record)
+    owed = len(event.calls) if isinstance(event, ModelReply) else -int(record.type == FunctionResult.kind)
+    said = record.type in INPUTS and not is_imported(event) and not is_erased(record.payload)
+    return {
+        "type": record.type, "living": True, "turn": record.turn, "step": record.step, "input": said, "owed": owed,
+        "text": None, "configuration": None,
+    }  # fmt: skip
 
 
 def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: str, now: int, ids: Ids) -> list[Draft]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from events import BadInput, UnknownAgent
 from projections import HEAD, Projections
-from store import Log, LogReader, Progress, Sealed, Store, partition_of, refuse_source, shard_of
+from store import Log, LogReader, Progress, Sealed, Store, name_of, partition_of, refuse_source, shard_of
 
 from . import erasing, forking
 from .agent import Agent, Listener
@@ -175,11 +175,9 @@ class System:
         work. A turn that was open there is closed in the fork. Raises BadInput for a seq that is not there, at which
         the agent was deleted, or whose record was erased, and for a name that is taken; UnknownAgent.
         """
-        view = self.look(agent_id, as_of=at)
-        try:
-            return forking.fork(self.store, view, name, clock=self._clock, ids=self._ids)
-        finally:
-            view.close()
+        reader = self._reader(agent_id)
+        cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
+        return forking.fork(self.store, reader, name_of(agent_id), cut, name, clock=self._clock, ids=self._ids)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""

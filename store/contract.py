@@ -283,8 +283,8 @@ class Store(Protocol):
 
         Costs the same however long the parent is: its own first record, `agent_forked` with that `event_id`, and those
         of `closing` in the same commit, are all that is written; they are given back. Its partition is one of its own.
-        An attempt that was interrupted is finished by the same call. Raises BadInput for a seq that is not there or was
-        erased, and for a name that is taken; UnknownAgent.
+        An attempt that was interrupted is finished by the same call. Raises BadInput for a seq that is not there, and
+        for a name that is taken; UnknownAgent.
         """
         ...
 

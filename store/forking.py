@@ -11,7 +11,7 @@ each durable before the next, and harmless when it comes again:
 from collections import defaultdict
 from collections.abc import Sequence
 
-from events import AgentForked, BadInput, Draft, Record, draft, is_erased
+from events import AgentForked, BadInput, Draft, Record, draft
 
 from .contract import Log
 from .moving import Moving
@@ -38,15 +38,9 @@ class Forking(Moving):
         head = reader.head(parent).seq
         if not 1 <= at <= head:
             raise BadInput(f"{parent!r} cannot be forked at seq {at}: it has records 1 to {head}, the head.")
-        cut = next(reader.read(parent, at, at))
-        if is_erased(cut.payload):
-            raise BadInput(
-                f"{parent!r} cannot be forked at seq {at}: what that record said was erased. Fork it at a record that "
-                f"is there; `everlog events {parent}` shows which are."
-            )
         now = self._now()
         event = AgentForked(parent=parent, parent_seq=at, chain=reader.chain(parent, at).hex())
-        first = draft(event, event_id=event_id, recorded_at=now, turn=cut.turn, step=0)
+        first = draft(event, event_id=event_id, recorded_at=now, turn=0, step=0)
         assignment = Assignment(name, partition_of(name), 1, parent, at)
         self._claim(assignment)
         log = self.open_partition(assignment.partition, "everlog fork", label=name)

@@ -156,21 +156,6 @@ def test_a_fork_that_cannot_be_is_refused_and_takes_no_name(
         fork(store, "nobody", 1, "tom")
 
 
-def test_a_fork_at_an_erased_record_is_refused(store: Store) -> None:
-    """The moment is gone; before it and after it there are others, and a fork then has the tombstones too."""
-    say(store, "sam", Drafts(), 5)
-    log = store.open("sam", "test")
-    log.append("sam", 5, [erasing(2, 3)])
-    log.seal()
-    log.close()
-    for at in (2, 3):
-        with pytest.raises(BadInput, match="was erased"):
-            fork(store, "sam", at, "tom")
-    fork(store, "sam", 4, "tom")
-    assert [text is None for _, text in words(store.reader("tom").read("tom", 1, 4))] == [False, True, True, False]
-    assert_whole(store.reader("tom"), "tom")
-
-
 def test_what_is_erased_in_the_parent_is_gone_in_its_forks(store: Store) -> None:
     say(store, "sam", Drafts(), 4)
     fork(store, "sam", 3, "tom")

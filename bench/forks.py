@@ -1,0 +1,117 @@
+"""What a fork costs: time and bytes, of an agent with 100,000 events, at its head and at any moment before.
+
+The agent is the one of `bench.as_of`. A fork is all that `everlog fork` does after it has started: the store is opened,
+the moment looked at, the name registered, and the first record made durable. The floor is its syncs: bare appends of
+the same number to the same volume.
+"""
+
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.real import RealClock, RealIds
+from actors.system import System
+from store import FileStore
+
+from .as_of import AGENT, QUICK, Plan, grow
+from .harness import (
+    BareFile,
+    Figure,
+    Line,
+    Noise,
+    among,
+    line,
+    median,
+    noise,
+    options,
+    show,
+    timed,
+    workspace,
+)  # fmt: skip
+
+KEYS = ("fork_ms", "fork_bytes")
+GOALS = ("< 20", "< 4000")
+FORKS = 40
+SYNCS = 12
+"""Durable steps of a fork: folders, register, epoch, manifest, file, record."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured: wall milliseconds, and bytes."""
+
+    noise: Noise
+    head: list[float]
+    past: list[float]
+    syncs: list[float]
+    bytes: list[int]
+
+
+def size_of(root: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+
+def fork(root: Path, at: int | None, name: str) -> None:
+    """What `everlog fork` does."""
+    System(FileStore(root, RealClock().now)).fork(AGENT, name, at=at)
+
+
+def measure(plan: Plan) -> Seen:
+    """Fork the agent at its head and at random moments, in turns."""
+    with workspace() as folder:
+        before = noise(folder)
+        root, clock = folder / "store", RealClock()
+        grow(FileStore.create(root, clock.now, RealIds().new(clock.now())), plan)
+        bare = BareFile(folder / "bare")
+        chance = random.Random(7)
+        fork(root, None, "warm")
+        head: list[float] = []
+        past: list[float] = []
+        syncs: list[float] = []
+        sizes: list[int] = []
+        for number in range(FORKS):
+            at, size = chance.randint(plan.events // 100, plan.events), size_of(root)
+            head.append(timed(lambda number=number: fork(root, None, f"head {number}")))  # type: ignore[misc]
+            sizes.append(size_of(root) - size)
+            past.append(timed(lambda at=at, number=number: fork(root, at, f"past {number}")))  # type: ignore[misc]
+            syncs.append(timed(lambda: [bare.append(256) for _ in range(SYNCS)]))
+        bare.close()
+        return Seen(before, head, past, syncs, sizes)
+
+
+def figures(seen: Seen) -> list[Figure]:
+    """The medians over all forks, at the head and before it."""
+    return [
+        Figure(KEYS[0], median([*seen.head, *seen.past]), "ms", median(seen.syncs)),
+        Figure(KEYS[1], median(seen.bytes), "bytes", 0.0),
+    ]
+
+
+def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
+    """The table: the figures beside their goals, then what helps to read them."""
+    times = {"fork at the head": seen.head, "fork at a moment": seen.past, f"{SYNCS} bare syncs": seen.syncs}
+    return [
+        *(line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)),
+        *(Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in times.items()),
+    ]
+
+
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = measure(plan)
+    found = figures(seen)
+    show("forks", seen.noise, found, lines(seen, found))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options("forks", "What a fork of a long agent costs.", argv)
+    report(QUICK if args.quick else Plan())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
