@@ -155,7 +155,7 @@ def _said(name: str, then: Mapping[str, str], now: Made) -> list[str]:
 
 def compared(known: str, now: str) -> list[str]:
     """What differs between two texts, line by line, each line cut to where it differs."""
-    ours, theirs = known.splitlines(), now.splitlines()
+    ours, theirs = ([line for line in text.splitlines() if line] for text in (known, now))
     found: list[str] = []
     for tag, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if tag != "equal":

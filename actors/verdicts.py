@@ -67,30 +67,36 @@ class Report(msgspec.Struct):
     calls: Checked = msgspec.field(default_factory=Checked)
 
 
-def told(mismatches: Sequence[Mismatch]) -> list[str]:
-    """Mismatches in words: each that is new, and how many after it are the same again."""
-    groups: list[list[Mismatch]] = []
+Group = Sequence[Mismatch]
+"""Mismatches in a row that are the same again."""
+
+ALIKE_MAX = 10
+"""Of what leads to something else, or would be decided otherwise, so many are told one by one."""
+
+
+def groups(mismatches: Sequence[Mismatch]) -> Sequence[Group]:
+    """Each mismatch that is new, with those that only repeat it."""
+    found: list[list[Mismatch]] = []
+    last: dict[str, list[Mismatch]] = {}
+    count: dict[str, int] = {}
     for mismatch in mismatches:
-        if mismatch.what == "request" and mismatch.difference is None and groups and groups[-1][0].what == "request":
-            groups[-1].append(mismatch)
-        else:
-            groups.append([mismatch])
-    return [_group(group) for group in groups]
+        what = mismatch.what
+        repeats = mismatch.difference is None if what == "request" else count.get(what, 0) >= ALIKE_MAX
+        if repeats and what in last:
+            last[what].append(mismatch)
+            continue
+        count[what] = count.get(what, 0) + 1
+        last[what] = [mismatch]
+        found.append(last[what])
+    return found
 
 
-def _group(group: Sequence[Mismatch]) -> str:
-    first = str(group[0])
-    if group[0].difference is not None:
-        first = "\n".join([first, *_lines(group[0].difference)])
+def headline(group: Group) -> str:
+    """A group in one line."""
     if len(group) == 1:
-        return first
-    return f"{first}\nThe same again in {len(group) - 1:,} later ones, from seq {group[1].seq} to {group[-1].seq}."
-
-
-def _lines(difference: Difference) -> list[str]:
-    also = [f"Different as well: {', '.join(difference.also)}."] if difference.also else []
-    against = [f"Today's words (+) against {difference.against} (-):"] if difference.against else []
-    return [*also, *against, *difference.lines]
+        return str(group[0])
+    again = span([mismatch.seq for mismatch in group[1:]])
+    return f"{group[0]}; the same again later: {again}"
 
 
 def span(seqs: Sequence[int]) -> str:

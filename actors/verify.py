@@ -31,7 +31,7 @@ from .differing import Made
 from .fit import summary_fault, summary_room, transcript_bytes_max
 from .system import View
 from .tools import Tool
-from .verdicts import Checked, Difference, Mismatch, Report, span, told
+from .verdicts import Checked, Difference, Mismatch, Report, groups, headline, span
 
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
 MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
@@ -78,7 +78,7 @@ class Verifier:
         """The last call whose request is the same."""
         self._seen: dict[int, str] = {}
         """Marks that single messages had in the requests so far, by seq."""
-        self._part = ""
+        self._part: str | None = None
         """The part in which the last request that differed differed first."""
 
     def run(self) -> Report:
@@ -88,7 +88,7 @@ class Verifier:
             contexts = self._contexts([self._records[index] for index, _ in some])
             for (index, event), context in zip(some, contexts, strict=True):
                 self._judge(index, self._records[index], event, context)
-        self.report.faults += [*told(self.report.mismatches), *self._history.turn_faults()]
+        self.report.faults += [*map(headline, groups(self.report.mismatches)), *self._history.turn_faults()]
         self.report.checked = len(self._calls.equal) + len(self._calls.mismatch)
         self.report.notes += _notes(self._calls, self._sample)
         return self.report
@@ -156,7 +156,7 @@ class Verifier:
         digest = render.sha256(body)
         if digest == event.context_sha256:
             self._matched = (record, event, context)
-            self._part = ""
+            self._part = None
         else:
             now = self._made(record, event, context)
             matched = self._made(*self._matched) if self._matched else None
@@ -165,7 +165,7 @@ class Verifier:
             sizes = (
                 f"{event.context_bytes:,} bytes ({event.context_sha256[:12]}), and has {len(body):,} ({digest[:12]})"
             )
-            fresh = difference if difference.part != self._part or not self.report.mismatches else None
+            fresh = difference if difference.part != self._part else None
             self._part = difference.part
             yield _mismatch(record, "request", f"the request {where}; it had {sizes}", fresh)
         self._seen.update((int(name), mark) for name, mark in event.parts.items() if name.isdecimal())
