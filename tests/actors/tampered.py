@@ -90,7 +90,7 @@ def first(world: World, kind: str, holding: str = "") -> Record:
 
 
 def lived(seed: int) -> World:
-    """An agent whose life chance made: what it is told, what its model does, when it is summarized or edited by hand."""
+    """An agent whose life chance made: what it is told, what its model does, when it is summarized by hand."""
     chance = random.Random(seed)
     world = World()
     world.settings = msgspec.structs.replace(

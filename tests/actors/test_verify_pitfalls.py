@@ -44,7 +44,7 @@ def test_a_request_that_nobody_sent_is_a_mismatch_and_no_other_call_stands_in_fo
 
 
 def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
-    """A reply that was refused is asked for again with the same bytes: both calls are checked, each by its own reply."""
+    """A reply that was refused is asked for again with the same bytes: both calls are checked, each by its reply."""
     world = World(completion("No call."), say("Hello."))
     world.settings = msgspec.structs.replace(world.settings, verify_first=True)
     asyncio.run(world.tell("Hi"))
@@ -79,7 +79,7 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
 
 
 def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space, order and fields that nobody knows are in the log to the byte; who reads it otherwise is found out."""
+    """White space, order and fields that nobody knows are in the log to the byte; who reads it otherwise is found."""
     body = say("Hello.").replace("{", '{\n  "unheard_of": [1.50, null],', 1)
     world = World(body)
     asyncio.run(world.tell("Hi"))
