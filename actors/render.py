@@ -73,18 +73,39 @@ SUMMARIZER = (
 )
 
 
+class Request(msgspec.Struct, frozen=True):
+    """A request, and what it was put together from."""
+
+    body: bytes
+    chat: _Shown
+    functions: bytes
+    """The end of the body, which names the functions; empty where there are none."""
+
+
 def request(context: Context, schemas: Mapping[str, str]) -> bytes:
     """The body of the chat-completions request for `context`; `schemas` holds the JSON schema text of each sha256."""
-    body: dict[str, Any] = {"model": context.config.model, "messages": [message for _, message in _shown(context)]}
-    if context.config.functions:
-        body["tools"] = [_tool(schemas[function.sha256]) for function in context.config.functions]
-        body["tool_choice"] = "auto"
-    return _json.encode(body)
+    return composed(context, schemas).body
 
 
-@lru_cache(maxsize=1024)
+def composed(context: Context, schemas: Mapping[str, str]) -> Request:
+    """What `request` gives, and what it was put together from."""
+    chat = _shown(context)
+    body = _json.encode({"model": context.config.model, "messages": [message for _, message in chat]})
+    functions = _functions(tuple([schemas[function.sha256] for function in context.config.functions]))
+    return Request(body[:-1] + functions + b"}", chat, functions)
+
+
+@lru_cache(maxsize=256)
+def _functions(schemas: tuple[str, ...]) -> bytes:
+    """The functions as a request ends with them, one for all agents that have the same."""
+    if not schemas:
+        return b""
+    named = {"tools": [_tool(schema) for schema in schemas], "tool_choice": "auto"}
+    return b"," + _json.encode(named)[1:-1]
+
+
 def _tool(schema: str) -> msgspec.Raw:
-    """What the model is told of a function, one for all agents that have it."""
+    """What the model is told of a function."""
     return msgspec.Raw(_json.encode({"type": "function", "function": msgspec.Raw(schema.encode())}))
 
 
@@ -117,19 +138,24 @@ def _shown(context: Context) -> _Shown:
 
 def system_message(context: Context) -> str:
     """The system prompt, then the memory header, then every block with its characters and limit."""
-    blocks = [_block(context, label=b.label, value=b.value, limit=b.limit, seq=b.seq) for b in context.blocks]
-    return "\n".join(
-        [
-            context.config.text,
-            "",
-            f"### Memory [last modified: {envelopes.told(context.modified_at, context.config.zone)}]",
-            f"{context.recall} previous messages between you and the user are stored in recall memory {ACCESS}",
-            f"{context.archival} total memories you created are stored in archival memory {ACCESS}",
-            "",
-            "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
-            *blocks,
-        ]
-    )
+    return "\n".join([text for _, text in system_parts(context)])
+
+
+def system_parts(context: Context) -> list[tuple[str, str]]:
+    """The parts of the system message by name, in their order; lines of their own."""
+    header = [
+        "",
+        f"### Memory [last modified: {envelopes.told(context.modified_at, context.config.zone)}]",
+        f"{context.recall} previous messages between you and the user are stored in recall memory {ACCESS}",
+        f"{context.archival} total memories you created are stored in archival memory {ACCESS}",
+        "",
+        "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
+    ]
+    blocks = [
+        (f"block {b.label}", _block(context, label=b.label, value=b.value, limit=b.limit, seq=b.seq))
+        for b in context.blocks
+    ]
+    return [("prompt", context.config.text), ("header", "\n".join(header)), *blocks]
 
 
 def _block(context: Context, *, label: str, value: str, limit: int, seq: int) -> str:
@@ -214,16 +240,25 @@ def summary_request(context: Context, covers_to: int, words: int, bytes_max: int
 
     A transcript of more than `bytes_max` bytes keeps its beginning and its end.
     """
-    covered = [m for m in context.messages if m.seq <= covers_to]
+    parts = dict(summary_parts(context, covers_to, words, bytes_max))
     return _json.encode(
         {
             "model": context.config.model,
             "messages": [
-                {"role": "system", "content": SUMMARIZER.format(words=words)},
-                {"role": "user", "content": _squeezed(transcript(context, covered), bytes_max)},
+                {"role": "system", "content": parts["instructions"]},
+                {"role": "user", "content": parts["transcript"]},
             ],
         }
     )
+
+
+def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) -> list[tuple[str, str]]:
+    """The parts of that request by name, in their order."""
+    covered = [m for m in context.messages if m.seq <= covers_to]
+    return [
+        ("instructions", SUMMARIZER.format(words=words)),
+        ("transcript", _squeezed(transcript(context, covered), bytes_max)),
+    ]
 
 
 def transcript(context: Context, covered: Sequence[Message]) -> str:

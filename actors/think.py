@@ -26,7 +26,7 @@ from events import (
     decode,
 )
 
-from . import decide, fit, parse, render
+from . import decide, fit, parse, parts, render
 from .constants import FIRST_ATTEMPTS_MAX, SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
 from .context import Context, context_of, of_turn
 from .effects import Answer
@@ -80,9 +80,10 @@ class Thinker:
                 raise
             if fitted is None:
                 return None
-            context, body = fitted
+            context, request = fitted
+            body = request.body
             attempt += 1
-            sent = _sent(body)
+            sent = _sent(body, parts.of_request(context, request))
             try:
                 answer = await self._agent.ask(body)
                 reply = parse.reply(answer.raw, context.config.window)
@@ -115,14 +116,14 @@ class Thinker:
     async def _failed(self, error: ModelError, sent: Mapping[str, Any], turn: int, step: int, cause: str) -> None:
         await self._agent.commit([_ending(error, sent)], turn=turn, step=step, cause=cause)
 
-    async def fitted(self, turn: int, step: int, *, overflowed: bool = False) -> tuple[Context, bytes] | None:
+    async def fitted(self, turn: int, step: int, *, overflowed: bool = False) -> tuple[Context, render.Request] | None:
         """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
         while True:
             context = await self.context(turn)
-            body = render.request(context, self._agent.schemas)
-            tokens, limit = fit.tokens_of(len(body), context), fit.tokens_max(context)
+            request = render.composed(context, self._agent.schemas)
+            tokens, limit = fit.tokens_of(len(request.body), context), fit.tokens_max(context)
             if tokens <= limit and not overflowed:
-                return context, body
+                return context, request
             overflowed = False
             match fit.measure(context, max(tokens, limit + 1)):
                 case fit.Summarize() as cut:
@@ -147,8 +148,9 @@ class Thinker:
         covered = [m for m in context.messages if m.seq <= cut.covers_to]
         room = fit.summary_room(context, cut.covers_to)
         for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
-            body = render.summary_request(context, cut.covers_to, words, fit.transcript_bytes_max(context))
-            sent = _sent(body)
+            asked = (context, cut.covers_to, words, fit.transcript_bytes_max(context))
+            body = render.summary_request(*asked)
+            sent = _sent(body, parts.of_summary_request(render.summary_parts(*asked)))
             fault, answer, reply = await self._summary(body, context.config.window)
             text = reply.text.strip() if reply else ""
             fault = fault or fit.summary_fault(text, room)
@@ -229,9 +231,9 @@ def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
     )
 
 
-def _sent(body: bytes) -> dict[str, Any]:
+def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
     """How a record names the request that was sent."""
-    return {"context_sha256": render.sha256(body), "context_bytes": len(body)}
+    return {"context_sha256": render.sha256(body), "context_bytes": len(body), "parts": parts.marks(made_of)}
 
 
 def _known(answer: Answer | None, reply: ModelReply | None) -> dict[str, Any]:
@@ -253,5 +255,6 @@ def _refused(reply: ModelReply, fault: str, attempt: int) -> ReplyRejected:
         latency_us=reply.latency_us,
         context_sha256=reply.context_sha256,
         context_bytes=reply.context_bytes,
+        parts=reply.parts,
         raw=reply.raw,
     )

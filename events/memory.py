@@ -97,6 +97,7 @@ class Summary(Event, frozen=True, kw_only=True):
     """`text` stands in the context for the records `covers_from` to `covers_to` (inclusive): hidden, not deleted."""
 
     kind: ClassVar[str] = "summary"
+    version: ClassVar[int] = 2
 
     covers_from: int
     covers_to: int
@@ -117,6 +118,8 @@ class Summary(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
+    parts: dict[str, str] = {}
+    """Marks of the request's parts by their names."""
     raw: str = ""
 
 

@@ -1,4 +1,6 @@
-"""What the model answered. A request is logged by reference: the sha256 of its exact bytes, and its length."""
+"""What the model answered. A request is logged by reference: the sha256 of its exact bytes, its length, and short marks
+of its parts in their order, by which a request that is made again and is another says where it differs first.
+"""
 
 from typing import ClassVar, Literal
 
@@ -28,6 +30,7 @@ class ModelReply(Event, frozen=True, kw_only=True):
     """The model answered a request; `text` is the inner monologue. All of it can be parsed from `raw` again."""
 
     kind: ClassVar[str] = "model_reply"
+    version: ClassVar[int] = 2
 
     calls: list[Call] = []
     finish_reason: str = ""
@@ -37,6 +40,8 @@ class ModelReply(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
+    parts: dict[str, str] = {}
+    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
     raw: str = ""
     """The body of the answer, verbatim."""
 
@@ -45,12 +50,15 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     """The model could not be asked or understood; `text` says why. The turn ends; what was said stays in view."""
 
     kind: ClassVar[str] = "model_failed"
+    version: ClassVar[int] = 2
 
     failure: str
     """A short word: unreachable, key, credit, rate_limited, overflow, garbage, rejected, server, busy, context."""
     attempts: int = 1
     context_sha256: str = ""
     context_bytes: int = 0
+    parts: dict[str, str] = {}
+    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
     raw: str = ""
 
 
@@ -58,6 +66,7 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     """A reply was read and refused; `text` says why. A first message broke the rules, or a summary did not shrink."""
 
     kind: ClassVar[str] = "reply_rejected"
+    version: ClassVar[int] = 2
 
     purpose: Literal["reply", "summary"] = "reply"
     attempt: int
@@ -70,4 +79,6 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
+    parts: dict[str, str] = {}
+    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
     raw: str = ""

@@ -19,10 +19,24 @@ def _heartbeats_paused_1(payload: Payload, recorded_at: int) -> Payload:
     return {**payload, "until": recorded_at + payload["minutes"] * MICROSECONDS_PER_MINUTE}
 
 
+def as_it_is(payload: Payload, _recorded_at: int) -> Payload:
+    """The next version only added fields that have a default."""
+    return payload
+
+
 STEPS: dict[tuple[str, int], Step] = {
     ("heartbeats_paused", 1): _heartbeats_paused_1,
+    ("model_reply", 1): as_it_is,
+    ("model_failed", 1): as_it_is,
+    ("reply_rejected", 1): as_it_is,
+    ("summary", 1): as_it_is,
 }
 """(kind, version it comes from) -> the step to the next version"""
+
+
+def reads_as_today(kind: str, version: int, target: int) -> bool:
+    """Whether a payload of `version` has today's shape already, because each step since then leaves it as it is."""
+    return all(STEPS[kind, step] is as_it_is for step in range(version, target))
 
 
 def upcast(kind: str, version: int, target: int, payload: Payload, recorded_at: int) -> Payload:

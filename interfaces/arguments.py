@@ -7,7 +7,7 @@ import argparse
 import shutil
 from typing import NoReturn, TypeAlias
 
-from . import document_arguments, fork_arguments, homes, memories, values
+from . import document_arguments, fork_arguments, homes, memories, proof_arguments, values
 from .complaints import plain
 from .options import Command
 from .options import as_of as _as_of
@@ -253,7 +253,7 @@ COMMANDS = (
     Command("rebuild", "proving:rebuild", "build all derived state again from the log, and compare",
             "everlog rebuild sam", (_name_or_all, _json)),
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
-            (_name_or_all, _tools, _json)),
+            (_name_or_all, proof_arguments.sampling, _tools, _json), proof_arguments.VERIFY),
     Command("fork", "forking:fork", "begin another agent as what this one was at any moment",
             "everlog fork sam --at 40 --as sam-before-the-trip", (_name, fork_arguments.forking, _json, _runtime),
             fork_arguments.FORK),

@@ -1,10 +1,12 @@
 """The commands that prove something: rebuild and verify. They write nothing, and exit 1 if a fault is found."""
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from actors import replay
+import msgspec
+
+from actors import replay, verdicts
 from actors.system import System, View
 from events import EverlogError
 
@@ -12,25 +14,41 @@ from . import progress, shapes
 from .contract import World
 from .opening import looking, system_of
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Shape = dict[str, Any]
+NO_DIFFERENCE = "no difference"
+
+_COLOURS = {"- ": "red", "+ ": "green"}
 
 
 def rebuild(args: Namespace, world: World) -> int:
     """The command `rebuild`."""
     system = system_of(args, world)
-    return _each(args, system, replay.rebuild, "rebuilding", "projections rebuilt")
+    return _each(args, system, replay.rebuild, "rebuilding", _rebuilt)
 
 
 def verify(args: Namespace, world: World) -> int:
     """The command `verify`."""
+    if args.seed is not None and args.sample is None:
+        args.fail("--seed chooses a sample, so it needs --sample N")
     system = system_of(args, world)
-    return _each(
-        args, system, lambda view: replay.verify(view, system.tools), "verifying", "model calls rendered again"
-    )
+
+    def prove(view: View) -> replay.Report:
+        return replay.verify(view, system.tools, args.sample, args.seed or "")
+
+    return _each(args, system, prove, "verifying", _verified)
 
 
-def _each(args: Namespace, system: System, prove: Callable[[View], replay.Report], doing: str, what: str) -> int:
-    shapes_found = []
+def _each(
+    args: Namespace,
+    system: System,
+    prove: Callable[[View], replay.Report],
+    doing: str,
+    worded: Callable[[Sequence[replay.Report]], str],
+) -> int:
+    reports = []
     names = _names(args, system)
     for number, name in enumerate(names):
         try:
@@ -42,10 +60,16 @@ def _each(args: Namespace, system: System, prove: Callable[[View], replay.Report
             if not args.all:
                 raise
             report = replay.Report(name, faults=[str(error)])
-        shapes_found.append(_proof(report, what, quiet=args.json))
+        reports.append(report)
+        if not args.json:
+            details = {verdicts.headline(group): group[0].difference for group in verdicts.groups(report.mismatches)}
+            print_proof(name, worded([report]), report.faults, report.notes, details=details)
     if args.json:
-        print(shapes.line(shapes_found if args.all else shapes_found[0]))
-    return int(any(shape["faults"] for shape in shapes_found))
+        found = [_shape(report, whole=prove is not replay.rebuild) for report in reports]
+        print(shapes.line(found if args.all else found[0]))
+    elif len(reports) > 1:
+        print_proof(f"{len(reports):,} agents", worded(reports), [f for report in reports for f in report.faults], [])
+    return int(any(report.faults for report in reports))
 
 
 def _names(args: Namespace, system: System) -> Sequence[str]:
@@ -57,14 +81,56 @@ def _names(args: Namespace, system: System) -> Sequence[str]:
     return [name for name in system.agents() if system.store.reader(name).head(name).seq]
 
 
-def _proof(report: replay.Report, what: str, *, quiet: bool) -> Shape:
-    if not quiet:
-        print_proof(report.agent_id, f"{report.checked:,} {what}", report.faults, report.notes)
-    return {"agent": report.agent_id, "checked": report.checked, "faults": report.faults, "notes": report.notes}
+def _rebuilt(reports: Sequence[replay.Report]) -> str:
+    return f"{sum(report.checked for report in reports):,} projections rebuilt"
 
 
-def print_proof(name: str, what: str, faults: Sequence[str], notes: Sequence[str], fine: str = "no difference") -> None:
-    """Say what was looked at, what is wrong with it, and what else there is to know."""
+def _verified(reports: Sequence[replay.Report]) -> str:
+    """How many requests were made again, of all that there are."""
+    checked = sum(report.checked for report in reports)
+    calls = sum(report.calls.calls for report in reports)
+    return (
+        f"{checked:,} model calls made again"
+        if checked == calls
+        else f"{checked:,} of {calls:,} model calls made again"
+    )
+
+
+def _shape(report: replay.Report, *, whole: bool) -> Shape:
+    shape = {
+        "agent": report.agent_id,
+        "checked": report.checked,
+        "faults": report.faults,
+        "notes": report.notes,
+    }
+    if whole:
+        calls = report.calls
+        gone, missing = calls.renderer_gone, calls.missing_function
+        shape["calls"] = {
+            "all": calls.calls,
+            "chosen": calls.chosen,
+            "equal": len(calls.equal),
+            "mismatch": len(calls.mismatch),
+            "erased": len(calls.erased),
+            "renderer_gone": sum(map(len, gone.values())),
+            "missing_function": len({seq for seqs in missing.values() for seq in seqs}),
+        }
+        shape["mismatches"] = msgspec.to_builtins(report.mismatches)
+        shape["erased"] = sorted(calls.erased)
+        shape["renderer_gone"] = [{"renderer": number, "seqs": seqs} for number, seqs in sorted(gone.items())]
+        shape["missing_function"] = [{"function": name, "seqs": seqs} for name, seqs in sorted(missing.items())]
+    return shape
+
+
+def print_proof(
+    name: str,
+    what: str,
+    faults: Sequence[str],
+    notes: Sequence[str],
+    fine: str = NO_DIFFERENCE,
+    details: Mapping[str, verdicts.Difference | None] | None = None,
+) -> None:
+    """Say what was looked at, what is wrong with it and where (`details`, by fault), and what else there is to know."""
     from rich.text import Text
 
     from .complaints import plain
@@ -75,5 +141,22 @@ def print_proof(name: str, what: str, faults: Sequence[str], notes: Sequence[str
     out.print(Text.assemble((plain(name), "bold"), f": {what}, ", verdict), soft_wrap=True)
     for fault in faults:
         out.print(indented(Text(plain(fault), "red"), out, wrap=out.is_terminal), soft_wrap=True)
+        difference = (details or {}).get(fault)
+        if difference is not None:
+            _print_difference(difference, out)
     for note in notes:
         out.print(indented(Text(plain(note), "dim"), out, wrap=out.is_terminal), soft_wrap=True)
+
+
+def _print_difference(difference: verdicts.Difference, out: "Console") -> None:
+    """What differs: that of then red, that of today green, as in any diff."""
+    from rich.text import Text
+
+    from .complaints import plain
+
+    if difference.also:
+        out.print(Text(f"    and so do: {plain(', '.join(difference.also))}", "dim"), soft_wrap=True)
+    if difference.against:
+        out.print(Text(f"    - {plain(difference.against)}; + today:", "dim"), soft_wrap=True)
+    for line in difference.lines:
+        out.print(Text(f"    {plain(line)}", _COLOURS.get(line[:2], "dim")), soft_wrap=True)

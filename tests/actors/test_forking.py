@@ -40,13 +40,15 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
     return (tuple(post.sent), len(post.alarms), post.looked)
 
 
-def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(whole: World, post: Post) -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(whole: World, post: Post, every: int) -> None:
     """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
     rebuild find nothing, and the parent does not change.
     """
     before, outside = whole.log(), seen(post)
-    for at in range(2, len(before) + 1):
-        name = f"fork {at}"
+    started = [record.seq for record in before if record.type == "function_started"]
+    for at in sorted({*range(2, len(before) + 1, every), *started}):
+        name = f"fork {at} of {every}"
         forked = whole.system.fork("sam", name, at=at)
         assert (forked.parent, forked.parent_seq) == ("sam", at)
         whole.model.lines = [say("I do.")]
@@ -71,7 +73,8 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
     records = whole.log()
     with Projections() as engine:
         activate(engine, whole.store.reader("sam"), "sam")
-        for at in range(2, len(records) + 1):
+        started = [record.seq for record in records if record.type == "function_started"]
+        for at in sorted({*range(2, len(records) + 1, 3), *started}):
             open_turns = [row["turn"] for row in engine.rows("open_turns", "sam", at)]
             forked = whole.system.fork("sam", f"closed {at}", at=at)
             own = [event_of(r) for r in whole.store.reader(forked.agent_id).read(forked.agent_id, at + 1)]

@@ -1,48 +1,104 @@
-"""Make a golden log: `python -m tests.golden.make NAME`. A golden log that was released is never made again.
+"""Make a golden log: `python -m tests.golden.make NAME`. One that is there is never made again.
 
-It is a whole store as this version writes it, with everything that an agent does in it, and `expected.json`: what
-today's code says of it. Tomorrow's code must say the same.
+It is a whole store as this version writes it, with everything that agents do in it, and `expected.json`: what the code
+of the day says of each of them. Tomorrow's code must say the same, whatever it says besides.
 """
 
 import asyncio
 import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from actors import decide
 from actors.agent import Agent
-from events import Draft, Summary, SystemAlert, event_of
+from actors.documents import Document
+from actors.importing import Said
+from actors.sources import Sources
+from actors.system import System
+from actors.tools import Tool, tool
+from events import (
+    ArchivalDeleted,
+    ArchivalInserted,
+    ArchivalUpdated,
+    BadInput,
+    Draft,
+    MessageSent,
+    SourceAttached,
+    SourceDetached,
+    Summary,
+    SystemAlert,
+    TimerCancelled,
+    TimerSet,
+    UserMessage,
+    event_of,
+)
+from projections import PROJECTIONS
 from store import FileStore
+from tests.golden.kinds import every_kind
 from tests.world import World, completion, counted, say
 
 HERE = Path(__file__).parent
-TABLES = (
-    "agents",
-    "core_memory",
-    "memory_pressure",
-    "recall_memory",
-    "archival_memory",
-    "turns",
-    "model_calls",
-    "timers",
-)
+VALUE_CHARS_MAX = 300
+"""A longer value of a row is kept by its sha256."""
 
 
-def facts(store: FileStore) -> dict[str, Any]:
-    """What is to stay true of the log: its chain, its last request, its tables."""
-    view = World(store=store).system.look("sam")
+@tool(effect="idempotent")
+def post(text: str) -> str:
+    """Post a text where it can be seen.
+
+    Args:
+        text: what to post
+    """
+    return f"posted {len(text)} characters"
+
+
+TOOLS: list[Tool] = [post]
+"""What the agents of a golden log were lent."""
+
+
+def expectations(store: FileStore) -> dict[str, Any]:
+    """What is to stay true of every agent, and of the documents of every source."""
+    system = World(store=store, tools=TOOLS).system
+    sources = Sources(store, clock=World().clock, ids=World().ids)
+    return {
+        "agents": {name: facts(system, name) for name in system.agents()},
+        "sources": {name: [_plain(row) for row in sources.documents(name)] for name in sources.names()},
+    }
+
+
+def facts(system: System, name: str) -> dict[str, Any]:
+    """What is to stay true of an agent: its chain, its kinds, its last request, its tables."""
+    view = system.look(name)
+    records = list(view.reader.read(name))
     found: dict[str, Any] = {
         "head": view.head.seq,
         "chain": view.head.chain.hex(),
-        "kinds": [record.type for record in view.reader.read("sam")],
-        "request": view.request().decode(),
+        "kinds": [record.type for record in records],
+        "versions": [record.version for record in records],
+        "texts": [record.text for record in records],
     }
-    for name in TABLES:
-        rows = [{k: str(v) for k, v in row.items() if k != "as_of"} for row in view.rows(name)]
-        found[name] = sorted(rows, key=repr)
+    try:
+        found["request"] = view.request().decode()
+    except BadInput:
+        found["request"] = None
+    for table in PROJECTIONS:
+        found[table] = sorted(map(_plain, view.rows(table)), key=lambda row: json.dumps(row, sort_keys=True))
     view.close()
     return found
+
+
+def _plain(row: dict[str, Any]) -> dict[str, str]:
+    """A row in words; which moment it was asked for does not matter."""
+    return {name: _short(str(value)) for name, value in row.items() if name != "as_of"}
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= VALUE_CHARS_MAX else f"sha256 {sha256(value.encode()).hexdigest()}"
 
 
 def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
@@ -74,29 +130,130 @@ async def converse(world: World) -> None:
 
 async def leave_other_shapes(world: World, agent: Agent) -> None:
     """A record as an older everlog wrote it, and one from a newer everlog."""
+    await leave(
+        world,
+        agent,
+        [("heartbeats_paused", 1, None, '{"minutes":5}'), ("dreamt", 3, "of the sea", '{"depth":2}')],
+    )
+
+
+async def leave(world: World, agent: Agent, shapes: list[tuple[str, int, str | None, str]]) -> None:
+    """Records of any kind, version, text and payload, as if the agent had written them."""
     now = world.clock.now()
-    place = {"recorded_at": now, "turn": agent.turn, "step": 0}
-    old = Draft(
-        event_id=world.ids.new(now), type="heartbeats_paused", version=1, text=None, payload='{"minutes":5}', **place
-    )
-    new = Draft(
-        event_id=world.ids.new(now), type="dreamt", version=3, text="of the sea", payload='{"depth":2}', **place
-    )
-    await agent._journal.commit("sam", agent.head, [old, new])
+    drafts = [
+        Draft(
+            event_id=world.ids.new(now),
+            type=kind,
+            version=version,
+            text=text,
+            payload=payload,
+            recorded_at=now,
+            turn=agent.turn,
+            step=0,
+        )
+        for kind, version, text, payload in shapes
+    ]
+    await agent._journal.commit(agent.agent_id, agent.head, drafts)
 
 
-def main(name: str) -> None:
-    """Write `tests/golden/NAME/`."""
-    folder = HERE / name
-    folder.mkdir()
-    first = World()
-    (folder / "store").mkdir()
-    store = FileStore.create(folder / "store", first.clock.now, first.ids.new(first.clock.now()))
-    world = World(store=store)
-    asyncio.run(converse(world))
+async def every_shape(world: World) -> None:
+    """An agent whose log has each kind of event, every field of it filled."""
+    async with world.system.agent("kinds", world.settings) as agent:
+        await leave(world, agent, every_kind())
+
+
+async def wander(world: World) -> None:
+    """An agent among others that keeps, amends and forgets, has timers and documents, and moves to its own log."""
+    world.store.register("ann", shared=True)
+    await world.tell("I am Ann.", agent="ann")
+    async with world.system.agent("ann", world.settings) as agent:
+        kept = await agent.commit(
+            [ArchivalInserted(text=f"Fact {n}.", tags=["fact", str(n)]) for n in range(3)], turn=None, step=0
+        )
+        timers = [
+            TimerSet(timer=name, due_at=world.clock.at + 10**9, every_s=60, text=name) for name in ("tea", "rain")
+        ]
+        more = [
+            ArchivalUpdated(memory_id=kept[0].event_id, text="Fact zero.", tags=["changed"]),
+            ArchivalDeleted(memory_id=kept[1].event_id),
+            *timers,
+            TimerCancelled(timer="rain"),
+            SourceAttached(source="handbook"),
+            SourceAttached(source="logbook"),
+            SourceDetached(source="logbook"),
+        ]
+        await agent.commit(more, turn=None, step=0)
+    world.system.move("ann", shared=False)
+    await world.tell("Where was I?", agent="ann")
+
+
+def load(world: World) -> None:
+    """Documents that were loaded, changed and taken out again."""
+    sources = Sources(world.store, clock=world.clock, ids=world.ids)
+    for texts in ({"tides": "Twice a day.", "wind": "From the west."}, {"tides": "Every twelve hours."}):
+        documents = [Document(name=name, text=text, origin="/handbook") for name, text in texts.items()]
+        sources.load("handbook", documents, origins=["/handbook"], prune=True)
+
+
+async def remember(world: World) -> None:
+    """An agent with a past conversation, of which words were erased: its log is sealed by that."""
+    said = [Said(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)]
+    said.append(Said(event=MessageSent(text="I see.", imported=True), said_at=4 * 10**6))
+    async with world.system.agent("mel", world.settings) as agent:
+        await agent.take_in(said)
+        await agent.receive(UserMessage(text="Do you remember?"))
+        await agent.run()
+    secret = next(record for record in world.log("mel") if record.text == "Secret 2")
+    world.system.erase("mel", secret.seq, secret.seq)
+
+
+async def reach_outside(world: World) -> None:
+    """An agent that acts outside its log: first with keys as they were at first, then with those of today."""
+    today = decide.Step._key
+    for key in (lambda step, call: decide.bare_key("pat", step._place, call.id), today):
+        decide.Step._key = key  # type: ignore[method-assign, assignment]
+        world.model.lines = [
+            line("post", text="hello", request_heartbeat=True),
+            line("send_message", message="Posted."),
+        ]
+        await world.tell("Post it.", agent="pat")
+
+
+async def live_twice(world: World) -> None:
+    """An agent that was deleted, and whose name began again."""
+    await world.tell("First life.", agent="dan")
+    await world.system.delete("dan")
+    await world.tell("Second life.", agent="dan")
+
+
+def grow(world: World) -> None:
+    """Everything that the agents of a golden log do."""
+    load(world)
+    for scene in (converse, every_shape, wander, remember, reach_outside, live_twice):
+        asyncio.run(scene(world))
     assert any(isinstance(event_of(record), Summary) for record in world.log())
-    (folder / "expected.json").write_text(json.dumps(facts(store), indent=1) + "\n")
+
+
+def main(arguments: list[str]) -> int:
+    """Write `tests/golden/NAME/`."""
+    if len(arguments) != 1:
+        print("usage: python -m tests.golden.make NAME", file=sys.stderr)
+        return 2
+    folder = HERE / arguments[0]
+    if folder.exists():
+        print(f"{folder} is there, and a golden log is never made again: give another name.", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(dir=HERE, prefix=".making-") as making:
+        made = Path(making) / "made"
+        (made / "store").mkdir(parents=True)
+        first = World()
+        store = FileStore.create(made / "store", first.clock.now, first.ids.new(first.clock.now()), shards=1)
+        grow(World(store=store, tools=TOOLS))
+        (made / "expected.json").write_text(json.dumps(expectations(store), indent=1) + "\n")
+        shutil.move(made, folder)
+    print(f"{folder}: {sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()):,} bytes")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1:]))

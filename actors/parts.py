@@ -1,0 +1,73 @@
+"""The parts of a request by name, and a short mark of each: by them a request that is made again and differs says
+where it does.
+
+The proof that two requests are equal is their sha256. A mark is a CRC-32 cut to six digits, which says where to look
+and proves nothing: of sixteen million parts that differ one has the mark of the other. The parts come in the order of
+the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages` (the older ones, together), each of
+the newest by its seq, `functions`. A request for a summary has `instructions` and `transcript`. Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
+from zlib import crc32
+
+import msgspec
+
+from . import render
+from .context import Context
+
+RECENT = 4
+"""Chat messages, from the newest, that are marked one by one: what a step adds to the request before it."""
+
+Parts = dict[str, bytes]
+
+_json = msgspec.json.Encoder()
+
+
+def of_request(context: Context, request: render.Request) -> Parts:
+    """The parts of a request for a reply. Nothing but separators is in no part."""
+    found = {name: text.encode() for name, text in render.system_parts(context)}
+    chat = request.chat[1:]
+    if chat and context.summary is not None and chat[0][0] == context.summary.seq:
+        found["summary"] = _json.encode(chat.pop(0)[1])
+    old = max(0, len(chat) - RECENT)
+    while 0 < old < len(chat) and chat[old - 1][0] == chat[old][0]:
+        old -= 1
+    if old:
+        found["messages"] = _json.encode([message for _, message in chat[:old]])
+    for seq, some in groupby(chat[old:], key=itemgetter(0)):
+        found[_unused(str(seq), found)] = _json.encode([message for _, message in some])
+    if request.functions:
+        found["functions"] = request.functions
+    return found
+
+
+def singles(request: render.Request) -> dict[int, bytes]:
+    """What each record is shown as, by its seq."""
+    found: dict[int, bytes] = {}
+    for seq, message in request.chat[1:]:
+        found[seq] = found.get(seq, b"") + _json.encode(message)
+    return found
+
+
+def _unused(name: str, found: Parts) -> str:
+    """A record that is shown in two places has a name for each."""
+    while name in found:
+        name += "+"
+    return name
+
+
+def of_summary_request(parts: Iterable[tuple[str, str]]) -> Parts:
+    """The parts of a request for a summary."""
+    return {name: text.encode() for name, text in parts}
+
+
+def mark(part: bytes) -> str:
+    """Six hexadecimal digits."""
+    return f"{crc32(part) & 0xFFFFFF:06x}"
+
+
+def marks(parts: Mapping[str, bytes]) -> dict[str, str]:
+    """The mark of each part."""
+    return {name: mark(part) for name, part in parts.items()}
