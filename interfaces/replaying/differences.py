@@ -11,15 +11,16 @@ Change = Literal["same", "removed", "added"]
 Piece = tuple[Change, str]
 """A stretch of text, and what became of it."""
 
-WORDS_MAX = 500
+WORDS_MAX = 300
 """Words between what two texts share at their ends, up to which they are compared; beyond, all of them changed."""
 NEAR_CHARS = 24
 """Characters of what stayed that are shown around what changed."""
 
-_WORDS = re.compile(r"\s+|\S+")
+_WORDS = re.compile(r"\s*\S+|\s+")
+"""A word with the blanks before it."""
 
 
-@lru_cache(maxsize=32)  # a frame is drawn many times
+@lru_cache(maxsize=256)  # a frame is drawn many times
 def difference(before: str, after: str) -> Sequence[Piece]:
     """The pieces of which both texts are made: without the added it is the one, without the removed the other."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)

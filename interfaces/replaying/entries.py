@@ -65,7 +65,10 @@ def changes(pieces: Sequence[Piece], *, marked: bool = False) -> Text:
     shown = Text()
     for change, text in pieces:
         before, after = _MARKS[change] if marked else ("", "")
-        shown.append(before + plain(text).replace("\t", "    ") + after, STYLES[change])
+        words = plain(text).replace("\t", "    ")
+        bare = words.strip()
+        head, tail = words.split(bare) if bare else (words, "")  # blanks are not underlined
+        shown.append(before + head).append(bare, STYLES[change]).append(tail + after)
     return shown
 
 
@@ -94,7 +97,7 @@ def _lines(event: AnyEvent, record: Record, story: Story) -> list[Line]:
             return [Line("keeps", "bright_magenta", words_of(event.text))]
         case Summary():
             told = f"{event.summarized} messages up to seq {event.covers_to}: "
-            return [Line("summary", "bold yellow", Text(told, "yellow") + words_of(event.text))]
+            return [Line("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
         case _:
             return [_noticed(event, record)]
 
@@ -102,7 +105,7 @@ def _lines(event: AnyEvent, record: Record, story: Story) -> list[Line]:
 def _reply(reply: ModelReply, gauge: Gauge) -> list[Line]:
     lines = [Line("thinks", "blue", words_of(reply.text, "italic"))] if reply.text else []
     lines += [_called(call) for call in reply.calls if call.name != SEND_MESSAGE or not reply.text]
-    share = f", {reply.usage.total / gauge.window:.0%} of the window" if gauge.window else ""
+    share = f", {reply.usage.total / gauge.window:.0%}" if gauge.window else ""
     cost = f"  · {reply.usage.total:,} tokens{share}" if reply.usage.total else ""
     if not lines:
         return [Line("model", "blue", Text(f"said nothing{cost}", "dim"))]
@@ -124,9 +127,9 @@ def _called(call: Call) -> Line:
 
 def _result(result: FunctionResult) -> Line:
     if not result.ok:
-        return Line("failed", FAILED, Text(f"{one_line(result.name)}: ", "red") + words_of(result.text, "red"))
-    said = "" if result.text in {"", "None"} else ": "
-    return Line("→ ok", "dim", Text(one_line(result.name) + said, "dim") + words_of(result.text if said else "", "dim"))
+        return Line("failed", FAILED, words_of(f"{one_line(result.name)}: {result.text}", "red"))
+    said = "" if result.text in {"", "None"} else f": {result.text}"
+    return Line("→ ok", "dim", words_of(f"{one_line(result.name)}{said}", "dim"))
 
 
 def _edited(seq: int, story: Story, *, marked: bool) -> Line:
@@ -134,7 +137,7 @@ def _edited(seq: int, story: Story, *, marked: bool) -> Line:
     pieces = differences.around(differences.difference(edit.before, edit.value))
     told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
     flat = [(change, re.sub(r"\s+", " ", text)) for change, text in pieces]
-    return Line("memory", "bold bright_magenta", told + changes(flat, marked=marked))
+    return Line("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
 
 
 _NOTICED = {
@@ -162,7 +165,7 @@ def _noticed(event: AnyEvent, record: Record) -> Line:
 def _outside(event: AnyEvent, record: Record) -> Line:
     match event:
         case Heartbeat():
-            return Line("♥", "magenta", Text(event.reason.replace("_", " "), "magenta") + _after(event.text))
+            return Line("♥", "magenta", Text.assemble((event.reason.replace("_", " "), "magenta"), _after(event.text)))
         case UserLogin():
             return Line("login", "green", Text("a user logged in", "dim"))
         case SystemAlert(source="memory_pressure"):
@@ -173,4 +176,4 @@ def _outside(event: AnyEvent, record: Record) -> Line:
 
 
 def _after(text: str) -> Text:
-    return Text("  ") + words_of(text, "dim") if text else Text()
+    return Text.assemble("  ", words_of(text, "dim")) if text else Text()

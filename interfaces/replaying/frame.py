@@ -1,7 +1,5 @@
 """One frame of the console: a moment of a story, in exactly as many lines and cells as the terminal has. Pure."""
 
-from collections.abc import Callable, Sequence
-
 from rich.text import Text
 
 from interfaces.terminal import one_line
@@ -78,31 +76,28 @@ def _body(console: Console, story: Story, width: int, height: int) -> list[Text]
     if width >= SIDES_WIDTH:
         right = min(width * 2 // 5, MEMORY_WIDTH_MAX)
         left = width - right - 2
-        story_lines = _stack(panes.happened, story, seq, left, height - 1)
-        memory_lines = _stack(panes.memory, story, seq, right, height - 1)
-        heading = _rule("story", left) + Text("┬", "bright_black") + _rule("core memory", right + 1)
+        happened = panes.happened(story, seq, left - 1, height - 1, console.sought)
+        story_lines = stacked(happened, left, height - 1)
+        memory_lines = stacked(panes.memory(story, seq, right, height - 1), right, height - 1)
+        heading = Text.assemble(_rule("story", left), ("┬", "bright_black"), _rule("core memory", right + 1))
         return [heading, *beside(story_lines, memory_lines)]
     lower = max(height // 3, MEMORY_LINES_MIN) if height >= MEMORY_LINES_MIN * 2 else 0
-    lines = [_rule("story", width), *_stack(panes.happened, story, seq, width, height - lower - 1)]
+    upper = height - lower - 1
+    lines = [_rule("story", width)]
+    lines += stacked(panes.happened(story, seq, width, upper, console.sought), width, upper)
     if lower:
-        lines += [_rule("core memory", width), *_stack(panes.memory, story, seq, width, lower - 1)]
+        lines += [_rule("core memory", width)]
+        lines += stacked(panes.memory(story, seq, width, lower - 1), width, lower - 1)
     return lines
 
 
-_Pane = Callable[[Story, int, int, int], Sequence[Text]]
-
-
-def _stack(pane: _Pane, story: Story, seq: int, width: int, height: int) -> list[Text]:
-    return stacked(pane(story, seq, width, height), width, height)
-
-
 def _help() -> list[Text]:
-    return [Text()] + [Text.assemble((f"  {key:<8}", "bold cyan"), does) for key, does in HELP]
+    return [Text(), *[Text.assemble((f"  {key:<8}", "bold cyan"), does) for key, does in HELP]]
 
 
 def _rule(what: str, width: int) -> Text:
     head = Text.assemble(("─ ", "bright_black"), (what, "dim"), (" ", ""))
-    return fitted(head + Text("─" * max(0, width - head.cell_len), "bright_black"), width)
+    return fitted(Text.assemble(head, ("─" * max(0, width - head.cell_len), "bright_black")), width)
 
 
 def _head(story: Story, playback: Playback, width: int) -> Text:

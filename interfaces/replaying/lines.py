@@ -18,8 +18,9 @@ def fitted(text: Text, width: int) -> Text:
 
 def wrapped(text: Text, width: int, most: int | None = None) -> list[Text]:
     """The text in lines of at most `width` cells; beyond `most` of them, the last ends in an ellipsis."""
-    lines = list(text.wrap(_MEASURE, max(width, 1), tab_size=4))
-    if most is None or len(lines) <= most:
+    room = None if most is None else (most + 1) * max(width, 1)  # characters: wrapping costs most of a frame
+    lines = list((text if room is None else text[:room]).wrap(_MEASURE, max(width, 1), tab_size=4))
+    if most is None or (len(lines) <= most and len(text) == len(text[:room])):
         return lines
     kept = lines[:most]
     if kept:
@@ -31,7 +32,7 @@ def wrapped(text: Text, width: int, most: int | None = None) -> list[Text]:
 def sides(left: Text, right: Text, width: int) -> Text:
     """One line with words at both of its ends; the left ones give way."""
     room = width - right.cell_len
-    return fitted(right, width) if room < 1 else fitted(left, room) + right
+    return fitted(right, width) if room < 1 else Text.assemble(fitted(left, room), right)
 
 
 def stacked(lines: Sequence[Text], width: int, height: int) -> list[Text]:
@@ -41,4 +42,4 @@ def stacked(lines: Sequence[Text], width: int, height: int) -> list[Text]:
 
 def beside(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
     """Two stacks of equally many lines, with a rule between them."""
-    return [one + Text("│ ", "bright_black") + other for one, other in zip(left, right, strict=True)]
+    return [Text.assemble(one, ("│ ", "bright_black"), other) for one, other in zip(left, right, strict=True)]

@@ -12,7 +12,7 @@ from interfaces.times import clock
 from . import differences, entries
 from .lines import fitted, sides, wrapped
 from .playback import Playback
-from .story import Edit, Gauge, Landmark, Story
+from .story import Edit, Landmark, Story
 
 PAST_LINES = 3
 """Most lines of an event that is not the one that is shown."""
@@ -33,8 +33,11 @@ _SIGNS: Sequence[tuple[Landmark, str, str]] = (
 """What the timeline has signs of, the most important last; each is the key that goes there."""
 
 
-def happened(story: Story, seq: int, width: int, height: int) -> list[Text]:
-    """The events up to the one that is shown: it whole, as far as it fits, those before it shortened."""
+def happened(story: Story, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
+    """The events up to the one that is shown: it whole, as far as it fits, those before it shortened.
+
+    Words that were `sought` stand out.
+    """
     chunks = [_event(story, seq, width, height, shown=True)]
     size = len(chunks[0])
     while size < height and seq > 1:
@@ -44,7 +47,10 @@ def happened(story: Story, seq: int, width: int, height: int) -> list[Text]:
         chunks.append(_event(story, seq, width, PAST_LINES, shown=False))
         size += len(chunks[-1])
     lines = [line for chunk in reversed(chunks) for line in chunk]
-    return lines[max(0, len(lines) - height) :]
+    lines = lines[max(0, len(lines) - height) :]
+    for line in lines if sought.strip() else ():
+        line.highlight_words([sought], "black on yellow", case_sensitive=False)
+    return lines
 
 
 def _event(story: Story, seq: int, width: int, most: int, *, shown: bool) -> list[Text]:
@@ -54,17 +60,18 @@ def _event(story: Story, seq: int, width: int, most: int, *, shown: bool) -> lis
     numbered = width >= SEQ_WIDTH
     for number, line in enumerate(entries.entry(record, story)):
         told = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
-        label = Text("▌" if shown else " ", "bold green") + Text(told, "bold" if shown else "dim")
-        label += fitted(Text(line.label, line.style), entries.LABEL_CELLS) + Text(" ")
-        words = wrapped(line.words, width - label.cell_len, most)
-        rest = Text("▌" if shown else " ", "bold green") + Text(" " * (label.cell_len - 1))
-        lines += [(rest if place else label) + part for place, part in enumerate(words or [Text()])]
+        bar = ("▌" if shown else " ", "bold green")
+        who = fitted(Text(line.label, line.style), entries.LABEL_CELLS)
+        label = Text.assemble(bar, (told, "bold" if shown else "dim"), who, " ")
+        rest = Text.assemble(bar, " " * (label.cell_len - 1))
+        words = wrapped(line.words, width - label.cell_len, most) or [Text()]
+        lines += [Text.assemble(rest if place else label, part) for place, part in enumerate(words)]
     return [*heading, *lines][: max(most, 1)] if shown else [*heading, *lines]
 
 
 def _turn(record: Record, width: int) -> Text:
     told = Text(f" turn {record.turn} · {clock(record.recorded_at)} ", "dim")
-    return Text("──", "bright_black") + told + Text("─" * max(0, width - told.cell_len - 2), "bright_black")
+    return Text.assemble(("──", "bright_black"), told, ("─" * max(0, width - told.cell_len - 2), "bright_black"))
 
 
 def memory(story: Story, seq: int, width: int, height: int) -> list[Text]:
@@ -93,7 +100,7 @@ def _is_new(edit: Edit, now: Record) -> bool:
 def _heading(edit: Edit, width: int, *, new: bool) -> Text:
     full = f"{len(edit.value):,} of {edit.limit:,}"
     told = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
-    name = Text(one_line(edit.label), "bold cyan") + Text(f"  {full}  ", "dim")
+    name = Text.assemble((one_line(edit.label), "bold cyan"), (f"  {full}  ", "dim"))
     return sides(name, told, width)
 
 
@@ -106,7 +113,7 @@ def _body(edit: Edit, width: int, *, new: bool) -> list[Text]:
         text = entries.changes(pieces)
     else:
         text = entries.words_of(edit.value, chars=BLOCK_CHARS) if edit.value else Text("(empty)", "dim italic")
-    return [Text(" ") + line for line in wrapped(text, width - 2)]
+    return [Text.assemble(" ", line) for line in wrapped(text, width - 2)]
 
 
 def _shared(needs: dict[str, int], room: int, changed: Sequence[Edit]) -> dict[str, int]:
@@ -129,7 +136,7 @@ def _cut(lines: Sequence[Text], most: int, width: int) -> list[Text]:
     start = max(0, min(next(marked, 0) - most // 3, len(lines) - most))
     kept = list(lines[start : start + most])
     if kept and start + most < len(lines):
-        kept[-1] = fitted(kept[-1], width - 2) + Text(" …", "dim")
+        kept[-1] = Text.assemble(fitted(kept[-1], width - 2), (" …", "dim"))
     return kept
 
 
@@ -144,17 +151,13 @@ def gauge(story: Story, seq: int, width: int) -> Text:
     share = now.tokens / now.window
     style = "red" if share >= now.fraction else "yellow" if share >= now.fraction / 1.5 else "green"
     figures = Text.assemble(f"  {now.tokens:,}", (f" of {now.window:,}", "dim"), (f"  {share:.0%}", f"bold {style}"))
-    figures += _told(now)
+    figures.append("  warned" if now.warned else "", "bold yellow")
     if width >= SPARK_WIDTH:
-        figures += Text("  ") + _spark(story.calls(seq, SPARK_CALLS), now.window)
+        figures = Text.assemble(figures, "  ", _spark(story.calls(seq, SPARK_CALLS), now.window))
     cells = width - figures.cell_len - 8
     if cells < 5:
-        return fitted(Text("context", "bold") + figures, width)
-    return fitted(Text("context ", "bold") + _bar(share, now.fraction, cells, style) + figures, width)
-
-
-def _told(now: Gauge) -> Text:
-    return Text("  warned" if now.warned else "", "bold yellow")
+        return fitted(Text.assemble(("context", "bold"), figures), width)
+    return fitted(Text.assemble(("context ", "bold"), _bar(share, now.fraction, cells, style), figures), width)
 
 
 def _bar(share: float, fraction: float, cells: int, style: str) -> Text:
@@ -185,7 +188,7 @@ def timeline(story: Story, playback: Playback, width: int) -> tuple[Text, Text]:
                 signs[(seq - playback.first) * (cells - 1) // length] = (sign, style)
     at = (playback.seq - playback.first) * (cells - 1) // length
     bar = Text.assemble(("━" * at, "green"), ("●", "bold green"), ("─" * (cells - at - 1), "bright_black"))
-    return fitted(Text.assemble(" ", *signs), width), fitted(Text(" ") + bar, width)
+    return fitted(Text.assemble(" ", *signs), width), fitted(Text.assemble(" ", bar), width)
 
 
 def said(text: str, width: int, style: str = "bold yellow") -> Text:

@@ -158,7 +158,19 @@ class Story:
     def find(self, words: str, seqs: Iterable[int]) -> int | None:
         """The first of these seqs whose record says the words, whatever their case; None if none does."""
         wanted = words.casefold()
-        return next((seq for seq in seqs if wanted in _said(self.record(seq)).casefold()), None)
+        return next((seq for seq in seqs if self._says(seq, wanted)), None)
+
+    def _says(self, seq: int, wanted: str) -> bool:
+        """Whether a record says it, in small letters: its kind, its words, a call of it. An edit: what it changed."""
+        record, edit = self.record(seq), self.edits.get(seq)
+        if edit is not None:
+            return edit.value.casefold().count(wanted) != edit.before.casefold().count(wanted)
+        if wanted in record.type or wanted in (record.text or "").casefold():
+            return True
+        event = event_of(record) if record.type == ModelReply.kind else None
+        return isinstance(event, ModelReply) and any(
+            wanted in call.name.casefold() or wanted in call.arguments.casefold() for call in event.calls
+        )
 
     def _born(self, seq: int) -> int:
         place = bisect_right(self._births, seq)
@@ -223,13 +235,3 @@ def _seq(point: tuple[int, Any]) -> int:
 
 def _seq_of(edit: Edit) -> int:
     return edit.seq
-
-
-def _said(record: Record) -> str:
-    """What a record says, for searching: its kind, its words, the calls of a reply."""
-    parts = [record.type, record.text or ""]
-    if record.type == ModelReply.kind:
-        event = event_of(record)
-        if isinstance(event, ModelReply):
-            parts += [f"{call.name} {call.arguments}" for call in event.calls]
-    return "\n".join(parts)

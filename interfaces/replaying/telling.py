@@ -25,7 +25,7 @@ def tell(story: Story, seqs: Sequence[int], out: Console) -> None:
             label.align("right", 6)
             told = Text(line.label, line.style)
             told.align("left", entries.LABEL_CELLS)
-            shown = hanging(label + Text("  ") + told + Text(" "), line.words, out, wrap=out.is_terminal)
+            shown = hanging(Text.assemble(label, "  ", told, " "), line.words, out, wrap=out.is_terminal)
             shown.rstrip()
             out.print(shown, soft_wrap=True)
 
