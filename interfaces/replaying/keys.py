@@ -1,0 +1,31 @@
+"""From what a terminal sends to keys. Pure."""
+
+import re
+
+_NAMED = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down",
+    "\x1b[C": "right", "\x1bOC": "right", "\x1b[D": "left", "\x1bOD": "left",
+    "\x1b[1;2C": "shift-right", "\x1b[1;2D": "shift-left",
+    "\x1b[H": "home", "\x1bOH": "home", "\x1b[1~": "home", "\x1b[F": "end", "\x1bOF": "end", "\x1b[4~": "end",
+    "\x1b": "escape", "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x04": "end of input",
+}  # fmt: skip
+_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|\x1b(?![\[O])|[^\x1b]", re.DOTALL)
+"""A sequence that a key sends, whole; or a character."""
+
+
+def keys_of(sent: str, *, over: bool) -> tuple[list[str], str]:
+    """The keys in what a terminal sent, and the beginning of one that has not come whole.
+
+    `over`: nothing more comes for now, so that a lone escape is the key of that name. A sequence that stands for no key
+    we know is no key.
+    """
+    keys, at = [], 0
+    while at < len(sent) and (found := _KEY.match(sent, at)):
+        if found[0] == "\x1b" and found.end() == len(sent) and not over:
+            break
+        keys.append(_NAMED.get(found[0], found[0]))
+        at = found.end()
+    left = sent[at:]
+    if over and left:
+        return [*(key for key in keys if not key.startswith("\x1b")), "escape", *left[1:]], ""
+    return [key for key in keys if not key.startswith("\x1b")], left
