@@ -1,7 +1,7 @@
 """Limits of the agents, with their unit last in the name, and where each comes from."""
 
 RENDERER = 1
-"""Version of `render.py`: raised when the same context gives other bytes."""
+"""Version of `render.py` and `fit.py`: raised when the same context gives other bytes, or is made to fit otherwise."""
 
 BLOCK_CHARS = 2000
 """Limit of a memory block where none is given (MemGPT)."""

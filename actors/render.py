@@ -77,6 +77,8 @@ class Request(msgspec.Struct, frozen=True):
     """A request, and what it was put together from."""
 
     body: bytes
+    system: Sequence[tuple[str, str]]
+    """`system_parts`"""
     chat: _Shown
     functions: bytes
     """The end of the body, which names the functions; empty where there are none."""
@@ -89,10 +91,11 @@ def request(context: Context, schemas: Mapping[str, str]) -> bytes:
 
 def composed(context: Context, schemas: Mapping[str, str]) -> Request:
     """What `request` gives, and what it was put together from."""
-    chat = _shown(context)
+    system = system_parts(context)
+    chat = _shown(context, system)
     body = _json.encode({"model": context.config.model, "messages": [message for _, message in chat]})
     functions = _functions(tuple([schemas[function.sha256] for function in context.config.functions]))
-    return Request(body[:-1] + functions + b"}", chat, functions)
+    return Request(body[:-1] + functions + b"}", system, chat, functions)
 
 
 @lru_cache(maxsize=256)
@@ -121,12 +124,12 @@ def messages(context: Context) -> list[ChatMessage]:
 
 def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
     """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
-    return [(seq, msgspec.to_builtins(message)) for seq, message in _shown(context)]
+    return [(seq, msgspec.to_builtins(message)) for seq, message in _shown(context, system_parts(context))]
 
 
-def _shown(context: Context) -> _Shown:
+def _shown(context: Context, system: Sequence[tuple[str, str]]) -> _Shown:
     zone = context.config.zone
-    chat: _Shown = [(0, _Said("system", system_message(context)))]
+    chat: _Shown = [(0, _Said("system", "\n".join([text for _, text in system])))]
     summary = summary_of(context)
     if summary is not None and context.summary is not None:
         chat.append((context.summary.seq, _Said("user", envelopes.summary(summary, context.summary.at, zone))))
@@ -136,13 +139,8 @@ def _shown(context: Context) -> _Shown:
     return chat
 
 
-def system_message(context: Context) -> str:
-    """The system prompt, then the memory header, then every block with its characters and limit."""
-    return "\n".join([text for _, text in system_parts(context)])
-
-
 def system_parts(context: Context) -> list[tuple[str, str]]:
-    """The parts of the system message by name, in their order; lines of their own."""
+    """The system message: the prompt, the memory header, then each block with its characters and limit, in lines."""
     header = [
         "",
         f"### Memory [last modified: {envelopes.told(context.modified_at, context.config.zone)}]",

@@ -233,7 +233,11 @@ def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
 
 def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
     """How a record names the request that was sent."""
-    return {"context_sha256": render.sha256(body), "context_bytes": len(body), "parts": parts.marks(made_of)}
+    return {
+        "context_sha256": render.sha256(body),
+        "context_bytes": len(body),
+        "parts": parts.written(parts.marks(made_of)),
+    }
 
 
 def _known(answer: Answer | None, reply: ModelReply | None) -> dict[str, Any]:

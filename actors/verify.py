@@ -153,14 +153,14 @@ class Verifier:
 
     def _of_request(self, record: Record, event: ModelCall, context: Context) -> Iterator[Mismatch]:
         body = _body(event, context, self._schemas)
-        digest = render.sha256(body)
+        digest, marks = render.sha256(body), parts.read(event.parts)
         if digest == event.context_sha256:
             self._matched = (record, event, context)
             self._part = None
         else:
             now = self._made(record, event, context)
             matched = self._made(*self._matched) if self._matched else None
-            difference = differing.difference(event.parts, now, matched, self._seen)
+            difference = differing.difference(marks, now, matched, self._seen)
             where = f"differs first in {difference.part}" if difference.part else "differs"
             sizes = (
                 f"{event.context_bytes:,} bytes ({event.context_sha256[:12]}), and has {len(body):,} ({digest[:12]})"
@@ -168,7 +168,7 @@ class Verifier:
             fresh = difference if difference.part != self._part else None
             self._part = difference.part
             yield _mismatch(record, "request", f"the request {where}; it had {sizes}", fresh)
-        self._seen.update((int(name), mark) for name, mark in event.parts.items() if name.isdecimal())
+        self._seen.update((int(name), mark) for name, mark in marks.items() if name.isdecimal())
 
     def _made(self, record: Record, event: ModelCall, context: Context) -> Made:
         """A request and its parts, as they are made today."""

@@ -118,8 +118,8 @@ class Summary(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
-    parts: dict[str, str] = {}
-    """Marks of the request's parts by their names."""
+    parts: str = ""
+    """The request's parts in order, each with its mark."""
     raw: str = ""
 
 

@@ -40,8 +40,8 @@ class ModelReply(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
-    parts: dict[str, str] = {}
-    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
+    parts: str = ""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
     raw: str = ""
     """The body of the answer, verbatim."""
 
@@ -57,8 +57,8 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     attempts: int = 1
     context_sha256: str = ""
     context_bytes: int = 0
-    parts: dict[str, str] = {}
-    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
+    parts: str = ""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
     raw: str = ""
 
 
@@ -79,6 +79,6 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
-    parts: dict[str, str] = {}
-    """Marks of the request's parts by their names; empty where an older everlog wrote it."""
+    parts: str = ""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
     raw: str = ""

@@ -9,7 +9,7 @@ A request that is not the same, to the byte, is a mismatch (exit code 1), and
 the first part of it that differs is shown. What cannot be checked is told apart
 and is no fault: its renderer is gone, records were erased, a function is
 missing. A sample is spread over the agent's life, and is the same each time
-until the log grows; the chain and the order of records are always checked whole."""
+until the log grows; the chain and the order of records are checked whole."""
 
 
 def sampling(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,14 @@ from projections import Projections
 
 REBUILT_OF = 8
 """Of so many agents one is rebuilt too: that takes as long as all the rest, and the laws ask it of every projection."""
+SAMPLE = 3
+"""Model calls in a sample, which is taken of the same ones."""
 
 
 def verify_all(systems: Sequence[System]) -> None:
-    """Each request renders to the bytes that were sent, and each reply means the same; some are rebuilt, and equal."""
+    """Each request renders to the bytes that were sent, each reply means the same, and each chain is that of its log;
+    some are rebuilt, and equal, and a sample of their calls says what all of them say.
+    """
     faults: list[str] = []
     agents = calls = 0
     seen: set[tuple[object, str]] = set()
@@ -24,9 +28,13 @@ def verify_all(systems: Sequence[System]) -> None:
                     continue
                 seen.add((place, name))
                 view = system.look(name, projections)
-                faults += [f"{name}: {fault}" for fault in verify(view, system.tools).faults]
+                whole = verify(view, system.tools)
+                faults += [f"{name}: {fault}" for fault in whole.faults]
                 if agents % REBUILT_OF == 0:
                     faults += [f"{name}: {fault}" for fault in rebuild(view).faults]
+                    some = verify(view, system.tools, sample=SAMPLE).calls
+                    if some.chosen > SAMPLE or not set(some.equal) <= set(whole.calls.equal):
+                        faults.append(f"{name}: a sample says {some}, and all of it {whole.calls}")
                 agents, calls = agents + 1, calls + len(view.rows("model_calls"))
                 view.close()
     assert not faults, "\n".join(faults[:20])

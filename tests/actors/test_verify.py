@@ -1,5 +1,6 @@
 """Verify names the call in which anything is not what it was, and which part of it; and it never cries wolf."""
 
+import asyncio
 import random
 from collections.abc import Callable
 
@@ -7,11 +8,12 @@ import msgspec
 import pytest
 
 import actors.context
-from actors import differing, envelopes, fit, presets, render
+from actors import differing, envelopes, fit, parts, presets, render
 from actors.constants import RENDERER
 from actors.replay import verify
 from actors.verify import sampled
 from events import Record, event_of
+from store import MemoryStore
 from tests.world import World
 
 from .tampered import calls, conversed, first, lived, payload_of, replaced, verified
@@ -48,6 +50,33 @@ def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -
         return msgspec.structs.replace(record, text=record.text[:at] + other + record.text[at + 1 :])
 
     assert "the chain of records 1 to" in verified(world, change).faults[0]
+
+
+def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
+    """An agent that moved wrote its chain down: what was changed before that is told apart from what came after."""
+    world = World(store=MemoryStore(shards=1))
+    asyncio.run(world.tell("Before"))
+    world.system.move("sam", shared=True)
+    asyncio.run(world.tell("After"))
+    moved = first(world, "agent_moved")
+    before, after = first(world, "user_message", "Before"), first(world, "user_message", "After")
+    fault = verified(world, replaced(before.seq, "Before", "before")).faults[0]
+    assert f"records 1 to {moved.seq - 1}" in fault and f"seq {moved.seq} (agent_moved)" in fault
+    fault = verified(world, replaced(after.seq, "After", "after")).faults[0]
+    assert f"records {moved.seq + 1} to {world.log()[-1].seq}" in fault and "the log ends with" in fault
+    assert verified(world).faults == []
+
+
+def test_marks_are_read_as_they_were_written(world: World) -> None:
+    """Every request leaves them in the order of its body, and what the log says of them comes back."""
+    for call in calls(world):
+        written = payload_of(call)["parts"]
+        marks = parts.read(written)
+        assert parts.written(marks) == written
+        names = list(marks)
+        assert names[:3] == ["prompt", "header", "block persona"] or names == ["instructions", "transcript"]
+        assert all(len(mark) == 6 and int(mark, 16) >= 0 for mark in marks.values())
+    assert parts.read("") == {}
 
 
 def header(patch: Patch, _: World) -> None:

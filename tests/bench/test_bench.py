@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import append, archive, cold_start, dedicated, fleet, harness, peers, replay, retrieval, step
+from bench import append, archive, cold_start, dedicated, fleet, harness, peers, replay, replay_agent, retrieval, step
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
@@ -26,6 +26,7 @@ TINY = {
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
+    "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2))",
 }
 SLOW = {"dedicated", "fleet"}
 """They start a Ray of their own, which takes longer than all the others together."""
@@ -39,6 +40,7 @@ KEYS = {
     "append": append.KEYS,
     "archive": archive.KEYS,
     "fleet": fleet.KEYS,
+    "replay_agent": replay_agent.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }
 
@@ -212,3 +214,16 @@ def test_what_is_found_is_scored_as_the_field_does() -> None:
 
 def ideal(pieces: int) -> float:
     return sum(1 / math.log2(place + 2) for place in range(pieces))
+
+
+def test_verifying_is_no_figure_unless_all_is_the_same(tmp_path: Path) -> None:
+    """An agent of which one request would be another ends the benchmark: its seconds would be worth nothing."""
+    run = (
+        "import asyncio; from pathlib import Path; from actors import render; from bench import replay_agent as b\n"
+        "plan = b.Plan(calls=6, runs=1); store = b.store_in(Path('s')); asyncio.run(b.grow(store, plan))\n"
+        "assert b.verified(store, plan).equal == 1\n"
+        "render.ACCESS = '(otherwise)'\n"
+        "try: b.verified(store, plan)\n"
+        "except RuntimeError as error: print(error)\n"
+    )
+    assert "is not what would be sent" in python("-c", run, folder=tmp_path)
