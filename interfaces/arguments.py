@@ -7,7 +7,7 @@ import argparse
 import shutil
 from typing import NoReturn, TypeAlias
 
-from . import document_arguments, homes, memories, values
+from . import document_arguments, homes, memories, moment_arguments, values
 from .complaints import plain
 from .options import Command
 from .options import as_of as _as_of
@@ -234,6 +234,7 @@ COMMANDS = (
             "everlog memory sam --as-of 2024-01-31T12:00", (_name, _as_of, _json)),
     Command("pressure", "reading:pressure", "show how full the context window is", "everlog pressure sam",
             (_name, _as_of, _json)),
+    *moment_arguments.COMMANDS,
     Command("search", "searching:search", "search what was said, or what the agent kept",
             'everlog search sam "sailing trip" --page 1', (_name, _searching, _words, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",
