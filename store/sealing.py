@@ -105,9 +105,14 @@ class Sealing:
             later.update(entry.chains)
             if not newest or entry.name in tried:
                 continue
-            if state is None or state.maker != self._derive.maker or not is_whole(self._where, state):
+            unusable = state is None or state.maker != self._derive.maker or not is_whole(self._where, state)
+            if unusable or self._is_damaged(entry):
                 return [entry]
         return []
+
+    def _is_damaged(self, entry: FileEntry) -> bool:
+        """Whether the checkpoints of a file cannot be read."""
+        return entry.checkpoints is not None and not is_whole(self._where, entry.checkpoints)
 
     def _read(self, weight: int) -> dict[str, pa.Table]:
         """The records of the inputs. A damaged sealed file, and those before it, are left as they are: it can wait."""
@@ -293,6 +298,8 @@ class Sealing:
             here = wanted.intersection(entry.chains)
             wanted -= here
             here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
+            if entry in self._inputs and self._is_damaged(entry):
+                here -= entry.held.keys()  # all of their records are asked again, and give checkpoints
             rows = state_rows(self._where, entry, maker, sorted(here)) if here else None
             if rows is not None:
                 known.update(rows.column("agent_id").unique().to_pylist())

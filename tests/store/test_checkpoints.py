@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from store import FileStore, Partition, check
-from store.manifest import load
+from store.manifest import load, succeed
+from store.parquet import save
+from store.sealed import checkpoints_in
 from tests.contract.log_contract import Drafts
 from tests.contract.moments import Tally, assert_moments
 from tests.contract.sealed import erasing, saying
@@ -64,6 +68,24 @@ def test_checkpoints_are_losable(store: FileStore, where: Partition, drafts: Dra
     assert reader.state("sam", Tally.maker, 12) is None
     fill(store, drafts, 10)
     assert_moments(store.reader("sam"))
+    state = store.reader("sam").state("sam", Tally.maker, 12)
+    assert state is not None and state.seq == 12
+
+
+def test_the_deep_check_makes_every_checkpoint_again(store: FileStore, where: Partition, drafts: Drafts) -> None:
+    """One that does not say what the records say is an error that names the agent and the seq."""
+    fill(store, drafts, 10)
+    assert check(where, deep=True, derive=Tally()).ok
+    manifest = load(where)
+    (entry,) = [entry for entry in manifest.files if entry.checkpoints is not None]
+    rows = checkpoints_in(where, entry, Tally.maker)
+    assert rows is not None
+    wrong = rows.set_column(rows.column_names.index("said"), "said", pa.array(["no"] * rows.num_rows))
+    saved, _ = save(where, "000000000001-000000000020-e000009-000009.checkpoints", wrong, Tally.maker)
+    forged = [replace(e, checkpoints=saved) if e.name == entry.name else e for e in manifest.files]
+    assert succeed(where, manifest, manifest.epoch, forged) is not None
+    report = check(where, deep=True, derive=Tally())
+    assert not report.ok and "'ann' at seq 4" in report.errors[0]
 
 
 def test_p18_no_checkpoint_quotes_what_was_erased(store: FileStore, where: Partition, drafts: Drafts) -> None:
