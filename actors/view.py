@@ -27,12 +27,12 @@ def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
     head = reader.head(agent_id).seq
     if isinstance(moment, int):
         if not 1 <= moment <= head:
-            raise BadInput(f"--as-of {moment}: {agent_id!r} has records 1 to {head}, the head.")
+            raise BadInput(f"There is no seq {moment}: {agent_id!r} has records 1 to {head}, the head.")
         return moment
     when = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     seq = reader.seq_at(agent_id, (when - EPOCH) // timedelta(microseconds=1))
     if not seq:
-        raise BadInput(f"--as-of {when.isoformat()}: {agent_id!r} began later; it has records 1 to {head}, the head.")
+        raise BadInput(f"{agent_id!r} began after {when.isoformat()}; it has records 1 to {head}, the head.")
     return seq
 
 
@@ -128,6 +128,11 @@ class View:
         zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
         upto = view.seq if view.is_past else HEAD
         return AgentSearcher(view.projections, self.agent_id, upto, zone, archive=self.archive)
+
+    def counts(self) -> tuple[int, int]:
+        """How much was said, and how many memories are in the archive: what the memory header counts."""
+        newest = self.projections.states([self.agent_id]).sort_by("seq").select(["recall", "archival"]).to_pylist()[-1:]
+        return next(((row["recall"] or 0, max(0, row["archival"] or 0)) for row in newest), (0, 0))
 
     def close(self) -> None:
         """Let go of the memory. Idempotent."""

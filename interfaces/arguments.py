@@ -7,7 +7,16 @@ import argparse
 import shutil
 from typing import NoReturn, TypeAlias
 
-from . import document_arguments, fork_arguments, homes, memories, proof_arguments, replay_arguments, values
+from . import (
+    document_arguments,
+    fork_arguments,
+    homes,
+    memories,
+    moment_arguments,
+    proof_arguments,
+    replay_arguments,
+    values,
+)  # fmt: skip
 from .complaints import plain
 from .options import Command
 from .options import as_of as _as_of
@@ -236,6 +245,7 @@ COMMANDS = (
             (_name, _as_of, _json)),
     Command("replay", "replay:replay", "watch an agent live again, event by event", "everlog replay sam --speed 8x",
             (_name, replay_arguments.watching, _json, _runtime), replay_arguments.REPLAY),
+    *moment_arguments.COMMANDS,
     Command("search", "searching:search", "search what was said, or what the agent kept",
             'everlog search sam "sailing trip" --page 1', (_name, _searching, _words, _as_of, _json)),
     Command("import", "keeping:import_", "import a past conversation; creates the agent if need be",

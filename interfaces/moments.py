@@ -30,7 +30,7 @@ def asked(given: str | None, world: World) -> int | datetime | None:
         return times.moment(times.microseconds(given))
     except (ValueError, OverflowError, ArgumentTypeError) as error:
         raise BadInput(
-            f"--as-of {given}: this is neither a seq (from 1 to the head) nor a time, as "
+            f"{given!r} is neither a seq (from 1 to the head) nor a time, as "
             "2024-01-31T12:00, or 2h and 1d12h for one that long ago."
         ) from error
 
@@ -42,5 +42,5 @@ def time_in(args: Namespace, world: World) -> int | None:
     """
     when = asked(args.as_of, world)
     if isinstance(when, int):
-        raise BadInput(f"--as-of {when}: a seq is one agent's own. Give a time, such as 2024-01-31T12:00 or 2h.")
+        raise BadInput(f"{when} is a seq, which is one agent's own. Give a time, such as 2024-01-31T12:00 or 2h.")
     return None if when is None else times.since_epoch(when)

@@ -113,7 +113,7 @@ def context(shape: Shape, *, full: bool = False) -> RenderableType:
     for message in shape["messages"]:
         role = message["role"]
         if role == "tool":
-            told = _shortened(plain(_readable(message["content"])), full=full)
+            told = _shortened(plain(readable(message["content"])), full=full)
             parts.append(Text(f"  → {told}", "dim"))
             continue
         where = f"seq {message['seq']}" if message["seq"] else "prompt, memory and counts"
@@ -123,7 +123,7 @@ def context(shape: Shape, *, full: bool = False) -> RenderableType:
             Rule(Text.assemble((role, style), (f" · {where}", "dim")), align="left", style="bright_black"),
         ]
         if message.get("content"):
-            parts.append(Text(_shortened(plain(_readable(message["content"])), full=full)))
+            parts.append(Text(_shortened(plain(readable(message["content"])), full=full)))
         for call in message.get("tool_calls", ()):
             function = call["function"]
             words = (
@@ -137,7 +137,7 @@ def _whole_call(function: Mapping[str, str]) -> str:
     return f"{function['name']} {function['arguments']}"
 
 
-def _readable(content: str) -> str:
+def readable(content: str) -> str:
     """An envelope of JSON as "time · words"; anything else as it is."""
     try:
         value = msgspec.json.decode(content)

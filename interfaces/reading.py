@@ -136,11 +136,15 @@ def pressure(args: Namespace, world: World) -> int:
 
 def pressure_shape(view: View) -> shapes.Shape:
     """Tokens of the last call and of the next, against the window."""
-    seen = context_at(view)
+    return pressure_of(view, context_at(view), summaries=True)
+
+
+def pressure_of(view: View, seen: Context | None, *, summaries: bool = False) -> shapes.Shape:
+    """The same, of a context that is known; None: there is none. To count the `summaries` the history is read."""
     estimate = fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
     row = next(iter(view.rows("memory_pressure")), {})
-    summaries = sum(row["type"] == "summary" for row in view.rows("summaries"))
-    return shapes.pressure(view.agent_id, view.seq, row, estimate, summaries)
+    count = sum(row["type"] == "summary" for row in view.rows("summaries")) if summaries else 0
+    return shapes.pressure(view.agent_id, view.seq, row, estimate, count)
 
 
 def events(args: Namespace, world: World) -> int:

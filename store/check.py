@@ -16,7 +16,7 @@ from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .parquet import SORTED_BY, is_whole
 from .partition import Partition
 from .reader import Reader, heads_before
-from .sealed import COMMIT_ORDER, whole
+from .sealed import COMMIT_ORDER, checkpoint, whole
 from .segment import Frame, Scan, corrupt
 
 
@@ -66,12 +66,17 @@ def check(partition: Partition, *, deep: bool = False, derive: Derive | None = N
             progress(number, len(manifest.files))
     report.agents = len(state.heads)
     for entry in manifest.files:
-        for derived in (entry.state, entry.checkpoints):
-            if derived is not None and not is_whole(partition, derived):
-                path = partition.path / derived.name
-                report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
+        if entry.state is not None and not is_whole(partition, entry.state):
+            path = partition.path / entry.state.name
+            report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
+        if entry.checkpoints is not None and not is_whole(partition, entry.checkpoints):
+            path = partition.path / entry.checkpoints.name
+            report.notes.append(
+                f"{path} is damaged or gone; it is derived, and made again when its records are written again"
+            )
     if deep and derive is not None and report.ok:
         _check_states(partition, manifest, derive, report)
+        _check_checkpoints(partition, manifest, derive, report)
     _note_strays(partition, manifest, report)
     return report
 
@@ -162,6 +167,26 @@ def _check_states(partition: Partition, manifest: Manifest, derive: Derive, repo
             report.errors.append(
                 f"{partition.path}: the state of {agent_id!r} at seq {state.seq} is not what its records say"
             )
+
+
+def _check_checkpoints(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
+    """Each checkpoint is what the one before it and the records in between say, or what all records before it say."""
+    reader = Reader(partition)
+    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
+    for entry in manifest.files:
+        for agent_id in sorted(entry.held.keys() - travelled):
+            before: pa.Table | None = None
+            last = 0
+            for seq in entry.held[agent_id]:
+                rows = checkpoint(partition, entry, derive.maker, agent_id, seq)
+                again = derive(before, reader.table(agent_id, last + 1, seq))
+                if not again.num_rows:  # a summary shows more than the one before held
+                    again = derive(None, reader.table(agent_id, 1, seq))
+                if rows is not None and not again.sort_by(SORTED_BY).equals(rows):
+                    report.errors.append(
+                        f"{partition.path}: the checkpoint of {agent_id!r} at seq {seq} is not what its records say"
+                    )
+                before, last = again, seq
 
 
 def _heads_at(manifest: Manifest, entry: FileEntry) -> dict[str, Head]:

@@ -17,7 +17,7 @@ from .chains import known_before
 from .constants import CHECKPOINT_RECORDS, MARK_RECORDS
 from .contract import Derive
 from .lazy import pc
-from .manifest import FRAMES, FileEntry, Manifest
+from .manifest import FRAMES, SEALED, FileEntry, Manifest
 from .parquet import where
 
 OWN_SEQ = "own_seq"
@@ -107,6 +107,22 @@ def _fold(derive: Derive, before: pa.Table | None, own: pa.Table, between: list[
         between.append(held(state, chunk.column("seq")[-1].as_py()))
     end = derive(state, own.slice(start))
     return end if end.num_rows else derive(before, own)
+
+
+def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
+    """Of the sealed files among `inputs`, which become one: those ends of streams that are far from what is before.
+
+    Their states are worth keeping as checkpoints, for what was an end is in the middle now.
+    """
+    first = inputs[0].first_commit
+    last = {n: s for entry in manifest.files if entry.first_commit < first for n, (s, _) in entry.chains.items()}
+    for entry in inputs:
+        last.update((name, max(seqs)) for name, seqs in entry.held.items())
+        ends = {name: end for name, (end, _) in entry.chains.items()}
+        far = {name: end for name, end in ends.items() if end - last.get(name, 0) >= CHECKPOINT_RECORDS}
+        if entry.kind == SEALED and far:
+            last.update(far)
+            yield entry, far
 
 
 def held(state: pa.Table, seq: int) -> pa.Table:

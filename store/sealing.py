@@ -16,7 +16,7 @@ import pyarrow as pa
 from events import CorruptLog, StoreError
 
 from .arrow import SCHEMA
-from .checkpoints import Marks, folded, marks_of, places_of, together
+from .checkpoints import Marks, far_ends, folded, held, marks_of, places_of, together
 from .constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
 from .contract import Derive, Progress
 from .disk import remove_if_there
@@ -105,9 +105,14 @@ class Sealing:
             later.update(entry.chains)
             if not newest or entry.name in tried:
                 continue
-            if state is None or state.maker != self._derive.maker or not is_whole(self._where, state):
+            unusable = state is None or state.maker != self._derive.maker or not is_whole(self._where, state)
+            if unusable or self._is_damaged(entry):
                 return [entry]
         return []
+
+    def _is_damaged(self, entry: FileEntry) -> bool:
+        """Whether the checkpoints of a file cannot be read."""
+        return entry.checkpoints is not None and not is_whole(self._where, entry.checkpoints)
 
     def _read(self, weight: int) -> dict[str, pa.Table]:
         """The records of the inputs. A damaged sealed file, and those before it, are left as they are: it can wait."""
@@ -252,9 +257,16 @@ class Sealing:
         others = derive(None if earlier is None else _but(earlier, long.names), _but(needed, long.names))
         rows = pa.concat_tables([others, *long.ends])
         after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
-        carried = [checkpoints_in(self._where, entry, derive.maker) for entry in self._inputs]
-        spared = [rows for rows in map(self._spared, carried) if rows is not None]
-        return self._holding(after, together(long.between, spared), derive.maker)
+        return self._holding(after, together(long.between, self._carried(derive.maker)), derive.maker)
+
+    def _carried(self, maker: str) -> list[pa.Table]:
+        """The checkpoints of the inputs, and their states that are worth being one, without those that quote."""
+        found = [checkpoints_in(self._where, entry, maker) for entry in self._inputs]
+        for entry, far in far_ends(self._manifest, self._inputs):
+            rows = state_rows(self._where, entry, maker, sorted(far))
+            if rows is not None:
+                found += [held(_only(rows, pa.array([name])), end) for name, end in far.items()]
+        return [rows for rows in map(self._spared, found) if rows is not None]
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
         if set(entry.chains).isdisjoint(unknown.to_pylist()):
@@ -286,6 +298,8 @@ class Sealing:
             here = wanted.intersection(entry.chains)
             wanted -= here
             here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
+            if entry in self._inputs and self._is_damaged(entry):
+                here -= entry.held.keys()  # all of their records are asked again, and give checkpoints
             rows = state_rows(self._where, entry, maker, sorted(here)) if here else None
             if rows is not None:
                 known.update(rows.column("agent_id").unique().to_pylist())

@@ -133,6 +133,43 @@ def test_agents(sam: Line):
     assert "just now" in sam.ok("agents")
 
 
+def test_agents_who_lived_at_a_time(sam: Line):
+    """`agents --as-of TIME` lists those who had begun and not ended by then, as they were; a seq is no moment."""
+    born = sam.lines("events", "sam")[0]["recorded_at"]
+    then = sam.lines("events", "sam")[-1]["recorded_at"]
+    events = sam.json("agents")[0]["events"]
+    sam.clock.at += 3600 * 10**6
+    sam.ok("send", "ann", "Hello")
+    sam.ok("delete", "sam", "--yes")
+    assert [row["agent"] for row in sam.json("agents")] == ["ann"]
+    assert [(row["agent"], row["events"]) for row in sam.json("agents", "--as-of", then)] == [("sam", events)]
+    assert [row["agent"] for row in sam.json("agents", "--as-of", "30m")] == ["sam"]
+    assert sam.json("agents", "--as-of", "1999-01-01") == []
+    assert sam.json("agents", "--as-of", born)[0]["events"] < events
+    assert "one agent's own" in sam.fails("agents", "--as-of", "7")
+
+
+def test_events_up_to_a_moment(sam: Line):
+    """`events --as-of` ends there, or at --to if that comes first; it does not go with --follow."""
+    records = sam.lines("events", "sam")
+    assert [event["seq"] for event in sam.lines("events", "sam", "--as-of", "7")] == list(range(1, 8))
+    assert [event["seq"] for event in sam.lines("events", "sam", "--as-of", "7", "--to", "3")] == [1, 2, 3]
+    ninth = records[8]["recorded_at"]
+    expected = max(event["seq"] for event in records if event["recorded_at"] <= ninth)
+    assert sam.lines("events", "sam", "--as-of", ninth)[-1]["seq"] == expected
+    assert sam("events", "sam", "--as-of", "7", "--follow")[0] == 2
+
+
+def test_as_of_so_long_ago(sam: Line):
+    """A length of time, alone or with "ago", is that long before now."""
+    head = sam.json("memory", "sam")["as_of"]
+    sam.clock.at += 2 * 3600 * 10**6
+    sam.ok("send", "sam", "And now?")
+    assert sam.json("memory", "sam", "--as-of", "1h")["as_of"] == head
+    assert sam.json("memory", "sam", "--as-of", "1h30m ago")["as_of"] == head
+    assert "began after" in sam.fails("memory", "sam", "--as-of", "9d")
+
+
 @pytest.mark.parametrize(
     "argv",
     [["memory"], ["context"], ["events"], ["pressure"], ["search", "x"], ["rebuild"], ["verify"], ["delete", "--yes"]],
