@@ -29,6 +29,7 @@ from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .snapshot import LeftOut, Part, Snapshot, snapshot
 from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats
 
@@ -54,11 +55,13 @@ __all__ = [
     "FileLog",
     "FileStore",
     "Head",
+    "LeftOut",
     "Log",
     "LogReader",
     "MemoryLog",
     "MemoryReader",
     "MemoryStore",
+    "Part",
     "Partition",
     "Progress",
     "Reader",
@@ -66,6 +69,7 @@ __all__ = [
     "Report",
     "Sealed",
     "Sight",
+    "Snapshot",
     "State",
     "States",
     "Stats",
@@ -85,6 +89,7 @@ __all__ = [
     "refuse_unsafe",
     "seen_by",
     "shard_of",
+    "snapshot",
     "source_of",
     "stats",
     "stream_of",
