@@ -5,7 +5,9 @@ creation and its configuration. The chains in the manifest are placeholders: not
 """
 
 import json
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,34 +56,41 @@ def make(folder: Path, fleet: Fleet, seed: int = 7) -> FileStore:
     homes: dict[str, list[str]] = {}
     for name in names:
         homes.setdefault(store.partition_of(name), []).append(name)
-    maker = Maker(fleet, np.random.default_rng(seed))
-    for home, mine in homes.items():
-        partition = store.partition(home)
-        partition.path.mkdir(parents=True, exist_ok=True)
-        entries, commit = [], 1
-        for number, table in enumerate(maker.files(sorted(mine)), 1):
-            last = commit + table.num_rows - 1
-            commits = pa.array(np.arange(commit, last + 1))
-            table = table.set_column(table.schema.get_field_index("commit"), SCHEMA.field("commit"), commits)
-            parquet, sha256 = save(partition, sealed_name(commit, last, 1, number, "parquet"), table)
-            head = int(pc.max(table["seq"]).as_py())
-            entries.append(
-                FileEntry(
-                    parquet.name,
-                    SEALED,
-                    commit,
-                    last,
-                    parquet.bytes,
-                    sha256,
-                    chains={n: (head, GENESIS.hex()) for n in mine},
-                    records=table.num_rows,
-                    parquet=parquet,
-                    text_bytes=sum(pc.sum(pc.binary_length(table[c])).as_py() or 0 for c in ("text", "payload")),
-                )
-            )
-            commit = last + 1
-        succeed(partition, EMPTY, 1, entries)
+    work = [(store, home, sorted(mine), fleet, seed + number) for number, (home, mine) in enumerate(homes.items())]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda one: _write(*one), work))
     return store
+
+
+def _write(store: FileStore, home: str, names: list[str], fleet: Fleet, seed: int) -> None:
+    """The partition `home`, of these agents."""
+    partition = store.partition(home)
+    partition.path.mkdir(parents=True, exist_ok=True)
+    maker = Maker(fleet, np.random.default_rng(seed))
+    entries: list[FileEntry] = []
+    commit = 1
+    for number, table in enumerate(maker.files(names), 1):
+        last = commit + table.num_rows - 1
+        commits = pa.array(np.arange(commit, last + 1))
+        table = table.set_column(SCHEMA.get_field_index("commit"), SCHEMA.field("commit"), commits)
+        parquet, sha256 = save(partition, sealed_name(commit, last, 1, number, "parquet"), table)
+        head = int(pc.max(table["seq"]).as_py())
+        entries.append(
+            FileEntry(
+                parquet.name,
+                SEALED,
+                commit,
+                last,
+                parquet.bytes,
+                sha256,
+                chains={name: (head, GENESIS.hex()) for name in names},
+                records=table.num_rows,
+                text_bytes=sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("text", "payload")),
+                parquet=parquet,
+            )
+        )
+        commit = last + 1
+    succeed(partition, EMPTY, 1, entries)
 
 
 class Maker:
