@@ -141,10 +141,9 @@ def _step(one: Told) -> Row:
 
 
 def _is_call(one: Told) -> bool:
-    kind = one.record.type
-    return kind == "model_reply" or (
-        kind in ("reply_rejected", "model_failed", "summary") and "context_sha256" in one.payload
-    )
+    kinds = ("model_reply", "reply_rejected", "model_failed", "summary")
+    in_turn = one.record.type == "model_reply" and one.record.turn > 0
+    return one.record.type in kinds and (in_turn or "context_sha256" in one.payload)
 
 
 def _model_call(one: Told) -> Row:

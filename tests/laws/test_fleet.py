@@ -62,10 +62,11 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     records: list[Record] = []
     at = chance.randrange(10**15)
     for seq in range(1, chance.randrange(2, 40)):
-        event = an_event(chance)
+        turn = chance.randrange(4)
+        event = an_event(turn, chance)
         at += chance.randrange(0, 10**11)
         made = draft(
-            event, event_id=uuid7(at, seq), recorded_at=at, turn=chance.randrange(4), step=chance.randrange(3),
+            event, event_id=uuid7(at, seq), recorded_at=at, turn=turn, step=chance.randrange(3),
             said_at=chance.choice([None, at - 5]), cause=chance.choice([None, uuid7(at, 7)]),
         )  # fmt: skip
         record = place(made, agent_id, seq, seq)
@@ -73,13 +74,13 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     return records
 
 
-def an_event(chance: random.Random) -> Event | Unknown:
+def an_event(turn: int, chance: random.Random) -> Event | Unknown:
     if chance.random() < 0.05:
         return Unknown(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
     kind = chance.choice(FREQUENT if chance.random() < 0.7 else [*CATALOGUE])
     event: Event = some(CATALOGUE[kind], chance)
-    if kind == "model_reply":  # what no request was sent for is never written
-        event = msgspec.structs.replace(event, context_sha256=chance.choice(["00", "ab"]))
+    if kind == "model_reply":  # only the one that an agent begins with comes of no request
+        event = msgspec.structs.replace(event, context_sha256=chance.choice(["00", "ab"] if turn else ["00", ""]))
     if kind == "agent_configured":
         event = msgspec.structs.replace(event, window=chance.choice([0, 8000]))
     return event

@@ -1,4 +1,5 @@
--- Every request that was sent to a model, whatever came of it; summaries too.
+-- Every request that was sent to a model, whatever came of it; summaries too. A reply in a turn came of one; the one that
+-- a new agent begins with did not.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'summary' THEN 'summary' ELSE 'reply' END AS purpose,
@@ -12,4 +13,4 @@ SELECT agent_id, life, seq, turn, step, recorded_at,
     coalesce(TRY((payload->>'$.latency_us')::BIGINT), 0) AS latency_us
 FROM lived
 WHERE type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary') AND NOT erased
-    AND (type = 'model_reply' OR contains(payload, '"context_sha256":"'))
+    AND ((type = 'model_reply' AND turn > 0) OR contains(payload, '"context_sha256":"'))
