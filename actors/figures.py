@@ -1,6 +1,6 @@
 """How a whole fleet is doing: questions, each with its answer in words and the figures that it is drawn from.
 
-Everything is read from the views of `projections.fleet`. What is given is the same for the same logs, prices and moment.
+Everything is read from the views of `projections.fleet`. The same logs, prices and moment give the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -94,8 +94,8 @@ def figures(views: FleetViews, prices: Prices) -> Figures:
     )
     (turns,) = ask("SELECT count(*) FILTER (status = 'open') AS open FROM turns")
     (calls,) = ask(
-        "SELECT count(*) AS calls, coalesce(sum(tokens), 0) AS tokens, coalesce(sum(prompt_tokens), 0) AS prompt_tokens, "
-        "coalesce(sum(completion_tokens), 0) AS completion_tokens FROM model_calls"
+        "SELECT count(*) AS calls, coalesce(sum(tokens), 0) AS tokens, "
+        "coalesce(sum(prompt_tokens), 0) AS prompt_tokens, coalesce(sum(completion_tokens), 0) AS completion_tokens FROM model_calls"
     )
     latency = _latency(ask)
     days = _days(ask)
@@ -154,7 +154,8 @@ def _said(days: Sequence[Point]) -> Chart:
 def _spent(ask: Ask, calls: Row, prices: Prices) -> Chart:
     rows = ask(
         "SELECT model, count(*) AS calls, sum(tokens) AS tokens, sum(prompt_tokens) AS prompt_tokens, "
-        f"sum(completion_tokens) AS completion_tokens FROM model_calls GROUP BY model ORDER BY tokens DESC, model LIMIT {TOP}"
+        "sum(completion_tokens) AS completion_tokens FROM model_calls GROUP BY model "
+        f"ORDER BY tokens DESC, model LIMIT {TOP}"
     )
     points = [
         Point(row["model"] or "(not named)", prices.cost(row) if prices.known else row["tokens"],
@@ -173,7 +174,8 @@ def _spent(ask: Ask, calls: Row, prices: Prices) -> Chart:
 
 def _latency(ask: Ask) -> dict[str, float]:
     (row,) = ask(
-        "SELECT quantile_disc(latency_us, [0.5, 0.9, 0.99]) AS us FROM model_calls WHERE outcome = 'ok' AND latency_us > 0"
+        "SELECT quantile_disc(latency_us, [0.5, 0.9, 0.99]) AS us FROM model_calls "
+        "WHERE outcome = 'ok' AND latency_us > 0"
     )
     return {name: us / 1000 for name, us in zip(("p50", "p90", "p99"), row["us"] or [], strict=False)}
 
@@ -196,7 +198,7 @@ def _failures(ask: Ask) -> tuple[int, Chart]:
         f"LIMIT {TOP}"
     )
     points = [
-        Point(" ".join(filter(None, (row["what"], row["name"], row["kind"]))), row["n"],
+        Point(f"{row['name'] or row['what']} {row['kind']}".strip(), row["n"],
               f"of {_count(row['agents'], 'agent')}")
         for row in rows
     ]  # fmt: skip
@@ -226,7 +228,7 @@ def _memory(ask: Ask) -> tuple[int, Chart]:
 
 def _pressure(ask: Ask, alive: int) -> tuple[int, Chart]:
     rows = ask(
-        "SELECT agent_id, tokens, \"window\", used, warned, sum((used >= fraction)::INT) OVER () AS near FROM pressure "
+        'SELECT agent_id, tokens, "window", used, warned, sum((used >= fraction)::INT) OVER () AS near FROM pressure '
         f"WHERE NOT deleted AND used IS NOT NULL ORDER BY used DESC, agent_id LIMIT {TOP}"
     )
     points = [

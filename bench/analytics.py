@@ -50,33 +50,51 @@ class Plan(msgspec.Struct, frozen=True):
 
 QUICK = Plan(events=100, pairs=4, stretch_s=0.8)
 
+
+class Question(msgspec.Struct, frozen=True):
+    """One question, in the words of the views and in SQLite's."""
+
+    ours: str
+    theirs: str
+
+
+TOKENS = """
+SELECT agent_id, recorded_at / 86400000000, sum(json_extract(payload, '$.usage.total')) FROM records
+WHERE type = 'model_reply' GROUP BY 1, 2
+"""
+FAILING = """
+SELECT json_extract(payload, '$.name'), 'failed', count(*) FROM records
+WHERE type = 'function_result' AND json_extract(payload, '$.ok') = 0 GROUP BY 1, 2
+"""
+PRESSED = """
+WITH calls AS (SELECT agent_id, max(seq) AS seq FROM records WHERE type = 'model_reply' AND turn > 0 GROUP BY 1),
+configs AS (SELECT agent_id, max(seq) AS seq FROM records WHERE type = 'agent_configured' GROUP BY 1)
+SELECT r.agent_id, json_extract(r.payload, '$.usage.total') AS tokens FROM calls c
+JOIN records r ON r.agent_id = c.agent_id AND r.seq = c.seq
+JOIN configs g ON g.agent_id = c.agent_id JOIN records s ON s.agent_id = g.agent_id AND s.seq = g.seq
+WHERE tokens >= 0.75 * json_extract(s.payload, '$.window')
+"""
+SAYING = f"""
+SELECT count(*) FROM records WHERE type IN ('user_message', 'message_sent') AND instr(text, '{PHRASE}') > 0
+"""
 QUESTIONS = {
-    "tokens by agent and day": (
+    "tokens by agent and day": Question(
         "SELECT agent_id, day, sum(tokens) FROM model_calls GROUP BY ALL",
-        "SELECT agent_id, recorded_at / 86400000000, sum(json_extract(payload, '$.usage.total')) FROM records "
-        "WHERE type = 'model_reply' GROUP BY 1, 2",
+        TOKENS,
     ),
-    "failing functions by kind": (
+    "failing functions by kind": Question(
         "SELECT name, kind, count(*) FROM failures WHERE what = 'function' GROUP BY ALL",
-        "SELECT json_extract(payload, '$.name'), 'failed', count(*) FROM records "
-        "WHERE type = 'function_result' AND json_extract(payload, '$.ok') = 0 GROUP BY 1, 2",
+        FAILING,
     ),
-    "agents under pressure now": (
+    "agents under pressure now": Question(
         "SELECT agent_id, tokens FROM pressure WHERE used >= fraction",
-        "WITH calls AS (SELECT agent_id, max(seq) AS seq FROM records WHERE type = 'model_reply' AND turn > 0 GROUP BY 1), "
-        "configs AS (SELECT agent_id, max(seq) AS seq FROM records WHERE type = 'agent_configured' GROUP BY 1) "
-        "SELECT r.agent_id, json_extract(r.payload, '$.usage.total') AS tokens FROM calls c "
-        "JOIN records r ON r.agent_id = c.agent_id AND r.seq = c.seq "
-        "JOIN configs g ON g.agent_id = c.agent_id JOIN records s ON s.agent_id = g.agent_id AND s.seq = g.seq "
-        "WHERE tokens >= 0.75 * json_extract(s.payload, '$.window')",
+        PRESSED,
     ),
-    "full-text count of a phrase": (
+    "full-text count of a phrase": Question(
         f"SELECT count(*) FROM messages WHERE contains(text, '{PHRASE}')",
-        "SELECT count(*) FROM records WHERE type IN ('user_message', 'message_sent') "
-        f"AND instr(text, '{PHRASE}') > 0",
+        SAYING,
     ),
-}  # fmt: skip
-"""What is asked: in the words of the views, and in SQLite's."""
+}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -86,7 +104,6 @@ class Asked(msgspec.Struct, frozen=True):
     cpu: list[float]
     """Of ours: CPU time of the process, of all threads."""
     sqlite: list[float]
-    rows: int
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -118,8 +135,8 @@ def load(store: FileStore, path: Path) -> sqlite3.Connection:
     db.execute("BEGIN")
     with duckdb.connect(config={"threads": 2}) as reader:
         answer = reader.execute(
-            "SELECT agent_id, seq, commit, event_id::VARCHAR, epoch_us(recorded_at), epoch_us(said_at), type, turn, step, "
-            f"cause::VARCHAR, version, text, payload FROM read_parquet({_files(store)}) ORDER BY agent_id, seq"
+            "SELECT agent_id, seq, commit, event_id::VARCHAR, epoch_us(recorded_at), epoch_us(said_at), type, turn, "
+            f"step, cause::VARCHAR, version, text, payload FROM read_parquet({_files(store)}) ORDER BY agent_id, seq"
         )
         while rows := answer.fetchmany(50_000):
             db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -138,40 +155,37 @@ def _raw(files: list[str]) -> None:
 
 def questions(store: FileStore, db: sqlite3.Connection, runs: int) -> tuple[dict[str, Asked], list[float]]:
     """Every question in turns, after one round that warms the caches. Both must say the same."""
-    found = {name: Asked([], [], [], 0) for name in QUESTIONS}
+    found = {name: Asked([], [], []) for name in QUESTIONS}
     raw: list[float] = []
     files = _files(store)
     for run in range(runs + 1):
-        raw += [_seconds(lambda: _raw(files))[0]][: run > 0]
-        for name, (ours, theirs) in QUESTIONS.items():
-            answers: list[list[tuple[object, ...]]] = []
-            seconds, cpu = _seconds(lambda ours=ours: answers.append(_told(store, ours)))
+        raw += [_seconds(lambda: _raw(files))][: run > 0]
+        for name, question in QUESTIONS.items():
+            seconds, cpu, answer = _asked(store, question.ours)
             if run:
                 found[name].ours.append(seconds)
                 found[name].cpu.append(cpu)
-            if run == 1 or (run and runs > 1 and run == runs):  # the slow one twice: it varies little
-                taken, _ = _seconds(lambda theirs=theirs: answers.append(db.execute(theirs).fetchall()))
-                found[name].sqlite.append(taken)
-                if len(answers[0]) != len(answers[1]) or _sum(answers[0]) != _sum(answers[1]):
+            if run in (1, runs):  # it is slow, and varies little
+                begun = time.perf_counter()
+                rows = db.execute(question.theirs).fetchall()
+                found[name].sqlite.append(time.perf_counter() - begun)
+                if sorted(answer) != sorted(row[-1] for row in rows):
                     raise RuntimeError(f"{name}: the two answers differ")
-                found[name] = msgspec.structs.replace(found[name], rows=len(answers[0]))
     return found, raw
 
 
-def _told(store: FileStore, query: str) -> list[tuple[object, ...]]:
-    table = fleet_sql(store, query)
-    return list(zip(*[column.to_pylist() for column in table.columns[-1:]], strict=True))
-
-
-def _sum(rows: Sequence[tuple[object, ...]]) -> int:
-    """Of the last column, which is a number in every question."""
-    return sum(row[-1] for row in rows if isinstance(row[-1], int))
-
-
-def _seconds(work: Callable[[], object]) -> tuple[float, float]:
+def _asked(store: FileStore, query: str) -> tuple[float, float, list[int]]:
+    """Wall and CPU seconds of one answer, and its last column: a number in every question."""
     wall, cpu = time.perf_counter(), time.process_time()
+    table = fleet_sql(store, query)
+    seconds = time.perf_counter() - wall, time.process_time() - cpu
+    return *seconds, table.column(-1).to_pylist()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
     work()
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return time.perf_counter() - begun
 
 
 class Writers:
@@ -198,7 +212,11 @@ class Writers:
         appends = []
         for name in self._names[self._next : self._next + AT_ONCE]:
             said = draft(
-                UserMessage(text=MESSAGE), event_id=self._ids.new(now), recorded_at=now, turn=self._seqs[name] + 1, step=0
+                UserMessage(text=MESSAGE),
+                event_id=self._ids.new(now),
+                recorded_at=now,
+                turn=self._seqs[name] + 1,
+                step=0,
             )
             appends.append(Append(name, self._seqs[name], [said]))
             self._seqs[name] += 1
@@ -212,8 +230,8 @@ def ask_for_ever(root: str) -> None:
     store = FileStore(Path(root), RealClock().now)
     print("asking", flush=True)
     while True:
-        for ours, _ in QUESTIONS.values():
-            fleet_sql(store, ours)
+        for question in QUESTIONS.values():
+            fleet_sql(store, question.ours)
 
 
 @contextmanager

@@ -178,7 +178,8 @@ class Maker:
             ',"total":', pa.array(prompt + completion).cast(pa.string()),
             '},"model":"gpt-4o","latency_us":', self._numbers(200_000, 4_000_000, count),
             ',"context_sha256":"', self._hex(count, 64), '","context_bytes":', self._numbers(2000, 40_000, count),
-            ',"raw":"{\\"id\\":\\"chatcmpl-', self._hex(count, 24), '\\",\\"object\\":\\"chat.completion\\",\\"choices\\":'
+            ',"raw":"{\\"id\\":\\"chatcmpl-', self._hex(count, 24),
+            '\\",\\"object\\":\\"chat.completion\\",\\"choices\\":'
             '[{\\"index\\":0,\\"message\\":{\\"role\\":\\"assistant\\",\\"content\\":\\"', words, '\\"}}]}"}', "",
         )  # fmt: skip
 

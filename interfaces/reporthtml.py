@@ -1,4 +1,4 @@
-"""The report as one page of HTML: no script, no request to anywhere, charts drawn as SVG, readable in light and dark."""
+"""The report as one page of HTML: no script, no request to anywhere, charts as SVG, readable in light and dark."""
 
 import html
 import math
@@ -9,10 +9,11 @@ from actors.figures import Chart, Figures, Point
 from .complaints import plain
 from .reporting import amount
 
-WIDTH, LEFT, RIGHT = 720, 190, 90
+WIDTH, LEFT, RIGHT = 720, 230, 90
 ROW = 28
-TALL, BELOW, BESIDE = 190, 44, 64
-LABEL_CHARS = 24
+TALL, BELOW, BESIDE = 200, 44, 64
+ABOVE = 30
+LABEL_CHARS = 30
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1c2330; --dim: #5b6576; --line: #d8dde6; --bar: #2f6fb5; }
@@ -128,7 +129,7 @@ def _days(chart: Chart) -> str:
     each = min(wide / len(points), 48)
     parts = []
     for part in (0.0, 0.5, 1.0):
-        y = floor - (floor - 16) * part
+        y = floor - (floor - ABOVE) * part
         parts.append(f'<line x1="{BESIDE}" y1="{y:.1f}" x2="{WIDTH - 8}" y2="{y:.1f}"/>')
         parts.append(_text(BESIDE - 6, y + 4, amount(end * part, chart.unit), anchor="end", dim=True))
     parts.append(_text(0, 10, chart.unit, dim=True))
@@ -136,9 +137,9 @@ def _days(chart: Chart) -> str:
     last = -1.0
     for number, point in enumerate(points):
         x = BESIDE + number * each
-        height = (floor - 16) * point.value / end
+        height = (floor - ABOVE) * point.value / end
         parts.append(_rect(x + each * 0.1, floor - height, each * 0.8, height, _title(point, chart.unit)))
-        if number in shown and x - last >= 92 or number == 0:
+        if (number in shown and x - last >= 92) or number == 0:
             parts.append(_text(x + each * 0.1, floor + 18, point.label, dim=True))
             last = x
     parts.append(_text(BESIDE + min(wide, each * len(points)) / 2, floor + 38, chart.over, anchor="middle", dim=True))

@@ -76,5 +76,6 @@ def sparkline(points: Sequence[Point]) -> str:
     """A sign for each value; a day on which there was nothing is a dot."""
     most = _most(points)
     return "".join(
-        LEVELS[min(len(LEVELS) - 1, int(point.value / most * len(LEVELS)))] if point.value > 0 else "·" for point in points
+        LEVELS[min(len(LEVELS) - 1, int(point.value / most * len(LEVELS)))] if point.value > 0 else "·"
+        for point in points
     )

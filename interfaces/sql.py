@@ -1,6 +1,5 @@
 """`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -137,7 +136,7 @@ def written(path: Path, option: str) -> Iterator[IO[bytes]]:
     try:
         with part.open("wb") as out:
             yield out
-        os.replace(part, path)
+        part.replace(path)
     except OSError as error:
         raise BadInput(f"{option} {path}: it cannot be written ({error.strerror or error}).") from error
     finally:

@@ -1,4 +1,4 @@
-"""The commands that ask about the whole fleet: their arguments and what the help says of them. Imports nothing heavy."""
+"""The commands about the whole fleet: their arguments and what the help says of them. Imports nothing heavy."""
 
 import argparse
 

@@ -77,7 +77,9 @@ class FleetViews:
         scratch_mb: int = FLEET_SCRATCH_MB,
         damage: Damage = lambda: None,
     ) -> None:
-        """`damage` looks whether a file is to blame where reading fails. `upto`: only records that were written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+        """`upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+
+        `damage` looks whether a file is to blame where reading fails.
 
         `threads` None: one for each processor. Files must be there until it is closed. Raises CorruptLog, BadInput.
         """
@@ -153,8 +155,8 @@ class FleetViews:
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 kinds = " and ".join(statement.type.name for statement in statements) or "nothing"
                 raise BadInput(
-                    f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep an "
-                    "answer in a file use --format and --out."
+                    f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep "
+                    "an answer in a file use --format and --out."
                 )
             reader = self._db.sql(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:

@@ -217,8 +217,8 @@ def _refuse_damaged(held: Sequence[_Held]) -> None:
 
 def _damaged(held: _Held) -> CorruptLog:
     return CorruptLog(
-        f"{held.partition.path / held.entry.name} is damaged: it does not have its length or its checksums. Nothing was "
-        "changed. `everlog log check --all` says where; restore the file from a backup."
+        f"{held.partition.path / held.entry.name} is damaged: it does not have its length or its checksums. Nothing "
+        "was changed. `everlog log check --all` says where; restore the file from a backup."
     )
 
 

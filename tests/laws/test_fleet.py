@@ -1,5 +1,5 @@
-"""The views of the fleet say of 1,000 random logs what a plain fold over their records says, and what the projections of
-one agent say of each.
+"""The views of the fleet say of 1,000 random logs what a plain fold over their records says, and what the projections
+of one agent say of each.
 """
 
 import random
@@ -24,9 +24,11 @@ ENGINES = 10
 LOGS = 100
 """Of each engine."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'", "memory_pressure"]
-FREQUENT = ["user_message", "model_reply", "function_result", "message_sent", "memory_edited", "summary", "system_alert",
-            "agent_configured", "turns_hidden", "heartbeat"]  # fmt: skip
+WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'"]
+FREQUENT = (
+    "user_message model_reply function_result message_sent memory_edited summary system_alert agent_configured "
+    "turns_hidden heartbeat"
+).split()
 
 
 def value_of(kind: Any, chance: random.Random) -> Any:
@@ -111,7 +113,7 @@ def rows_of(views: FleetViews, name: str) -> list[Row]:
 
 def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
     """Rows are the same, in whatever order, with the same columns."""
-    keys = [sorted((sorted((k, repr(v)) for k, v in row.items()) for row in rows)) for rows in (found, expected)]
+    keys = [sorted(sorted((k, repr(v)) for k, v in row.items()) for row in rows) for rows in (found, expected)]
     for one, other in zip(*keys, strict=False):
         assert one == other
     assert len(found) == len(expected)
