@@ -25,10 +25,7 @@ LOGS = 100
 """Of each engine."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'"]
-FREQUENT = (
-    "user_message model_reply function_result message_sent memory_edited summary system_alert agent_configured "
-    "turns_hidden heartbeat"
-).split()
+FREQUENT = ["user_message", "model_reply", "function_result", "message_sent", "memory_edited", "summary", "system_alert", "agent_configured", "turns_hidden", "heartbeat"]
 
 
 def value_of(kind: Any, chance: random.Random) -> Any:
