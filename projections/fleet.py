@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from events import BadInput, CorruptLog, EverlogError
 
+from store import FIGURES, SCHEMA
+
 from .catalogue import sql
 from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 
@@ -35,7 +37,7 @@ VIEWS = (
 ROWS_AT_ONCE = 65_536
 """Rows of an answer that are fetched at a time."""
 
-_LOG = "SELECT * FROM read_parquet([{paths}]) UNION ALL SELECT * FROM fresh"
+_FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
 _LIVES = "SELECT agent_id, seq FROM log WHERE type = 'agent_created' AND seq > 1 ORDER BY agent_id, seq"
 _ERASED = "SELECT count(*) FROM everything WHERE type = 'records_erased'"
 _LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
@@ -70,6 +72,7 @@ class FleetViews:
         paths: Sequence[str],
         fresh: pa.Table,
         *,
+        figured: Sequence[str] = (),
         upto: int | None = None,
         agent_id: str | None = None,
         threads: int | None = None,
@@ -78,6 +81,7 @@ class FleetViews:
         damage: Damage = lambda: None,
     ) -> None:
         """`upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+        `figured` are sealed files that have the columns of `FIGURES`, `paths` those that have not.
 
         `damage` looks whether a file is to blame where reading fails.
 
@@ -99,20 +103,27 @@ class FleetViews:
             },
         )
         try:
-            self._make(paths, fresh, upto, agent_id)
+            self._make(paths, figured, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
 
-    def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
+    def _make(
+        self, paths: Sequence[str], figured: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None
+    ) -> None:
         run = self._db.execute
         run("SET TimeZone = 'UTC'")
         self._db.register("fresh", _Rows(fresh))
-        quoted = ", ".join(f"'{path}'" for path in paths)
-        if paths:
-            run(f"SET allowed_paths = [{quoted}]")
+        if paths or figured:
+            run(f"SET allowed_paths = [{_quoted([*paths, *figured])}]")
         run("SET enable_external_access = false")
-        run(f"CREATE VIEW everything AS {_LOG.format(paths=quoted) if paths else 'FROM fresh'}")
+        sources = [sql("fleet/figured").format(source="fresh")]
+        if paths:
+            sources.append(sql("fleet/figured").format(source=f"read_parquet([{_quoted(paths)}])"))
+        if figured:
+            columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
+            sources.append(_FIGURED.format(columns=columns, paths=_quoted(figured)))
+        run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
         conditions = [f"recorded_at <= make_timestamptz({upto})"] if upto is not None else []
         if agent_id is not None:
             conditions.append("agent_id = '" + agent_id.replace("'", "''") + "'")
@@ -184,6 +195,10 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise BadInput(
             f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
         ) from error
+
+
+def _quoted(paths: Sequence[str]) -> str:
+    return ", ".join(f"'{path}'" for path in paths)
 
 
 def _lives(births: Sequence[tuple[str, int]]) -> pa.Table:

@@ -22,6 +22,7 @@ from .constants import (
 )
 from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
+from .figured import FIGURES
 from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
@@ -35,6 +36,7 @@ from .stats import Stats, stats
 
 __all__ = [
     "APPEND_BYTES_MAX",
+    "FIGURES",
     "FORMAT_VERSION",
     "FRAME_BYTES_MAX",
     "GROUP_APPENDS_MAX",

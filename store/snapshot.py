@@ -17,6 +17,7 @@ from events import CorruptLog, StoreError
 
 from .arrow import SCHEMA, records_of
 from .disk import storage, storage_error
+from .figured import FIGURES_VERSION
 from .filestore import FileStore
 from .lazy import pc
 from .manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
@@ -77,8 +78,13 @@ class Snapshot:
 
     @property
     def paths(self) -> list[str]:
-        """Where the sealed files can be read, while this is open."""
-        return [str(_HELD / str(held.fd)) for held in self._held]
+        """Where the sealed files without figures of today can be read, while this is open."""
+        return [str(_HELD / str(held.fd)) for held in self._held if held.entry.figures != FIGURES_VERSION]
+
+    @property
+    def figured(self) -> list[str]:
+        """Where those can be read that have the columns of `FIGURES` beside the records."""
+        return [str(_HELD / str(held.fd)) for held in self._held if held.entry.figures == FIGURES_VERSION]
 
     @property
     def records(self) -> int:

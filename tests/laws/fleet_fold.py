@@ -142,8 +142,7 @@ def _step(one: Told) -> Row:
 
 def _is_call(one: Told) -> bool:
     kinds = ("model_reply", "reply_rejected", "model_failed", "summary")
-    in_turn = one.record.type == "model_reply" and one.record.turn > 0
-    return one.record.type in kinds and (in_turn or "context_sha256" in one.payload)
+    return one.record.type in kinds and "context_sha256" in one.payload
 
 
 def _model_call(one: Told) -> Row:

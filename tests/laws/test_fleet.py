@@ -18,6 +18,7 @@ from events import CATALOGUE, Event, Record, Unknown, current, draft, place, tom
 from projections import Projections
 from projections.fleet import VIEWS, FleetViews
 from store import batch_of
+from store.parquet import encode
 from tests.laws.fleet_fold import Row, fold
 
 ENGINES = 10
@@ -25,7 +26,18 @@ LOGS = 100
 """Of each engine."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'"]
-FREQUENT = ["user_message", "model_reply", "function_result", "message_sent", "memory_edited", "summary", "system_alert", "agent_configured", "turns_hidden", "heartbeat"]
+FREQUENT = [
+    "user_message",
+    "model_reply",
+    "function_result",
+    "message_sent",
+    "memory_edited",
+    "summary",
+    "system_alert",
+    "agent_configured",
+    "turns_hidden",
+    "heartbeat",
+]
 
 
 def value_of(kind: Any, chance: random.Random) -> Any:
@@ -61,11 +73,10 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     records: list[Record] = []
     at = chance.randrange(10**15)
     for seq in range(1, chance.randrange(2, 40)):
-        turn = chance.randrange(4)
-        event = an_event(turn, chance)
+        event = an_event(chance)
         at += chance.randrange(0, 10**11)
         made = draft(
-            event, event_id=uuid7(at, seq), recorded_at=at, turn=turn, step=chance.randrange(3),
+            event, event_id=uuid7(at, seq), recorded_at=at, turn=chance.randrange(4), step=chance.randrange(3),
             said_at=chance.choice([None, at - 5]), cause=chance.choice([None, uuid7(at, 7)]),
         )  # fmt: skip
         record = place(made, agent_id, seq, seq)
@@ -73,13 +84,11 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     return records
 
 
-def an_event(turn: int, chance: random.Random) -> Event | Unknown:
+def an_event(chance: random.Random) -> Event | Unknown:
     if chance.random() < 0.05:
         return Unknown(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
     kind = chance.choice(FREQUENT if chance.random() < 0.7 else [*CATALOGUE])
     event: Event = some(CATALOGUE[kind], chance)
-    if kind == "model_reply":  # only the one that an agent begins with comes of no request
-        event = msgspec.structs.replace(event, context_sha256=chance.choice(["00", "ab"] if turn else ["00", ""]))
     if kind == "agent_configured":
         event = msgspec.structs.replace(event, window=chance.choice([0, 8000]))
     return event
@@ -118,14 +127,17 @@ def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
 
 @pytest.mark.parametrize("seed", range(ENGINES))
 def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
-    """Of 100 random logs, a half of which is sealed: every row of every view, and no other."""
+    """Of 100 random logs, a third of which is sealed with figures and a third without: every row of every view, and no other."""
     records = logs(seed)
-    cut = len(records) // 2
-    path = tmp_path / "sealed.parquet"
-    pq.write_table(pa.Table.from_batches([batch_of(records[:cut])]), path)
+    first, second = len(records) // 3, len(records) * 2 // 3
+    old, path = tmp_path / "old.parquet", tmp_path / "sealed.parquet"
+    pq.write_table(pa.Table.from_batches([batch_of(records[:first])]), old)
+    path.write_bytes(encode(path.name, pa.Table.from_batches([batch_of(records[first:second])]))[0])
     expected = fold(records)
     assert set(expected) == set(VIEWS)
-    with FleetViews([str(path)], pa.Table.from_batches([batch_of(records[cut:])]), threads=1) as views:
+    with FleetViews(
+        [str(old)], pa.Table.from_batches([batch_of(records[second:])]), figured=[str(path)], threads=1
+    ) as views:
         for name in VIEWS:
             same(rows_of(views, name), expected[name])
             assert expected[name], f"no log has any {name}"

@@ -4,15 +4,8 @@ SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'function_result' THEN 'function' WHEN 'model_failed' THEN 'model' WHEN 'reply_rejected' THEN 'reply'
         WHEN 'turn_abandoned' THEN 'turn' ELSE 'budget' END AS what,
-    CASE type
-        WHEN 'function_result' THEN
-            CASE WHEN coalesce(TRY((payload->>'$.unknown')::BOOLEAN), false) THEN 'unknown' ELSE 'failed' END
-        WHEN 'model_failed' THEN TRY(payload->>'$.failure')
-        WHEN 'reply_rejected' THEN coalesce(TRY(payload->>'$.purpose'), 'reply')
-        WHEN 'turn_abandoned' THEN TRY(payload->>'$.reason')
-        ELSE TRY(payload->>'$.budget') END AS kind,
-    CASE type WHEN 'function_result' THEN coalesce(TRY(payload->>'$.name'), '') ELSE '' END AS name,
+    f_kind AS kind, coalesce(f_name, '') AS name,
     coalesce(text, '') AS text
 FROM lived
 WHERE type IN ('function_result', 'model_failed', 'reply_rejected', 'turn_abandoned', 'budget_exceeded') AND NOT erased
-    AND (type <> 'function_result' OR contains(payload, '"ok":false') OR contains(payload, '"unknown":true'))
+    AND (type <> 'function_result' OR f_kind <> 'ok')

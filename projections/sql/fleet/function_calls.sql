@@ -6,8 +6,7 @@ WITH asked AS (
 ),
 ended AS (
     SELECT agent_id, life, seq, turn, step, TRY(payload->>'$.call_id') AS call_id, text, recorded_at,
-        CASE WHEN coalesce(TRY((payload->>'$.unknown')::BOOLEAN), false) THEN 'unknown'
-            WHEN coalesce(TRY((payload->>'$.ok')::BOOLEAN), true) THEN 'ok' ELSE 'failed' END AS outcome
+        f_kind AS outcome
     FROM lived WHERE type = 'function_result' AND NOT erased
 )
 SELECT a.agent_id, a.life, a.seq, a.turn, a.step, a.call.id AS call_id, a.call.name AS name,

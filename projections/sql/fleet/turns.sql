@@ -4,7 +4,7 @@ WITH mine AS (
         type IN ('user_message', 'user_login', 'heartbeat', 'system_alert') AND NOT erased
             AND NOT coalesce(TRY((payload->>'$.imported')::BOOLEAN), false) AS input,
         CASE type WHEN 'model_reply' THEN coalesce(TRY(json_array_length(payload, '$.calls')), 0) ELSE 0 END AS calls,
-        CASE type WHEN 'model_reply' THEN TRY((payload->>'$.usage.total')::BIGINT) END AS tokens
+        CASE type WHEN 'model_reply' THEN f_tokens END AS tokens
     FROM lived
     WHERE turn > 0 AND type IN ('user_message', 'user_login', 'heartbeat', 'system_alert', 'model_reply',
         'function_result', 'model_failed', 'turn_cancelled', 'turn_abandoned', 'budget_exceeded')
