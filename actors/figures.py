@@ -95,7 +95,8 @@ def figures(views: FleetViews, prices: Prices) -> Figures:
     (turns,) = ask("SELECT count(*) FILTER (status = 'open') AS open FROM turns")
     (calls,) = ask(
         "SELECT count(*) AS calls, coalesce(sum(tokens), 0) AS tokens, "
-        "coalesce(sum(prompt_tokens), 0) AS prompt_tokens, coalesce(sum(completion_tokens), 0) AS completion_tokens FROM model_calls"
+        "coalesce(sum(prompt_tokens), 0) AS prompt_tokens, "
+        "coalesce(sum(completion_tokens), 0) AS completion_tokens FROM model_calls"
     )
     latency = _latency(ask)
     days = _days(ask)

@@ -13,7 +13,6 @@ import duckdb
 import pyarrow as pa
 
 from events import BadInput, CorruptLog, EverlogError
-
 from store import FIGURES, SCHEMA
 
 from .catalogue import sql

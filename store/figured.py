@@ -1,13 +1,12 @@
 """Columns beside the log's own in sealed files: figures that questions to all agents need, taken out of the payloads.
 
-They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not read
-them. `projections/sql/fleet/figured.sql` takes the same out of payloads that have none.
+They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not
+read them. `projections/sql/fleet/figured.sql` takes the same out of payloads that have none.
 """
 
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from events import ERASED_PREFIX
@@ -27,8 +26,10 @@ FIGURES = pa.schema(
         "f_fraction": pa.float64(),
     }
 )
-"""Tokens of a model call, and whether a request was sent for it; how a function or anything else failed (`ok` where it did
-not), or who alerted, and the function's name; the window of a configuration, and the part of it at which the agent is warned."""
+"""Tokens of a model call, and whether a request was sent for it; how a function or anything else failed (`ok` where it
+did not), or who alerted, and the function's name; the window of a configuration, and the part of it at which the agent
+is warned.
+"""
 
 _NOTHING = (None,) * len(FIGURES)
 
@@ -88,10 +89,12 @@ def figured(table: pa.Table) -> pa.Table:
             kinds.take(places).to_pylist(), table.column("payload").take(places).to_pylist(), strict=True
         )
     ]
-    into = np.full(table.num_rows, len(found), dtype=np.int64)
-    into[places.to_numpy()] = np.arange(len(found))
+    into = [len(found)] * table.num_rows
+    for number, row in enumerate(places.to_pylist()):
+        into[row] = number
+    rows = pa.array(into, pa.int64())
     for field, values in zip(FIGURES, zip(*found, _NOTHING, strict=True), strict=True):
-        table = table.append_column(field, pa.array(values, field.type).take(pa.array(into)))
+        table = table.append_column(field, pa.array(values, field.type).take(rows))
     return table
 
 

@@ -127,7 +127,7 @@ def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
 
 @pytest.mark.parametrize("seed", range(ENGINES))
 def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
-    """Of 100 random logs, a third of which is sealed with figures and a third without: every row of every view, and no other."""
+    """Of 100 random logs, a third of them sealed with figures and a third without: each row of each view, no other."""
     records = logs(seed)
     first, second = len(records) // 3, len(records) * 2 // 3
     old, path = tmp_path / "old.parquet", tmp_path / "sealed.parquet"
