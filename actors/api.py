@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 import msgspec
+import pyarrow as pa
 
 from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
 from store import FileStore, name_of, refuse_source
@@ -231,6 +232,16 @@ class AgentSystem:
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""
         return self._reading.agents()
+
+    def sql(self, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:
+        """The answer of one SELECT over the views of all agents (docs/analytics.md), at one position of their logs.
+
+        `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one. It
+        blocks, and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
+        """
+        from .analytics import fleet_sql
+
+        return fleet_sql(self.store, query, as_of=as_of, agent=agent)
 
     def look(self, name: str, *, as_of: int | datetime | None = None) -> View:
         """An agent for reading, as it is now or as it was at a seq or a time. Starts nothing; close it.

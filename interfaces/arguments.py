@@ -15,6 +15,7 @@ from . import (
     moment_arguments,
     proof_arguments,
     replay_arguments,
+    sql_arguments,
     values,
 )  # fmt: skip
 from .complaints import plain
@@ -276,6 +277,7 @@ COMMANDS = (
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
     *memories.COMMANDS,
+    *sql_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),

@@ -6,6 +6,7 @@ Whoever is told what happened to an agent is told on one of two levels. An inter
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
@@ -101,6 +102,14 @@ def real_model(name: str, base_url: str | None) -> Model:
     return model_for(name, base_url)
 
 
+NICENESS = 10
+
+
+def give_way() -> None:
+    """Let other processes go first from now on: for a command that others should not notice."""
+    os.nice(NICENESS)
+
+
 class World(msgspec.Struct, frozen=True, kw_only=True):
     """Every effect that the command line has beside its streams and files; a test brings its own."""
 
@@ -109,3 +118,4 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     model: Callable[[str, str | None], Model] = real_model
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ask: Ask = input
+    give_way: Callable[[], None] = give_way

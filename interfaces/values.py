@@ -87,6 +87,11 @@ def count(text: str) -> int:
     return _number(text, 1, COUNT_MAX)
 
 
+def rows(text: str) -> int:
+    """A number of rows; 0 for all."""
+    return _number(text, 0, 10**9)
+
+
 def window(text: str) -> int:
     """Tokens, from 1; what an agent can do with is told when it is set up."""
     return _number(text, 1, WINDOW_TOKENS_MAX)

@@ -20,3 +20,9 @@ MANY_AGENTS = 128
 
 COMPACT_ROWS_MIN = 8192
 """Changed rows, added or dropped, after which an engine is worth compacting; above it, as many as it had left."""
+
+FLEET_MEMORY_MB = 2048
+"""Memory that one query over the whole fleet may use before it writes to its temporary folder."""
+
+FLEET_SCRATCH_MB = 8192
+"""What a query over the whole fleet may write to its temporary folder."""

@@ -22,6 +22,7 @@ from .constants import (
 )
 from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
+from .figured import FIGURES
 from .filelog import FileLog
 from .filestore import FileStore
 from .memory import MemoryLog, MemoryReader, MemoryStore
@@ -29,11 +30,13 @@ from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .snapshot import LeftOut, Part, Snapshot, snapshot
 from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats
 
 __all__ = [
     "APPEND_BYTES_MAX",
+    "FIGURES",
     "FORMAT_VERSION",
     "FRAME_BYTES_MAX",
     "GROUP_APPENDS_MAX",
@@ -54,11 +57,13 @@ __all__ = [
     "FileLog",
     "FileStore",
     "Head",
+    "LeftOut",
     "Log",
     "LogReader",
     "MemoryLog",
     "MemoryReader",
     "MemoryStore",
+    "Part",
     "Partition",
     "Progress",
     "Reader",
@@ -66,6 +71,7 @@ __all__ = [
     "Report",
     "Sealed",
     "Sight",
+    "Snapshot",
     "State",
     "States",
     "Stats",
@@ -85,6 +91,7 @@ __all__ = [
     "refuse_unsafe",
     "seen_by",
     "shard_of",
+    "snapshot",
     "source_of",
     "stats",
     "stream_of",

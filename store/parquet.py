@@ -27,13 +27,14 @@ from .constants import (
     ZSTD_LEVEL,
 )
 from .disk import remove_if_there
+from .figured import FIGURES_VERSION, figured
 from .lazy import pc, pq
 from .manifest import GroupEntry, ParquetEntry
 from .partition import Partition
 
 ROWS_AT_ONCE = 2048
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
-DICTIONARIES = ("agent_id", "type")
+DICTIONARIES = ("agent_id", "type", "f_kind", "f_name")
 _DELTA = "DELTA_BINARY_PACKED"
 ENCODINGS = {
     "seq": _DELTA, "commit": _DELTA, "recorded_at": _DELTA, "said_at": _DELTA, "turn": _DELTA, "step": _DELTA,
@@ -90,6 +91,8 @@ def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> t
 def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetEntry]:
     """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
     table = table.sort_by(SORTED_BY)
+    if not maker:
+        table = figured(table)
     sink = pa.BufferOutputStream()
     level, group_bytes = (STATE_ZSTD_LEVEL, STATE_GROUP_BYTES) if maker else (ZSTD_LEVEL, ROW_GROUP_BYTES)
     with pq.ParquetWriter(sink, table.schema, **_options(table.schema, level)) as writer:
@@ -108,7 +111,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
         row += rows
     footer = ends[-1] if ends else 0
     crc = google_crc32c.value(content[footer:])
-    return content, ParquetEntry(name, len(content), groups, crc, maker)
+    return content, ParquetEntry(name, len(content), groups, crc, maker, 0 if maker else FIGURES_VERSION)
 
 
 def _rows_together(table: pa.Table, bytes_max: int) -> int:

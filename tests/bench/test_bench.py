@@ -13,11 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from bench import append, archive, cold_start, dedicated, fleet, harness, peers, replay, replay_agent, retrieval, step
+from bench import (
+    analytics,
+    append,
+    archive,
+    cold_start,
+    dedicated,
+    fleet,
+    harness,
+    peers,
+    replay,
+    replay_agent,
+    retrieval,
+    step,
+)  # fmt: skip
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
 TINY = {
+    "analytics": "analytics.report(analytics.Plan(agents=40, events=30, runs=1, pairs=1, stretch_s=0.05))",
     "step": "step.report(step.Plan(young=24, old=26, measured=2, runs=1, window=4096))",
     "dedicated": "dedicated.report(dedicated.Plan(actors=2))",
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
@@ -34,6 +48,7 @@ DIFFERENCES = {"single_extra_us", "kb_per_agent"}
 """Of a handful of runs on a busy machine, one may come out below zero."""
 NO_PEER = importlib.util.find_spec(peers.EVENTSOURCING) is None
 KEYS = {
+    "analytics": analytics.KEYS,
     "step": step.KEYS,
     "dedicated": dedicated.KEYS,
     "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`

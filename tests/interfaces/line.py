@@ -140,7 +140,9 @@ class Line:
     @property
     def world(self) -> World:
         model = real_model if self.real else lambda *_: self.script
-        return World(clock=self.clock, ids=self._ids, model=model, sleep=self._sleep, ask=self._ask)
+        return World(
+            clock=self.clock, ids=self._ids, model=model, sleep=self._sleep, ask=self._ask, give_way=lambda: None
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)

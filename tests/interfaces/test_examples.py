@@ -78,6 +78,19 @@ def test_the_archive_example_prints_what_its_page_shows(
     assert {line.strip() for line in code[1].splitlines()} <= program
 
 
+def test_the_fleet_example_prints_what_its_page_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """docs/examples/fleet.py asks all agents, and docs/python.md shows its lines and what it prints."""
+    run("fleet.py", "", monkeypatch, tmp_path, None)
+    page = (EXAMPLES.parent / "python.md").read_text().split("examples/fleet.py)")[1]
+    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
+    assert code is not None and shown is not None
+    assert capsys.readouterr().out == shown[1]
+    program = {line.strip() for line in (EXAMPLES / "fleet.py").read_text().splitlines()}
+    assert {line.strip() for line in code[1].splitlines()} <= program
+
+
 def test_the_python_page_has_every_method() -> None:
     """docs/python.md names every public method of a system and of an agent."""
     page = (EXAMPLES.parent / "python.md").read_text()

@@ -90,6 +90,8 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("log", "stats", "sam"),
         cli.json("log", "stats", "--all"),
         cli.json("log", "seal", "sam"),
+        cli.json("sql", "SELECT 1 AS one"),
+        cli.json("report"),
         cli.json("archive", "search", "sam", "sail"),
         cli.json("archive", "status"),
         cli.json("archive", "check"),

@@ -1,0 +1,57 @@
+"""SQL over every agent of a store: the views of `projections.fleet` over a position of `store.snapshot`.
+
+It reads what is there and asks no host, so that writers go on as they were; it may run while they do.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from events import BadInput
+from projections.constants import FLEET_MEMORY_MB
+from projections.fleet import FleetViews
+from store import FileStore, Snapshot, name_of, snapshot
+
+MEMORY_MB_MIN = 64
+
+
+@contextmanager
+def fleet_views(
+    store: FileStore,
+    *,
+    as_of: int | None = None,
+    agent: str | None = None,
+    skip_damaged: bool = False,
+    memory_mb: int = FLEET_MEMORY_MB,
+    threads: int | None = None,
+) -> Iterator[tuple[FleetViews, Snapshot]]:
+    """The views of the whole fleet, and the position that they are of, while the block runs.
+
+    `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one; a name
+    that nobody has gives none. `skip_damaged`: every sealed file is checked first, and partitions with damage are left
+    out (`Snapshot.left_out`). `threads` None: one for each processor. Raises CorruptLog, StoreError, BadInput.
+    """
+    if memory_mb < MEMORY_MB_MIN:
+        raise BadInput(f"A query cannot do with {memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
+    name = None if agent is None else name_of(agent)
+    with (
+        snapshot(store, skip_damaged=skip_damaged) as position,
+        FleetViews(
+            position.paths,
+            position.fresh,
+            figured=position.figured,
+            upto=as_of,
+            agent_id=name,
+            memory_mb=memory_mb,
+            threads=threads,
+            damage=position.damage,
+        ) as views,
+    ):
+        yield views, position
+
+
+def fleet_sql(store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:
+    """The answer of one SELECT over the views of the whole fleet. See `fleet_views`."""
+    with fleet_views(store, as_of=as_of, agent=agent) as (views, _):
+        return views.table(query)

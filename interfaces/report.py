@@ -1,0 +1,39 @@
+"""`everlog report`: how the whole fleet is doing, in the terminal or as one page of HTML."""
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+import msgspec
+
+from actors.figures import Prices, figures
+from actors.hosting.limits import limits_from
+
+from . import shapes, times
+from .contract import World
+from .sql import asked, say_position, written
+
+
+def report(args: Namespace, world: World) -> int:
+    """The command."""
+    limits = limits_from(os.environ)
+    at = world.clock.now()
+    with asked(args, world) as (views, position):
+        found = figures(views, Prices(limits.price_in, limits.price_out))
+        left_out = bool(position.left_out)
+        if args.html is not None:
+            from . import reporthtml
+
+            page = reporthtml.page(found, of=f"{times.clock(at)} UTC", records=position.records)
+            with written(Path(args.html), "--html") as out:
+                out.write(page.encode())
+        if args.json:
+            told = msgspec.to_builtins(found)
+            print(shapes.line({"as_of": times.iso(at), "records": position.records, **told}))
+            return int(left_out)
+        if args.html is None:
+            from . import pages, reporting
+
+            pages.show(reporting.page(found))
+        say_position(position, at, every=False)
+    return int(left_out)

@@ -1,0 +1,248 @@
+"""Views over the records of the whole fleet, and one SELECT over them. Reads only, by construction.
+
+The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows, where `sql/` answers for a few
+agents at a time as of a seq. A law holds them to the same meaning. The engine has no table of its own and may open no
+file but those that it was given, so that there is nothing that a query could change.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from events import BadInput, CorruptLog, EverlogError
+from store import FIGURES, SCHEMA
+
+from .catalogue import sql
+from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
+
+VIEWS = (
+    "records",
+    "agents",
+    "messages",
+    "turns",
+    "steps",
+    "model_calls",
+    "function_calls",
+    "memory_history",
+    "pressure",
+    "summaries",
+    "heartbeats",
+    "failures",
+)
+"""Every view, in the order in which they are made."""
+ROWS_AT_ONCE = 65_536
+"""Rows of an answer that are fetched at a time."""
+
+_FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
+_LIVES = "SELECT agent_id, seq FROM log WHERE type = 'agent_created' AND seq > 1 ORDER BY agent_id, seq"
+_ERASED = "SELECT count(*) FROM everything WHERE type = 'records_erased'"
+_LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
+FROM log r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
+_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM log"
+_IS_ERASED = "starts_with(payload, '{\"erased\":true')"
+_FAILED = (duckdb.Error, pa.ArrowException, OSError)
+"""What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
+
+
+Damage = Callable[[], CorruptLog | None]
+
+
+class _Rows:
+    """An Arrow table as a relation that can be read any number of times."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.schema.__arrow_c_schema__()
+
+
+class FleetViews:
+    """The views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        fresh: pa.Table,
+        *,
+        figured: Sequence[str] = (),
+        upto: int | None = None,
+        agent_id: str | None = None,
+        threads: int | None = None,
+        memory_mb: int = FLEET_MEMORY_MB,
+        scratch_mb: int = FLEET_SCRATCH_MB,
+        damage: Damage = lambda: None,
+    ) -> None:
+        """`upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+        `figured` are sealed files that have the columns of `FIGURES`, `paths` those that have not.
+
+        `damage` looks whether a file is to blame where reading fails.
+
+        `threads` None: one for each processor. Files must be there until it is closed. Raises CorruptLog, BadInput.
+        """
+        self._damage = damage
+        self._scratch = tempfile.TemporaryDirectory(prefix="everlog-sql-")
+        self._db = duckdb.connect(
+            ":memory:",
+            config={
+                "memory_limit": f"{memory_mb}MB",
+                "temp_directory": self._scratch.name,
+                "max_temp_directory_size": f"{scratch_mb}MB",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "python_enable_replacements": "false",
+                "preserve_insertion_order": "false",
+                **({} if threads is None else {"threads": str(threads)}),
+            },
+        )
+        try:
+            self._make(paths, figured, fresh, upto, agent_id)
+        except _FAILED as error:
+            self.close()
+            raise _error(error, damage) from error
+
+    def _make(
+        self, paths: Sequence[str], figured: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None
+    ) -> None:
+        run = self._db.execute
+        run("SET TimeZone = 'UTC'")
+        self._db.register("fresh", _Rows(fresh))
+        if paths or figured:
+            run(f"SET allowed_paths = [{_quoted([*paths, *figured])}]")
+        run("SET enable_external_access = false")
+        sources = [sql("fleet/figured").format(source="fresh")]
+        if paths:
+            sources.append(sql("fleet/figured").format(source=f"read_parquet([{_quoted(paths)}])"))
+        if figured:
+            columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
+            sources.append(_FIGURED.format(columns=columns, paths=_quoted(figured)))
+        run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
+        conditions = [f"recorded_at <= make_timestamptz({upto})"] if upto is not None else []
+        if agent_id is not None:
+            conditions.append("agent_id = '" + agent_id.replace("'", "''") + "'")
+        run(f"CREATE VIEW log AS FROM everything WHERE {' AND '.join(conditions) or 'true'}")
+        lives = _lives(run(_LIVES).fetchall())
+        erased = run(_ERASED).fetchall()[0][0]
+        self._db.register("lives", _Rows(lives))
+        lived = _LIVED if lives.num_rows else _LIVED_ONCE
+        run("CREATE VIEW lived AS " + lived.format(erased=_IS_ERASED if erased else "false"))
+        for view in VIEWS:
+            run(f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}")
+        run("SET lock_configuration = true")
+
+    def close(self) -> None:
+        """Let go of the memory and the temporary folder. Idempotent."""
+        self._db.close()
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def interrupt(self) -> None:
+        """Let the query end that runs in another thread."""
+        self._db.interrupt()
+
+    def table(self, query: str) -> pa.Table:
+        """The whole answer of one SELECT. Raises BadInput, CorruptLog."""
+        schema, batches = self.select(query)
+        return pa.Table.from_batches(list(batches), schema)
+
+    def select(self, query: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The columns of one SELECT, and its rows as they come. Raises BadInput for any other statement, and for a
+        query that cannot be answered; CorruptLog. Also while the rows are fetched.
+        """
+        try:
+            statements = self._db.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                kinds = " and ".join(statement.type.name for statement in statements) or "nothing"
+                raise BadInput(
+                    f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep "
+                    "an answer in a file use --format and --out."
+                )
+            reader = self._db.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+        except _FAILED as error:
+            raise _error(error, self._damage) from error
+        schema = pa.schema([_plain(field) for field in reader.schema])
+        return schema, self._fetched(reader, schema)
+
+    def _fetched(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in reader:
+                yield batch if schema == reader.schema else _cast(batch, schema)
+        except _FAILED as error:
+            raise _error(error, self._damage) from error
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Whole numbers as every tool reads them: DuckDB's sums have 128 bits."""
+    return field.with_type(pa.int64()) if field.type == pa.decimal128(38, 0) else field
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        return batch.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise BadInput(
+            f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
+        ) from error
+
+
+def _quoted(paths: Sequence[str]) -> str:
+    return ", ".join(f"'{path}'" for path in paths)
+
+
+def _lives(births: Sequence[tuple[str, int]]) -> pa.Table:
+    """The lives after the first, of agents that were created again: from `first` up to `next`, exclusive."""
+    rows: list[dict[str, Any]] = []
+    for agent_id, seq in births:
+        again = bool(rows) and rows[-1]["agent_id"] == agent_id
+        if again:
+            rows[-1]["next"] = seq
+        rows.append(
+            {"agent_id": agent_id, "life": rows[-1]["life"] + 1 if again else 2, "first": seq, "next": 2**63 - 1}
+        )
+    schema = {"agent_id": pa.string(), "life": pa.int64(), "first": pa.int64(), "next": pa.int64()}
+    return pa.Table.from_pylist(rows, pa.schema(list(schema.items())))
+
+
+_OF_THE_QUERY = (
+    "Binder Error",
+    "Catalog Error",
+    "Conversion Error",
+    "Out of Range Error",
+    "Parser Error",
+    "Syntax Error",
+)
+"""How DuckDB begins where the query is to blame; with anything else a file may be."""
+
+
+def _error(error: Exception, damage: Damage) -> EverlogError:
+    """What DuckDB says, as one error with what to do. Raises KeyboardInterrupt where it was told to stop."""
+    said = _first(error)
+    if "Query interrupted" in said or said.startswith("INTERRUPT"):
+        raise KeyboardInterrupt from error
+    if "Out of Memory Error" in said:
+        return BadInput(
+            f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
+            "columns or rows, aggregate before you sort, or give it more (--memory)."
+        )
+    if "is not an table" in said:
+        return BadInput(f"The query would write, and views are only read. Nothing was changed. ({said})")
+    if "disabled" in said:
+        return BadInput(f"The query may read the views of the fleet and nothing else: {said}")
+    found = None if said.startswith(_OF_THE_QUERY) else damage()
+    return found or BadInput(f"The query failed: {said}")
+
+
+def _first(error: Exception) -> str:
+    """What DuckDB says, without its drawings of where."""
+    return " ".join(str(error).split("\n\n", 1)[0].split())

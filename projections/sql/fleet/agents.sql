@@ -1,0 +1,11 @@
+-- One row for each life of each agent; sources are no agents.
+SELECT agent_id, life, life = max(life) OVER (PARTITION BY agent_id) AS current, events, messages, head, turns,
+    first_active, last_active, deleted
+FROM (
+    SELECT agent_id, life, count(*) AS events,
+        count(*) FILTER (type IN ('user_message', 'message_sent') AND NOT erased) AS messages,
+        max(seq) AS head, max(turn) AS turns, min(recorded_at) AS first_active, max(recorded_at) AS last_active,
+        coalesce(bool_or(type = 'agent_deleted'), false) AS deleted
+    FROM lived WHERE NOT starts_with(agent_id, 'source:')
+    GROUP BY agent_id, life
+)

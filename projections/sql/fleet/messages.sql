@@ -1,0 +1,8 @@
+-- What was really said, by user and agent, imported conversations included. `time` is when it was said.
+SELECT agent_id, life, seq, turn, step, coalesce(said_at, recorded_at) AS time,
+    make_timestamp(epoch_us(coalesce(said_at, recorded_at)))::DATE AS day,
+    CASE type WHEN 'user_message' THEN 'user' ELSE 'assistant' END AS role,
+    coalesce(TRY(payload->>'$.name'), '') AS name, coalesce(text, '') AS text,
+    coalesce(TRY(payload->>'$.ref'), '') AS ref,
+    coalesce(TRY((payload->>'$.imported')::BOOLEAN), false) AS imported
+FROM lived WHERE type IN ('user_message', 'message_sent') AND NOT erased

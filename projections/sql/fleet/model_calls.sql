@@ -1,0 +1,15 @@
+-- Every request that was sent to a model, whatever came of it; summaries too.
+SELECT agent_id, life, seq, turn, step, recorded_at,
+    make_timestamp(epoch_us(recorded_at))::DATE AS day,
+    CASE type WHEN 'summary' THEN 'summary' ELSE 'reply' END AS purpose,
+    CASE type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
+    CASE type WHEN 'model_failed' THEN coalesce(f_kind, '') ELSE '' END AS failure,
+    coalesce(TRY(payload->>'$.model'), '') AS model, TRY(payload->>'$.context_sha256') AS context_sha256,
+    TRY((payload->>'$.context_bytes')::BIGINT) AS context_bytes,
+    coalesce(TRY((payload->>'$.usage.prompt')::BIGINT), 0) AS prompt_tokens,
+    coalesce(TRY((payload->>'$.usage.completion')::BIGINT), 0) AS completion_tokens,
+    coalesce(f_tokens, 0) AS tokens,
+    coalesce(TRY((payload->>'$.latency_us')::BIGINT), 0) AS latency_us
+FROM lived
+WHERE type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary') AND NOT erased
+    AND f_asked

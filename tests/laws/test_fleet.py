@@ -1,0 +1,201 @@
+"""The views of the fleet say of 1,000 random logs what a plain fold over their records says, and what the projections
+of one agent say of each.
+"""
+
+import random
+import typing
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from events import CATALOGUE, Event, Record, Unknown, current, draft, place, tombstone, uuid7
+from projections import Projections
+from projections.fleet import VIEWS, FleetViews
+from store import batch_of
+from store.parquet import encode
+from tests.laws.fleet_fold import Row, fold
+
+ENGINES = 10
+LOGS = 100
+"""Of each engine."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'"]
+FREQUENT = [
+    "user_message",
+    "model_reply",
+    "function_result",
+    "message_sent",
+    "memory_edited",
+    "summary",
+    "system_alert",
+    "agent_configured",
+    "turns_hidden",
+    "heartbeat",
+]
+
+
+def value_of(kind: Any, chance: random.Random) -> Any:
+    """Some value of a field's type."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return chance.choice(args)
+    if origin is list:
+        return [value_of(args[0], chance) for _ in range(chance.randrange(3))]
+    if origin is dict:
+        return {}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return some(kind, chance)
+    plain = {
+        str: lambda: chance.choice(WORDS),
+        int: lambda: chance.choice([0, 1, 2, 3, chance.randrange(-5, 9000), 2**53]),
+        float: lambda: chance.choice([0.5, 0.75, 1e9]),
+        bool: lambda: chance.random() < 0.5,
+    }
+    return plain[kind]() if kind in plain else None  # an `int | None`
+
+
+def some(kind: type[Any], chance: random.Random) -> Any:
+    """Some event of a kind, or a part of one; fields that have a default have it now and then."""
+    hints = typing.get_type_hints(kind)
+    fields = {name: value_of(hints[name], chance) for name in kind.__struct_fields__}
+    must = {field.name for field in msgspec.structs.fields(kind) if field.required}
+    return kind(**{name: value for name, value in fields.items() if name in must or chance.random() < 0.7})
+
+
+def log_of(agent_id: str, chance: random.Random) -> list[Record]:
+    """A log of any events in any order; tombstones among them, unknown kinds, lives that end."""
+    records: list[Record] = []
+    at = chance.randrange(10**15)
+    for seq in range(1, chance.randrange(2, 40)):
+        event = an_event(chance)
+        at += chance.randrange(0, 10**11)
+        made = draft(
+            event, event_id=uuid7(at, seq), recorded_at=at, turn=chance.randrange(4), step=chance.randrange(3),
+            said_at=chance.choice([None, at - 5]), cause=chance.choice([None, uuid7(at, 7)]),
+        )  # fmt: skip
+        record = place(made, agent_id, seq, seq)
+        records.append(tombstone(record) if chance.random() < 0.08 else record)
+    return records
+
+
+def an_event(chance: random.Random) -> Event | Unknown:
+    if chance.random() < 0.05:
+        return Unknown(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
+    kind = chance.choice(FREQUENT if chance.random() < 0.7 else [*CATALOGUE])
+    event: Event = some(CATALOGUE[kind], chance)
+    if kind == "agent_configured":
+        event = msgspec.structs.replace(event, window=chance.choice([0, 8000]))
+    return event
+
+
+def logs(seed: int) -> list[Record]:
+    """Many agents' records, and of a source; the one that says that something was erased, as every store has it."""
+    chance = random.Random(seed)
+    names = [f"agent {number} {chance.choice(WORDS)}" for number in range(LOGS - 1)]
+    found = [record for name in [*names, "source:notes"] for record in log_of(name, chance)]
+    erased = CATALOGUE["records_erased"](from_seq=1, to_seq=2)
+    return [*found, place(draft(erased, event_id=uuid7(1, 1), recorded_at=1, turn=0, step=0), "z", 1, 1)]
+
+
+def rows_of(views: FleetViews, name: str) -> list[Row]:
+    """The rows of a view, times in microseconds; without the days, which are the time's."""
+    rows = views.table(f"SELECT * FROM {name}").to_pylist()
+    for row in rows:
+        day = row.pop("day", None)
+        for column, value in row.items():
+            if isinstance(value, datetime):
+                row[column] = (value - EPOCH) // timedelta(microseconds=1)
+        if day is not None:
+            at = row["time"] if "time" in row else row["recorded_at"]
+            assert day == (EPOCH + timedelta(microseconds=at)).date()
+    return rows
+
+
+def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
+    """Rows are the same, in whatever order, with the same columns."""
+    keys = [sorted(sorted((k, repr(v)) for k, v in row.items()) for row in rows) for rows in (found, expected)]
+    for one, other in zip(*keys, strict=False):
+        assert one == other
+    assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize("seed", range(ENGINES))
+def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
+    """Of 100 random logs, a third of them sealed with figures and a third without: each row of each view, no other."""
+    records = logs(seed)
+    first, second = len(records) // 3, len(records) * 2 // 3
+    old, path = tmp_path / "old.parquet", tmp_path / "sealed.parquet"
+    pq.write_table(pa.Table.from_batches([batch_of(records[:first])]), old)
+    path.write_bytes(encode(path.name, pa.Table.from_batches([batch_of(records[first:second])]))[0])
+    expected = fold(records)
+    assert set(expected) == set(VIEWS)
+    with FleetViews(
+        [str(old)], pa.Table.from_batches([batch_of(records[second:])]), figured=[str(path)], threads=1
+    ) as views:
+        for name in VIEWS:
+            same(rows_of(views, name), expected[name])
+            assert expected[name], f"no log has any {name}"
+
+
+SHARED = {
+    "turns": ("duration_us",),
+    "steps": (),
+    "model_calls": ("failure",),
+    "function_calls": ("duration_us",),
+    "memory_history": ("turn",),
+}
+"""Views of which the projections of one agent have a row each of the same name, and what these do not have."""
+
+
+def test_the_views_agree_with_the_projections_of_one_agent() -> None:
+    """The life of now of 60 random agents: the same rows and columns as in `projections/sql`, and the same figures."""
+    records = [current(record) for record in logs(99) if record.type != "of_tomorrow"][:1200]
+    names = sorted({record.agent_id for record in records})
+    with (
+        FleetViews([], pa.Table.from_batches([batch_of(records)]), threads=1) as views,
+        Projections() as engine,
+    ):
+        engine.load(pa.Table.from_batches([batch_of(records)]))
+        found = {name: rows_of(views, name) for name in VIEWS}
+        lives = {row["agent_id"]: row["life"] for row in found["agents"] if row["current"]}
+        assert len(lives) > 30
+        for agent_id in (name for name in names if name in lives):
+            for name, extra in SHARED.items():
+                mine = [row for row in found[name] if (row["agent_id"], row["life"]) == (agent_id, lives[agent_id])]
+                theirs = [plain(row) for row in engine.rows(name, agent_id)]
+                same([{k: v for k, v in row.items() if k not in (*extra, "life")} for row in mine], theirs)
+            (pressure,) = [row for row in found["pressure"] if row["agent_id"] == agent_id]
+            for row in engine.rows("memory_pressure", agent_id):
+                keys = ("tokens", "window", "fraction", "warned", "summary_seq")
+                assert {key: row[key] for key in keys} == {key: pressure[key] for key in keys}
+            (agent,) = [row for row in found["agents"] if row["agent_id"] == agent_id and row["current"]]
+            (theirs,) = engine.rows("agents", agent_id)
+            assert (agent["events"], agent["messages"], agent["head"]) == (
+                theirs["events"], theirs["messages"], theirs["head"],
+            )  # fmt: skip
+            said = [row for row in found["messages"] if (row["agent_id"], row["life"]) == (agent_id, lives[agent_id])]
+            recall = engine.rows("recall_memory", agent_id)
+            assert sorted((row["seq"], row["text"], row["role"]) for row in said) == sorted(
+                (row["seq"], row["text"], row["role"]) for row in recall
+            )
+
+
+def plain(row: Row) -> Row:
+    """A row of a projection as the views have it."""
+    return {key: value for key, value in row.items() if key != "as_of"}
+
+
+def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
+    """What came later does not exist: no record, no life, no figure of it."""
+    records = logs(5)
+    upto = sorted(record.recorded_at for record in records)[len(records) // 2]
+    by_then = [record for record in records if record.recorded_at <= upto]
+    with FleetViews([], pa.Table.from_batches([batch_of(records)]), upto=upto, threads=1) as views:
+        for name, expected in fold(by_then).items():
+            same(rows_of(views, name), expected)
