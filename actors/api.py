@@ -22,9 +22,9 @@ import msgspec
 import pyarrow as pa
 
 from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from store import FileStore, name_of, refuse_source
+from store import Contents, FileStore, Progress, Restoration, name_of, refuse_source
 
-from . import commands
+from . import backups, commands
 from .agent import Listener
 from .commands import Command, Means
 from .constants import IDLE_S, RESENDS_MAX
@@ -203,6 +203,33 @@ class AgentSystem:
         if placement == "shared":
             await (await self.agent(forked.agent_id, create=False, as_it_is=True)).move(shared=True)
         return forked
+
+    def export(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        with_sources: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> Contents:
+        """Write an agent into one file, and the ancestors of a fork, with checksums; `replace` a file that is there.
+
+        The agent may be at work: what it has now is written. `with_sources`: and the documents that it can search.
+        Blocks. Raises UnknownAgent, BadInput, StoreError; there is no file then that was not there before.
+        """
+        return backups.export_agent(
+            self._reading, self.store, name_of(name), _folder(path), clock=self._clock, with_sources=with_sources,
+            replace=replace, progress=progress,
+        )  # fmt: skip
+
+    def restore(self, path: str | Path, progress: Progress | None = None) -> Restoration:
+        """Take in what a file of `export` holds, under the names that it had, once all of it was checked.
+
+        What is here already is left as it is. Blocks. Raises CorruptLog for a file that is damaged, BadInput for one
+        that is none and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
+        """
+        return backups.restore_agent(self.store, _folder(path), progress)
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.

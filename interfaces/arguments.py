@@ -8,6 +8,7 @@ import shutil
 from typing import NoReturn, TypeAlias
 
 from . import (
+    backup_arguments,
     document_arguments,
     fork_arguments,
     homes,
@@ -210,7 +211,8 @@ _ERASING = """\
 All records up to the head, or those of --from and --to. Order, counts and the
 chain stay as they were; search, memory and context know nothing of them any
 more. It cannot be undone. What other records repeat of them (the model's reply,
-a summary) is content of those: erase them too. Backups are yours to look after."""
+a summary) is content of those: erase them too. Backups, and files of `everlog
+export`, are yours to look after."""
 _TIMERS = """\
 Timers go off while a cluster runs (`everlog up`), or while `everlog chat` has
 the agent open. What was missed in between comes once, and is marked late. The
@@ -276,6 +278,10 @@ COMMANDS = (
             (_name, homes.moved, _runtime)),
     Command("erase", "erasing:erase", "take out what records say, in every file; their places stay",
             "everlog erase sam --from 12 --to 14", (_name, _erasing, _yes, _json, _runtime), _ERASING),
+    Command("export", "backups:export", "write an agent into one file, with checksums",
+            "everlog export sam sam.everlog", (_name, backup_arguments.exporting, _json), backup_arguments.EXPORT),
+    Command("restore", "backups:restore", "take in what an export holds, checked on the way in",
+            "everlog restore sam.everlog", (backup_arguments.restoring, _json), backup_arguments.RESTORE),
     *memories.COMMANDS,
     *sql_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",

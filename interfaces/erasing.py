@@ -46,13 +46,14 @@ def erase(args: Namespace, world: World) -> int:
             shapes.line(
                 {
                     "agent": name, "from_seq": first, "to_seq": last, "erased": count,
-                    "bytes_before": done.bytes_before, "bytes_after": done.bytes_after,
+                    "bytes_before": done.bytes_before, "bytes_after": done.bytes_after, "exports_reached": False,
                 }
             )
         )  # fmt: skip
     else:
         stay = "Their places stay" if count > 1 else "Its place stays"
         print(f"Erased {what}. {stay} in the log.")
+        print("Copies made before still hold it: files of `everlog export`, and backups. Remove or make them anew.")
     return 0
 
 

@@ -6,6 +6,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 """
 
 from .arrow import SCHEMA, batch_of, events_of, records_of
+from .backup import export
 from .check import Report, check
 from .checkmoves import check_moves
 from .constants import (
@@ -22,6 +23,7 @@ from .constants import (
 )
 from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
+from .exportfile import Contents, Exported
 from .figured import FIGURES
 from .filelog import FileLog
 from .filestore import FileStore
@@ -30,6 +32,7 @@ from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
+from .restoring import Restoration, Restored
 from .snapshot import LeftOut, Part, Snapshot, snapshot
 from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats
@@ -50,10 +53,12 @@ __all__ = [
     "SOURCE_PREFIX",
     "Append",
     "Commit",
+    "Contents",
     "Damage",
     "Derive",
     "Disk",
     "DiskFile",
+    "Exported",
     "FileLog",
     "FileStore",
     "Head",
@@ -69,6 +74,8 @@ __all__ = [
     "Reader",
     "RealDisk",
     "Report",
+    "Restoration",
+    "Restored",
     "Sealed",
     "Sight",
     "Snapshot",
@@ -81,6 +88,7 @@ __all__ = [
     "check",
     "check_moves",
     "events_of",
+    "export",
     "is_shared",
     "is_source",
     "name_of",

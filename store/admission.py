@@ -48,13 +48,14 @@ class Weighed:
     It is made by the caller's own thread, while an earlier group is on its way to the disk.
     """
 
-    __slots__ = ("agent_id", "digests", "drafts", "expected_seq", "is_late", "keys", "oldest", "weight")
+    __slots__ = ("agent_id", "as_it_was", "digests", "drafts", "expected_seq", "is_late", "keys", "oldest", "weight")
 
     def __init__(self, append: Append) -> None:
         """Raises BadInput if no log could ever take the append."""
         self.agent_id = agent_id = name_of(append.agent_id)
         self.expected_seq = seq = append.expected_seq
         self.drafts = append.drafts
+        self.as_it_was = append.as_it_was
         _whole(seq, 0, INT64_END, "expected_seq")
         if not self.drafts:
             raise BadInput(f"an append to {agent_id!r} has no events; a commit has at least one")
@@ -65,7 +66,7 @@ class Weighed:
         words = kinds = 0
         for draft in self.drafts:
             seq += 1
-            words += _draft_bytes(draft)
+            words += _draft_bytes(draft, append.as_it_was)
             kinds += len(draft.type)
             key = id_bytes(draft.event_id)
             if time_in(key) < draft.recorded_at - ID_MEMORY_US:
@@ -86,8 +87,11 @@ class Weighed:
             raise BadInput(f"a commit to {self.agent_id!r} has {len(self.drafts)} events, too many for one; split it")
 
 
-def _draft_bytes(draft: Draft) -> int:
-    """Bytes of the text and payload of `draft`; raises BadInput for a field that no record can have."""
+def _draft_bytes(draft: Draft, as_it_was: bool) -> int:
+    """Bytes of the text and payload of `draft`; raises BadInput for a field that no record can have.
+
+    `as_it_was`: it may be a tombstone.
+    """
     kind, text, payload = draft.type, draft.text, draft.payload
     at, turn, step, version = draft.recorded_at, draft.turn, draft.step, draft.version
     if (
@@ -106,10 +110,10 @@ def _draft_bytes(draft: Draft) -> int:
         and (text is None or (type(text) is str and text.isascii()))
     ):
         return len(payload) + (0 if text is None else len(text))
-    return _draft_bytes_slowly(draft)
+    return _draft_bytes_slowly(draft, as_it_was)
 
 
-def _draft_bytes_slowly(draft: Draft) -> int:
+def _draft_bytes_slowly(draft: Draft, as_it_was: bool) -> int:
     """The same for any draft, rule by rule: one that is not plain, or cannot be."""
     if UUID7(draft.event_id) is None:
         raise BadInput(f"event id {draft.event_id!r} is not a UUIDv7 in its 36-character lower-case form")
@@ -123,7 +127,7 @@ def _draft_bytes_slowly(draft: Draft) -> int:
     _whole(draft.version, 1, INT32_END, "version")
     _utf8_bytes(draft.type, "type")
     payload = _utf8_bytes(draft.payload, "payload")
-    if is_erased(draft.payload):
+    if is_erased(draft.payload) and not as_it_was:
         raise BadInput(f"event {draft.event_id} has the payload of a tombstone; only an erasure makes those")
     return payload + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
 
@@ -205,7 +209,7 @@ class Group:
         for key in keys:
             if key in self._ids or ledger.ids.find(key):
                 return self._repeated(append)
-        if append.is_late or append.oldest <= ledger.ids.forgotten_to:
+        if not append.as_it_was and (append.is_late or append.oldest <= ledger.ids.forgotten_to):
             return _stale(append, ledger.ids.forgotten_to)
         head = self._heads.get(agent_id) or ledger.head(agent_id)
         seq, chain = append.expected_seq, head.chain

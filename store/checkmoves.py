@@ -1,11 +1,13 @@
 """Checking what partitions say of each other: that agents which moved have all of their records, in one chain."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from events import GENESIS, AgentMoved, EverlogError, Record, extend
 
 from .filestore import FileStore
-from .moves import FROM, TO, move_in
+from .moves import FROM, TO, is_departure, move_in
+from .reader import Reader
 from .register import Assignment
 
 
@@ -24,6 +26,7 @@ def check_moves(store: FileStore) -> list[str]:
 def _errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
     name = assignment.agent_id
     route = store.route(name)
+    over = _over(store, name, route)
     chain = GENESIS
     before: AgentMoved | None = None
     epoch = 0
@@ -33,14 +36,24 @@ def _errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
             return
         move = move_in(record)
         if move is not None:
-            epoch = move.epoch
+            epoch = epoch if seq in over else move.epoch
             if (move.seq, move.chain) != (seq - 1, chain.hex()):
                 yield f"{name!r} seq {seq}: the chain before it is not what this record of a move says"
-        yield from _unlike(record, before, move, route)
+        yield from _unlike(record, before, move, [] if seq in over else route)
         before = move
         chain = extend(chain, record)
     if epoch and epoch < assignment.epoch:
         yield f"{name!r} is in {assignment.partition} by the register, but its log does not say that it went there"
+
+
+def _over(store: FileStore, name: str, route: list[str]) -> set[int]:
+    """Seqs of moves of which both records are in one partition: it was restored, and they were between others."""
+    over: set[int] = set()
+    for place in set(route):
+        for before, record in pairwise(Reader(store.partition(place)).read(name)):
+            if is_departure(before) and record.seq == before.seq + 1:
+                over.update((before.seq, record.seq))
+    return over
 
 
 def _unlike(record: Record, before: AgentMoved | None, move: AgentMoved | None, route: list[str]) -> Iterator[str]:

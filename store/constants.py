@@ -60,7 +60,20 @@ ZSTD_LEVEL = 12
 STATE_ZSTD_LEVEL = 3
 """The same for states, which are written anew by every sealing: 6 % larger than at 12, for a fifth of the work."""
 
+EXPORT_VERSION = 1
+"""Version of the file of an export. One with a higher version is refused."""
+
+EXPORT_ZSTD_LEVEL = 6
+"""How hard an export is compressed: it is written once, and somebody waits for it."""
+
+RESTORE_COMMITS = 2048
+"""Commits that are restored with one sync, at most."""
+
+RESTORE_BYTES = 16 * 1024 * 1024
+"""Text and payload that are restored with one sync, about."""
+
 ID_MEMORY_S = 24 * 60 * 60
 """How long an event id is remembered after the segment that holds it was closed, in seconds."""
 
+assert RESTORE_COMMITS + 1 < GROUP_APPENDS_MAX
 assert APPEND_BYTES_MAX <= GROUP_BYTES_MAX < FRAME_BYTES_MAX

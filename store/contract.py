@@ -32,12 +32,16 @@ other numbers are those of the roadmap: hosts and later releases.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import pyarrow as pa
 
 from events import Draft, Record, StoreError
+
+if TYPE_CHECKING:
+    from .restoring import Restoration
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -46,6 +50,8 @@ class Append(msgspec.Struct, frozen=True):
     agent_id: str
     expected_seq: int
     drafts: Sequence[Draft]
+    as_it_was: bool = False
+    """The records were in a log before and come from an export: ids of any age, tombstones, moves that are over."""
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -285,6 +291,16 @@ class Store(Protocol):
         of `closing` in the same commit, are all that is written; they are given back. Its partition is one of its own.
         An attempt that was interrupted is finished by the same call. Raises BadInput for a seq that is not there, and
         for a name that is taken; UnknownAgent.
+        """
+        ...
+
+    def restore(self, path: Path, derive: Derive | None = None, progress: Progress | None = None) -> "Restoration":
+        """Take in the agents of an export (`backup.export`), each with the records that it had, and the same chain.
+
+        All of it is verified first. An agent that is here with all of these records is left as it is; one that has the
+        first of them gets the others. After an interruption the same call goes on. Raises CorruptLog for an export that
+        is damaged; BadInput for a file that is none, and for a name whose records are others; NewerFormat,
+        PartitionBusy, StoreError. But for the last two nothing was changed then.
         """
         ...
 

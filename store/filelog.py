@@ -61,17 +61,17 @@ class FileLog:
     @classmethod
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
              take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
-             history: History | None = None) -> "FileLog":  # fmt: skip
+             history: History | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
-        is closed; `history` gives all records of an agent that came from another partition. Raises PartitionBusy,
-        CorruptLog, NewerFormat, Fenced, StoreError.
+        is closed; `history` gives all records of an agent that came from another partition; `restoring`: see `recover`.
+        Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
         """
         ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
         opened = False
         try:
-            recovered = recover(partition, ownership, now())
+            recovered = recover(partition, ownership, now(), restoring=restoring)
             opened = True
         finally:
             if not opened:

@@ -17,13 +17,15 @@ import pyarrow as pa
 from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError
 
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
-from .disk import Disk, RealDisk, publish, storage, understood
+from .disk import Disk, RealDisk, publish, remove_if_there, storage, understood
+from .exportfile import Exported
 from .filelog import FileLog
-from .forking import Forking
 from .names import name_of, partition_of, shard_of
 from .partition import Partition, token
 from .reader import Reader
+from .recovery import RESTORING
 from .register import Assignment, Register
+from .restoring import COMMAND, Restoring
 
 CONFIGURATION = "everlog.json"
 
@@ -39,7 +41,7 @@ class Configuration(msgspec.Struct, frozen=True):
     """Of the other fields; empty in a store of everlog 0.1."""
 
 
-class FileStore(Forking):
+class FileStore(Restoring):
     """All agents of one folder. See `store.Store` for what each method promises."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,
@@ -135,6 +137,10 @@ class FileStore(Forking):
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
+        return self._opened(partition, command, label=label, take_over=take_over)
+
+    def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
+                ) -> FileLog:  # fmt: skip
         return FileLog.open(
             self.partition(partition),
             command,
@@ -143,7 +149,39 @@ class FileStore(Forking):
             take_over=take_over,
             segment_bytes_max=self._segment_bytes_max,
             history=self._history,
+            restoring=restoring,
         )
+
+    def _open_restoring(self, stream: Exported) -> FileLog:
+        """Own the partition of a name that nobody has, and say in it what is restored there."""
+        name = partition_of(stream.agent_id)
+        log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
+        path = self.root / "log" / name / RESTORING
+        content = msgspec.json.encode([stream.agent_id, stream.to_seq, stream.chain])
+        kept = False
+        try:
+            with storage("restore into", path):
+                file = publish(self._disk, path, content, token())
+                if file is not None:
+                    file.close()
+                elif self._disk.read(path) != content:
+                    raise BadInput(
+                        f"A restore of another export of {stream.agent_id!r} was interrupted. Finish it with that "
+                        f"export; or, where that is lost, remove {path.parent}, which nobody has seen yet."
+                    )
+            kept = True
+        finally:
+            if not kept:
+                log.close()
+        return log
+
+    def _set_free(self, agent_id: str) -> None:
+        """All records are there: anybody may open the partition."""
+        path = self.root / "log" / partition_of(agent_id) / RESTORING
+        with storage("restore into", path):
+            if self._disk.exists(path):
+                remove_if_there(self._disk, path)
+                self._disk.sync_dir(path.parent)
 
     def _found(self, name: str, of: str) -> Partition:
         """A partition of an agent, whose folder was made before the agent was registered in it."""

@@ -16,9 +16,10 @@ from .arrow import SCHEMA, batch_of
 from .chains import BEGINNING, chain_over, refused
 from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .erasing import JOINTS, erasures_in
-from .forking import Forking
+from .exportfile import Exported
 from .names import name_of, partition_of, shard_of
 from .register import Assignment
+from .restoring import COMMAND, Restoring
 
 
 class _Shared:
@@ -200,7 +201,7 @@ class _Register:
             places.append(assignment)
 
 
-class MemoryStore(Forking):
+class MemoryStore(Restoring):
     """All agents of one place, in memory."""
 
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
@@ -243,6 +244,12 @@ class MemoryStore(Forking):
         """Own a partition by its name; the error names it by that."""
         del label
         return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
+
+    def _open_restoring(self, stream: Exported) -> MemoryLog:
+        return self.open_partition(partition_of(stream.agent_id), COMMAND)
+
+    def _set_free(self, agent_id: str) -> None:
+        """Nobody looks in between: what is here lives as long as the process."""
 
     def _place(self, name: str, partition: str) -> MemoryReader:
         del name

@@ -6,6 +6,8 @@
 Each names the other partition, and the seq and the chain value of the record before it: so the stream and its chain go
 on over the gap, and a gap without such a record is damage. A fork is the same: its first record, `agent_forked`, names
 the parent, the seq of the cut and the chain value there.
+
+What was restored from an export has both records of a move one after the other in one partition: there is no gap.
 """
 
 import hashlib
@@ -60,8 +62,11 @@ def begins_later(facts: Record | Draft) -> bool:
 def chain_before(facts: Record | Draft, seq: int, head: Head) -> bytes | None:
     """The chain value before an arrival or a fork with that seq, where the stream ended at `head`; else None."""
     move, fork = move_in(facts), fork_in(facts)
-    if move is not None and move.direction == FROM and move.seq == seq - 1 > head.seq:
-        return bytes.fromhex(move.chain)
+    if move is not None and move.direction == FROM and move.seq == seq - 1:
+        chain = bytes.fromhex(move.chain)
+        went_and_came = move.seq == head.seq and head.away and chain == head.chain
+        if move.seq > head.seq or went_and_came:
+            return chain
     if fork is not None and fork.parent_seq == seq - 1 and not head.seq:
         return bytes.fromhex(fork.chain)
     return None

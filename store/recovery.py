@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from events import CorruptLog, Fenced, StoreError
+from events import CorruptLog, Fenced, StoreError, UsageError
 
 from .admission import Ledger
 from .arrow import records_of
@@ -25,6 +25,8 @@ from .segment import Scan, corrupt, gone
 
 ATTEMPTS_MAX = 1000
 CUT = ".cut"
+RESTORING = "restoring"
+"""A file that is in a partition for as long as not all records are in it that an export has; who it is of is in it."""
 
 
 class Recovered(NamedTuple):
@@ -39,15 +41,18 @@ class Recovered(NamedTuple):
     """The nonsense tail that was cut, kept in `<name>.<offset>.cut`."""
 
 
-def recover(partition: Partition, ownership: Ownership, now: int) -> Recovered:
-    """Read the partition that `ownership` holds. Raises CorruptLog, NewerFormat, Fenced, StoreError."""
+def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> Recovered:
+    """Read the partition that `ownership` holds. Raises CorruptLog, NewerFormat, Fenced, StoreError.
+
+    `restoring`: it goes on with a restore. Everybody else is refused where one was interrupted, with UsageError.
+    """
     with storage("recover", partition.path):
         for _ in range(ATTEMPTS_MAX):
             manifest = load(partition)
             if manifest.epoch > ownership.epoch:
                 raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
             try:
-                recovered = _recover(partition, ownership, manifest, now)
+                recovered = _recover(partition, ownership, manifest, now, restoring)
             except CorruptLog:
                 if partition.numbers(MANIFEST)[-1:] == [manifest.number]:
                     raise
@@ -60,9 +65,10 @@ def recover(partition: Partition, ownership: Ownership, now: int) -> Recovered:
     raise StoreError(f"{partition.path}: the manifest changed {ATTEMPTS_MAX} times while it was opened. Try again.")
 
 
-def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int) -> Recovered | None:
+def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int, restoring: bool
+             ) -> Recovered | None:  # fmt: skip
     """One attempt; None if somebody published a manifest in between."""
-    _refuse_missing(partition, manifest)
+    _refuse_missing(partition, manifest, restoring)
     ledger = Ledger(manifest.closed_heads())
     indexes = []
     files = list(manifest.files)
@@ -90,9 +96,14 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     return Recovered(published, file, ledger, indexes, cut)
 
 
-def _refuse_missing(partition: Partition, manifest: Manifest) -> None:
+def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
     """Every file that the manifest names is there, and none that holds later records: else a manifest was removed."""
     there = partition.disk.names(partition.path)
+    if RESTORING in there and not restoring:
+        raise UsageError(
+            f"A restore into {partition.path} was interrupted, and not all records are there. Finish it with the same "
+            "`everlog restore`."
+        )
     for entry in manifest.files:
         if entry.name not in there:
             raise gone(str(partition.path / entry.name), entry.first_commit)
