@@ -113,7 +113,7 @@ def test_forgetting_takes_what_a_search_built_along() -> None:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
         found = {name: Search(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
         engine.forget("bob")
-        assert engine.query("SELECT DISTINCT agent_id FROM postings ORDER BY 1") == [
+        assert engine.query("SELECT DISTINCT agent_id FROM documents ORDER BY 1") == [
             {"agent_id": "ann"},
             {"agent_id": "o'hara"},
         ]
