@@ -72,11 +72,13 @@ class Search:
             found = ranked(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
         return Found([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
 
-    def without_names(self, query: str, talk: Talk) -> str:
+    def without_names(self, query: str, talk: Talk | None = None) -> str:
         """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
 
         A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
+        `talk` as in `recall`.
         """
+        talk = talk or self.talk()
         names = {stem for name in set(talk.name) for stem in stems(name)}
         kept = [word for word in query.split() if not names.intersection(stems(word))]
         return " ".join(kept) or query

@@ -174,7 +174,7 @@ def test_names_of_speakers_are_left_out_of_what_is_meant(talk):
     """What is embedded of a question is what it is about; a question of nothing but names stays as it is."""
     with Projections() as engine:
         engine.add(lived(TALK)[0])
-        search = Search(engine, "sam", HEAD).talk()
+        search = Search(engine, "sam", HEAD)
         assert search.without_names("Where was Ann's brother, Sam?") == "Where was brother,"
         assert search.without_names("Ann?") == "Ann?"
-        assert Search(engine, "sam", 2).talk().without_names("Sam and Ann") == "Sam and"
+        assert Search(engine, "sam", 2).without_names("Sam and Ann") == "Sam and"
