@@ -98,14 +98,18 @@ def _count(written: str) -> Count:
     return Count(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
 
 
+_sentences = lru_cache(maxsize=2)(stems_by_sentence)
+"""A message is looked at twice: as itself, and as the one before."""
+
+
 def _document(one: Said, before: Said | None) -> Document:
     linked = before is not None and one.time - before.time < LINKED_US
-    stated, asked = stems_by_sentence(one.text)
+    stated, asked = _sentences(one.text)
     speaker = frozenset(stems(one.name))
     weighted = [(stated, STATED), (asked, ASKED), (stems(one.name), NAME), (_day(one.time), DATE)]
     own = {*stated, *asked}
     if linked and before is not None:
-        stated_before, asked_before = stems_by_sentence(before.text)
+        stated_before, asked_before = _sentences(before.text)
         weighted += [(stated_before, STATED_BEFORE), (asked_before, ASKED_BEFORE)]
         own.update(asked_before)
     weights: dict[str, float] = {}

@@ -20,6 +20,8 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
 
 ROLES = ("assistant", "user")
+WORTH_KEEPING = 16
+"""So many new documents are written to their table. To write costs as much as to make so many once more or twice."""
 _PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
 
@@ -112,9 +114,10 @@ class Search:
         return Talk(**said, linked=linked, words=words, stems=stems)
 
     def _documented(self, said: Mapping[str, Sequence[Any]], known: Container[int]) -> Mapping[int, tuple[Any, ...]]:
-        """Documents of what has none yet: they are kept, and given back by seq."""
+        """Documents of what has none yet, by seq. Many of them are kept."""
         new = list(documents(map(Said, *(said[name] for name in Said._fields)), known))
-        self._projections.fill("documents", self._agent_id, table(self._agent_id, new))
+        if len(new) >= WORTH_KEEPING:
+            self._projections.fill("documents", self._agent_id, table(self._agent_id, new))
         return {one.seq: msgspec.structs.astuple(one)[1:] for one in new}
 
     def _said(self) -> dict[str, list[Any]]:

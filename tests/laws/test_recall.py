@@ -67,13 +67,17 @@ def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
 @settings(max_examples=30, deadline=None)
 @given(LIVES, QUERIES, st.data())
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
-    """Added in two groups with a search between, asked as of any seq, with and without meanings and a role."""
+    """Added in two groups with a search between, asked as of any seq, with and without meanings and a role.
+
+    Some of the documents are in their table, all, or none.
+    """
     records, said = lived(life)
     cut = data.draw(st.integers(0, len(records)))
     as_of = data.draw(st.integers(1, len(records)))
     cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
     text = " ".join(query)
-    with Projections() as engine:
+    with Projections() as engine, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("projections.search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
         engine.add(records[:cut])
         Search(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
