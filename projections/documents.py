@@ -10,7 +10,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-import msgspec
 import pyarrow as pa
 
 from store.english import stem
@@ -34,10 +33,27 @@ _MONTHS = (
 )  # fmt: skip
 
 
-class Document(msgspec.Struct):
+class Said(NamedTuple):
+    """One thing said: a row of `search_new`."""
+
+    seq: int
+    time: int
+    """Microseconds UTC."""
+    role: str
+    name: str
+    text: str
+    ref: str
+
+
+class Document(NamedTuple):
     """The document of one message, as it is in the table `documents`."""
 
     seq: int
+    time: int
+    role: str
+    name: str
+    text: str
+    ref: str
     linked: bool
     words: float
     stems: str
@@ -53,18 +69,8 @@ class Count(NamedTuple):
     """It is of the name of who says it."""
 
 
-class Said(NamedTuple):
-    """One thing said, as far as documents are made of it."""
-
-    seq: int
-    time: int
-    """Microseconds UTC."""
-    name: str
-    text: str
-
-
 def documents(said: Iterable[Said], known: Container[int]) -> Iterator[Document]:
-    """The documents of what was said in one life, in order, whose seqs are not `known`."""
+    """The documents of what was said in one life whose seqs are not `known`; each comes after the one before it."""
     before: Said | None = None
     for one in said:
         if one.seq not in known:
@@ -75,7 +81,7 @@ def documents(said: Iterable[Said], known: Container[int]) -> Iterator[Document]
 def table(agent_id: str, found: Sequence[Document]) -> pa.Table:
     """Columns of `documents`, all but the agent's id."""
     key = agent_key(agent_id)
-    return pa.Table.from_pylist([{"agent": key, **msgspec.structs.asdict(one)} for one in found])
+    return pa.Table.from_pylist([{"agent": key, **one._asdict()} for one in found])
 
 
 def agent_key(agent_id: str) -> int:
@@ -119,7 +125,7 @@ def _document(one: Said, before: Said | None) -> Document:
     written = [
         f"{word}={round(n * QUARTERS)}{'o' * (word in own)}{'s' * (word in speaker)}" for word, n in weights.items()
     ]
-    return Document(one.seq, linked, sum(weights.values()), f" {' '.join(written)} ")
+    return Document(*one, linked, sum(weights.values()), f" {' '.join(written)} ")
 
 
 def _day(time: int) -> Sequence[str]:

@@ -27,7 +27,7 @@ DIGITS = 6
 
 
 class Talk(msgspec.Struct, frozen=True):
-    """What had been said by a moment in one life, in order, and the document of each: column by column."""
+    """The documents of what had been said by a moment in one life, in order: column by column."""
 
     seq: Sequence[int]
     time: Sequence[int]
@@ -37,7 +37,6 @@ class Talk(msgspec.Struct, frozen=True):
     text: Sequence[str]
     ref: Sequence[str]
     linked: Sequence[bool]
-    """This and the next two are of the table `documents`."""
     words: Sequence[float]
     stems: Sequence[str]
 

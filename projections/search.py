@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ import msgspec
 
 from events import FunctionError
 
-from .documents import Said, agent_key, documents, table
+from .documents import Document, Said, agent_key, documents, table
 from .engine import Projections
 from .ranking import Asked, Talk, ranked
 from .rows import Row
@@ -90,10 +91,10 @@ class Search:
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
         begin_us, after_us = int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)
-        said = self._said()
-        between = [(time, place) for place, time in enumerate(said["time"]) if begin_us <= time < after_us]
+        talk = self.talk()
+        between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
         page = sorted(between)[first : first + count]
-        return Found([{**{name: said[name][place] for name in said}, "score": 0.0} for _, place in page], len(between))
+        return Found([_row(talk, place, 0.0) for _, place in page], len(between))
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
@@ -102,29 +103,29 @@ class Search:
         return begin, after
 
     def talk(self) -> Talk:
-        """All that can be found, by two plain statements. What has no document yet is given one."""
-        said = self._said()
+        """All that can be found, by two plain statements, and one for what has no document yet."""
+        (said,) = self._gathered("search_said", self._agent_id)
         self._projections.define("search_tables")
-        seqs, *columns = self._gathered("search_documents", agent_key(self._agent_id)).values()
-        known = dict(zip(seqs, zip(*columns, strict=True), strict=True))
-        if not known.keys() >= set(said["seq"]):
-            known |= self._documented(said, known)
-        mine = [known[seq] for seq in said["seq"]]
-        linked, words, stems = zip(*mine, strict=True) if mine else ((), (), ())
-        return Talk(**said, linked=linked, words=words, stems=stems)
+        rows = zip(*self._gathered("search_documents", agent_key(self._agent_id)), strict=True)
+        known: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
+        if not known.keys() >= set(said):
+            known |= {one.seq: one for one in self._documented(said, known)}
+        mine = [known[seq] for seq in said]
+        return Talk(*zip(*mine, strict=True)) if mine else Talk(*[()] * len(Document._fields))
 
-    def _documented(self, said: Mapping[str, Sequence[Any]], known: Container[int]) -> Mapping[int, tuple[Any, ...]]:
-        """Documents of what has none yet, by seq. Many of them are kept."""
-        new = list(documents(map(Said, *(said[name] for name in Said._fields)), known))
-        if len(new) >= WORTH_KEEPING:
-            self._projections.fill("documents", self._agent_id, table(self._agent_id, new))
-        return {one.seq: msgspec.structs.astuple(one)[1:] for one in new}
+    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[Document]:
+        """Documents of what has none yet. Many of them are kept."""
+        new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
+        rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
+        made = list(documents((Said(*row) for row in rows), known))
+        if len(made) >= WORTH_KEEPING:
+            self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
+        return made
 
-    def _said(self) -> dict[str, list[Any]]:
-        return self._gathered("search_said", self._agent_id)
-
-    def _gathered(self, name: str, agent: object) -> dict[str, list[Any]]:
-        return self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by)
+    def _gathered(self, name: str, agent: object, *rest: object) -> Sequence[Sequence[Any]]:
+        """Columns of a file of `sql/`."""
+        found = self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by, *rest)
+        return list(found.values())
 
     def _day(self, text: str) -> datetime:
         try:
