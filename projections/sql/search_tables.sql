@@ -1,7 +1,7 @@
 -- What ranked search needs beside the records: of each thing that was said its document (`documents.py`). Built when
 -- somebody searches, from the records alone. A document is one row, for those of an agent lie scattered among those of
--- all agents of a host: to gather a row for each of its stems costs ten times as much, and five times the memory. Its
--- texts stay as they are: DuckDB would unpack 2,000 of them to read one.
+-- all agents of a host, and its stems are one text: as lists they cost five times as much to gather. Texts stay as they
+-- are: DuckDB would unpack 2,000 of them to read one.
 CREATE TABLE IF NOT EXISTS documents (
     agent_id VARCHAR,
     agent BIGINT,     -- 64 bits of a digest of agent_id: a number is found three times as fast among thousands of rows
