@@ -1,4 +1,4 @@
-"""Search in one agent's memory: words by SQL over its own log, meaning by the archive, where somebody answers there."""
+"""Search in one agent's memory: words by its own log, meaning by the archive, where somebody answers there."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +33,7 @@ class AgentSearcher:
         self._agent_id = agent_id
         self._as_of = as_of
         self._said_by = as_of if said_by is None else said_by
-        self._search = Search(projections, agent_id, as_of, zone, said_by=self._said_by)
+        self._search = Search(projections, agent_id, self._said_by, zone)
         self._kept = Kept(projections, agent_id, as_of)
         self._archive = archive
 
@@ -50,10 +50,12 @@ class AgentSearcher:
         """What was said, best match first."""
         page = _bounded(page)
         self._span(filters.start, filters.end)
-        meanings = await self._meanings(query)
+        talk = self._search.talk()
+        meanings = await self._meanings(self._search.without_names(query, talk))
         found = self._search.recall(
-            query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings
-        )
+            query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings,
+            talk=talk,
+        )  # fmt: skip
         return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
@@ -106,12 +108,11 @@ class AgentSearcher:
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
-    async def _meanings(self, query: str) -> Mapping[int, float] | None:
+    async def _meanings(self, about: str) -> Mapping[int, float] | None:
         """By seq; None where the archive should tell and does not answer."""
         if self._archive is None:
             return {}
         try:
-            about = self._search.without_names(query)
             return await self._archive.meanings(self._agent_id, about, self._said_by)
         except ArchiveDown:
             return None
@@ -136,7 +137,7 @@ def _bounded(page: int) -> int:
 
 
 def _page(found: Found, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
-    hits = [msgspec.convert({k: v for k, v in row.items() if k != "total"}, Hit) for row in found]
+    hits = [msgspec.convert(row, Hit) for row in found]
     return Page(
         total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,
         archive_down=archive_down,

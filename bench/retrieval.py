@@ -27,6 +27,7 @@ from actors.setup import Settings
 from actors.system import View
 from projections import HEAD
 
+from . import hosted
 from .harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
 from .nested import nested_kv
 
@@ -54,6 +55,8 @@ class Plan(msgspec.Struct, frozen=True):
     quick: bool = False
     nested: bool = True
     """Whether the nested key-value retrieval is measured as well."""
+    hosted: int = 500
+    """Agents in the host in which searches are timed."""
     data: Path = ROOT.parent / "shared" / "data"
 
 
@@ -203,8 +206,10 @@ def report(plan: Plan) -> None:
         before: Noise = noise(folder)
         tried = asyncio.run(measure(folder / "store", plan))
     found = figures(tried)
+    costs = hosted.figures(plan.hosted)
     more, rows = nested(quick=plan.quick) if plan.nested else ([], [])
-    show("retrieval", before, [*found, *more], [*lines(found, tried), *rows])
+    table = [*lines(found, tried), *hosted.lines(costs, plan.hosted), *rows]
+    show("retrieval", before, [*found, *costs, *more], table)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -65,10 +65,10 @@ def batched(name: str, source: str = "records", *, few: bool = False) -> str:
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow. The `source`
     `hot` gives the same rows for `context_window` as of now, and for all where nothing is cold. For a
     `few` agents their rows are picked out first, which is quicker among the rows of thousands, and slower when many are
-    asked for.
+    asked for. A file that does not read `wanted` picks them out itself.
     """
     query = _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
-    if not few:
+    if not few or not (_needs(name) or "wanted" in sql(name)):
         return _RECORDS.sub(source, query)
     mine = f"WITH mine AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
     return mine + _RECORDS.sub("mine", query).removeprefix("WITH ")

@@ -4,15 +4,16 @@ A document is the words of a message, who says it, on which day, and what was sa
 asked: an answer seldom repeats the words of its question.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
 
-import msgspec
 import pyarrow as pa
 
 from store.english import stem
 
-from .rows import Row
 from .stems import stems, stems_by_sentence
 
 STATED, ASKED = 1.0, 0.5
@@ -20,6 +21,8 @@ STATED, ASKED = 1.0, 0.5
 STATED_BEFORE, ASKED_BEFORE = 0.25, 1.0
 """And in those of the message before it, if this one goes on from there."""
 NAME, DATE = 1.0, 1.0
+QUARTERS = 4
+"""All of these are quarters, so that sums are exact in any order."""
 LINKED_US = 3600 * 1_000_000
 """A message goes on from what was said less than an hour before it, in microseconds."""
 
@@ -30,64 +33,99 @@ _MONTHS = (
 )  # fmt: skip
 
 
-class Document(msgspec.Struct):
-    """The document of one message."""
+class Said(NamedTuple):
+    """One thing said: a row of `search_new`."""
 
-    row: Row
-    """What was said: a row of `search_missing`."""
+    seq: int
+    time: int
+    """Microseconds UTC."""
+    role: str
+    name: str
+    text: str
+    ref: str
+
+
+class Document(NamedTuple):
+    """The document of one message, as it is in the table `documents`."""
+
+    seq: int
+    time: int
+    role: str
+    name: str
+    text: str
+    ref: str
     linked: bool
-    weights: Mapping[str, float]
-    """By stem. All are quarters, so that sums are exact in any order."""
-    own: frozenset[str]
-    """Stems that make it a result: said in it, or asked right before it."""
-    speaker: frozenset[str]
-    """Stems of the name of who says it."""
+    words: float
+    stems: str
 
 
-def documents(said: Sequence[Row]) -> Iterator[Document]:
-    """The documents of rows of `search_missing`; none for the first if it has one already."""
-    before: Row | None = None
-    for row in said:
-        if not row["known"]:
-            yield _document(row, before)
-        before = row
+class Count(NamedTuple):
+    """What one stem is in one document."""
+
+    n: float
+    own: bool
+    """It is said there, or asked in what was said before."""
+    speaker: bool
+    """It is of the name of who says it."""
 
 
-def tables(found: Sequence[Document]) -> tuple[pa.Table, pa.Table]:
-    """Columns of `documents` and of `postings`, all but the agent."""
-    heads = [
-        {key: one.row[key] for key in ("seq", "time", "role", "name", "ref")}
-        | {"linked": one.linked, "words": sum(one.weights.values())}
-        for one in found
-    ]
-    postings = [
-        {"seq": one.row["seq"], "stem": word, "n": n, "own": word in one.own, "speaker": word in one.speaker}
-        for one in found
-        for word, n in one.weights.items()
-    ]
-    return pa.Table.from_pylist(heads), pa.Table.from_pylist(postings, _POSTINGS)
+def documents(said: Iterable[Said], known: Container[int]) -> Iterator[Document]:
+    """The documents of what was said in one life whose seqs are not `known`; each comes after the one before it."""
+    before: Said | None = None
+    for one in said:
+        if one.seq not in known:
+            yield _document(one, before)
+        before = one
 
 
-_POSTINGS = pa.schema(
-    [("seq", pa.int64()), ("stem", pa.string()), ("n", pa.float64()), ("own", pa.bool_()), ("speaker", pa.bool_())]
-)
+def table(agent_id: str, found: Sequence[Document]) -> pa.Table:
+    """Columns of `documents`, all but the agent's id."""
+    key = agent_key(agent_id)
+    return pa.Table.from_pylist([{"agent": key, **one._asdict()} for one in found])
 
 
-def _document(row: Row, before: Row | None) -> Document:
-    linked = before is not None and before["ended"] == row["ended"] and row["time"] - before["time"] < LINKED_US
-    stated, asked = stems_by_sentence(row["text"])
-    speaker = frozenset(stems(row["name"]))
-    weighted = [(stated, STATED), (asked, ASKED), (stems(row["name"]), NAME), (_day(row["time"]), DATE)]
+def agent_key(agent_id: str) -> int:
+    """The number that stands for an agent in `documents`: 64 bits of a digest."""
+    return int.from_bytes(blake2b(agent_id.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def sought_as(word: str) -> str:
+    """What stands before the count of a stem."""
+    return f" {word}="
+
+
+def count_at(stems: str, begin: int) -> Count:
+    """What a stem is in a document: `begin` is where its count stands in the `stems`."""
+    return _count(stems[begin : stems.index(" ", begin)])
+
+
+@lru_cache(maxsize=4096)
+def _count(written: str) -> Count:
+    return Count(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
+
+
+_sentences = lru_cache(maxsize=2)(stems_by_sentence)
+"""A message is looked at twice: as itself, and as the one before."""
+
+
+def _document(one: Said, before: Said | None) -> Document:
+    linked = before is not None and one.time - before.time < LINKED_US
+    stated, asked = _sentences(one.text)
+    speaker = frozenset(stems(one.name))
+    weighted = [(stated, STATED), (asked, ASKED), (stems(one.name), NAME), (_day(one.time), DATE)]
     own = {*stated, *asked}
     if linked and before is not None:
-        stated_before, asked_before = stems_by_sentence(before["text"])
+        stated_before, asked_before = _sentences(before.text)
         weighted += [(stated_before, STATED_BEFORE), (asked_before, ASKED_BEFORE)]
         own.update(asked_before)
     weights: dict[str, float] = {}
     for words, weight in weighted:
         for word in words:
             weights[word] = weights.get(word, 0.0) + weight
-    return Document(row, linked, weights, frozenset(own), speaker)
+    written = [
+        f"{word}={round(n * QUARTERS)}{'o' * (word in own)}{'s' * (word in speaker)}" for word, n in weights.items()
+    ]
+    return Document(*one, linked, sum(weights.values()), f" {' '.join(written)} ")
 
 
 def _day(time: int) -> Sequence[str]:

@@ -28,11 +28,9 @@ _HOT_OPTIMIZERS = frozenset(
     {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
 )
 """What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
-_COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")
-"""Kinds of records whose moment the memory header tells of."""
+_COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")  # the memory header tells when
 _SUMMARIES = ("summary", "summary_expanded")
-_LIVE = ("context_window",)
-"""Projections whose rows of now are all in the hot table."""
+_LIVE = ("context_window",)  # projections whose rows of now are all in the hot table
 _OF_A_STATE = frozenset(
     {
         "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
@@ -99,17 +97,13 @@ class Projections:
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, History] = {}
-        self._kept_from: dict[str, int] = {}
-        """Of those that were resumed: the first seq that their state shows."""
+        self._kept_from: dict[str, int] = {}  # of those that were resumed: the first seq that their state shows
         self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
         self._defined: set[str] = set()
-        self._filled: set[str] = set()
-        """Tables that a search built for itself."""
-        self._held: set[str] = set()
-        """Agents with rows."""
+        self._filled: set[str] = set()  # tables that a search built for itself
+        self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
-        self._changed = 0
-        """Rows added and dropped since the memory was last tidied."""
+        self._changed = 0  # rows added and dropped since the memory was last tidied
         self._compact_at = COMPACT_ROWS_MIN
         atexit.register(self.close)
 
@@ -331,10 +325,16 @@ class Projections:
 
     def search(self, name: str, agent_id: str, as_of: int, *parameters: object) -> list[Row]:
         """Rows of a search of one agent, in the order of its SQL; `parameters` follow the agents and as_of."""
+        return self._query(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
+
+    def gather(self, name: str, agent_id: str, as_of: int, *parameters: object) -> dict[str, list[Any]]:
+        """The same column by column, of plain values: a third of the cost where there are thousands of rows."""
+        self._db.execute(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
+        return {column: values.tolist() for column, values in self._db.fetchnumpy().items()}
+
+    def _searching(self, name: str, agent_id: str, rest: Sequence[object]) -> duckdb.Statement:
         self._complete([agent_id])
-        hot = agent_id not in self._settled
-        statement = self._statement(name, hot=hot, few=self._few([agent_id]), rest=parameters)
-        return self._query(statement, [[agent_id], [as_of], *parameters])
+        return self._statement(name, hot=agent_id not in self._settled, few=self._few([agent_id]), rest=rest)
 
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from store.english import stem
@@ -49,9 +50,13 @@ class Kept:
 
     def attached(self) -> Attached:
         """The sources that were attached by then. What was loaded into one counts up to the agent's last record."""
-        rows = self._projections.rows("sources", self._agent_id, self._as_of)
-        time = NO_END if self._as_of == HEAD else max((row["as_of_time"] for row in rows), default=0)
-        return Attached(sorted(row["source"] for row in rows if row["source"]), time)
+        if self._as_of == HEAD:  # a state is enough
+            rows = self._projections.rows("sources", self._agent_id)
+            return Attached(sorted(row["source"] for row in rows if row["source"]), NO_END)
+        said = self._plainly("kept_attached")[0]
+        changes = sorted(said["changes"] or (), key=itemgetter("seq"))
+        attached = {one["source"]: one["attached"] for one in changes}
+        return Attached(sorted(source for source, there in attached.items() if source and there), said["time"] or 0)
 
     def sources(self) -> set[str]:
         """Where memories of its own came from, if from anywhere."""
@@ -59,7 +64,7 @@ class Kept:
 
     def holding(self, text: str) -> str:
         """The id of the first memory that holds exactly this text, white space around it aside; empty if none."""
-        if not self._rows_of("kept_once", text.strip(), WHITE):
+        if not self._plainly("kept_once", text.strip(), WHITE):
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
@@ -132,6 +137,10 @@ class Kept:
     ) -> list[Row]:
         rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
         return [row for row in rows if _passes(row, tags, source, after, before)]
+
+    def _plainly(self, name: str, *parameters: object) -> Sequence[Row]:
+        """Rows of a file that reads the agent's records by plain values."""
+        return self._projections.search(name, self._agent_id, self._as_of, self._agent_id, self._as_of, *parameters)
 
     def _rows_of(self, name: str, *parameters: str) -> Sequence[Row]:
         return self._projections.search(name, self._agent_id, self._as_of, *parameters)

@@ -1,23 +1,28 @@
-"""Ranked search over what was said, as of any moment: words by SQL, and meaning where somebody brings it."""
+"""Ranked search over what was said, as of any moment: by words, and by meaning where somebody brings it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from events import FunctionError
 
-from .documents import documents, tables
-from .engine import HEAD, Projections
+from .documents import Document, Said, agent_key, documents, table
+from .engine import Projections
+from .ranking import Asked, Talk, ranked
 from .rows import Row
 from .stems import query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
 
-FIRST, LAST = -(2**62), 2**62
-"""Microseconds UTC that nothing is before or after."""
 ROLES = ("assistant", "user")
+WORTH_KEEPING = 16
+"""So many new documents are written to their table. To write costs as much as to make so many once more or twice."""
 _PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
 
@@ -32,14 +37,11 @@ class Found(list[Row]):
 class Search:
     """Search in one agent's memory as of one seq."""
 
-    def __init__(
-        self, projections: Projections, agent_id: str, as_of: int, zone: str = "UTC", *, said_by: int | None = None
-    ) -> None:
-        """`said_by`: search what had been said by that seq instead (a turn need not find its own question)."""
-        self._said_by = as_of if said_by is None else said_by
+    def __init__(self, projections: Projections, agent_id: str, said_by: int, zone: str = "UTC") -> None:
+        """`said_by`: what had been said by that seq is searched."""
+        self._said_by = said_by
         self._projections = projections
         self._agent_id = agent_id
-        self._as_of = as_of
         self._zone = zone
 
     def recall(
@@ -52,36 +54,35 @@ class Search:
         start: str = "",
         end: str = "",
         meanings: Mapping[int, float] | None = None,
+        talk: Talk | None = None,
     ) -> Found:
         """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
 
         `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
-        are, by seq. Each phrase in "double quotes" must occur in a result; but if none has them all, and the query
-        says more than them, its words decide. Raises FunctionError for no date, or no role.
+        are, by seq; `talk`: what `talk` gave, if it was asked already. Each phrase in "double quotes" must occur in a
+        result; but if none has them all, and the query says more than them, its words decide. Raises FunctionError for
+        no date, or no role.
         """
         unknown = set(roles) - set(ROLES)
         if unknown:
             raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(ROLES)}.")
-        self._projections.define("search_tables")
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        near = meanings or {}
-        wanted = (
-            query_stems(query), list(near), list(near.values()), list(roles),
-            FIRST if after is None else after, LAST if before is None else before,
-        )  # fmt: skip
-        found = self._indexed((self._agent_id, "" if phrases else rest, phrases, *wanted), first, count)
-        if found.total or not (phrases and rest):
-            return found
-        return self._page("search_recall", (self._agent_id, rest, [], *wanted), first, count)
+        asked = Asked("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
+        talk = talk or self.talk()
+        found = ranked(talk, asked)
+        if not found and phrases and rest:
+            found = ranked(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
+        return Found([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
 
-    def without_names(self, query: str) -> str:
+    def without_names(self, query: str, talk: Talk | None = None) -> str:
         """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
 
         A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
+        `talk` as in `recall`.
         """
-        speakers = self._projections.search("search_speakers", self._agent_id, self._said_by)
-        names = {stem for row in speakers for stem in stems(row["name"])}
+        talk = talk or self.talk()
+        names = {stem for name in set(talk.name) for stem in stems(name)}
         kept = [word for word in query.split() if not names.intersection(stems(word))]
         return " ".join(kept) or query
 
@@ -89,8 +90,11 @@ class Search:
         """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
-        bounds = [int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)]
-        return self._page("search_between", bounds, first, count)
+        begin_us, after_us = int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)
+        talk = self.talk()
+        between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
+        page = sorted(between)[first : first + count]
+        return Found([_row(talk, place, 0.0) for _, place in page], len(between))
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
@@ -98,15 +102,30 @@ class Search:
         after = int((self._day(end) + timedelta(days=1)).timestamp() * 1_000_000) if end else None
         return begin, after
 
-    def _page(self, name: str, parameters: Sequence[object], first: int, count: int) -> Found:
-        rows = self._rows(name, parameters, first, count)
-        if rows or not first:
-            return Found(rows, rows[0]["total"] if rows else 0)
-        before = self._rows(name, parameters, 0, 1)
-        return Found([], before[0]["total"] if before else 0)
+    def talk(self) -> Talk:
+        """All that can be found, by two plain statements, and one for what has no document yet."""
+        (said,) = self._gathered("search_said", self._agent_id)
+        self._projections.define("search_tables")
+        rows = zip(*self._gathered("search_documents", agent_key(self._agent_id)), strict=True)
+        known: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
+        if not known.keys() >= set(said):
+            known |= {one.seq: one for one in self._documented(said, known)}
+        mine = [known[seq] for seq in said]
+        return Talk(*zip(*mine, strict=True)) if mine else Talk(*[()] * len(Document._fields))
 
-    def _rows(self, name: str, parameters: Sequence[object], first: int, count: int) -> list[Row]:
-        return self._projections.search(name, self._agent_id, self._said_by, *parameters, first, count)
+    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[Document]:
+        """Documents of what has none yet. Many of them are kept."""
+        new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
+        rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
+        made = list(documents((Said(*row) for row in rows), known))
+        if len(made) >= WORTH_KEEPING:
+            self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
+        return made
+
+    def _gathered(self, name: str, agent: object, *rest: object) -> Sequence[Sequence[Any]]:
+        """Columns of a file of `sql/`."""
+        found = self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by, *rest)
+        return list(found.values())
 
     def _day(self, text: str) -> datetime:
         try:
@@ -117,27 +136,12 @@ class Search:
             raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
         return day
 
-    def _indexed(self, wanted: Sequence[object], first: int, count: int) -> Found:
-        """A page of the ranking, once all that it ranks has its document.
 
-        The ranking itself says whether something has none: to look before it would cost half as much again. An agent at
-        work has said something since it searched last, though, and would be ranked twice.
-        """
-        if self._as_of != HEAD:
-            self._index()
-        found = self._page("search_recall", wanted, first, count)
-        if (found and not found[0]["missing"]) or not self._index():
-            return found
-        return self._page("search_recall", wanted, first, count)
-
-    def _index(self) -> bool:
-        """Give documents to what has been said since the last time; whether there was anything."""
-        new = list(documents(self._projections.search("search_missing", self._agent_id, HEAD)))
-        if new:
-            heads, postings = tables(new)
-            self._projections.fill("postings", self._agent_id, postings)
-            self._projections.fill("documents", self._agent_id, heads)
-        return bool(new)
+def _row(talk: Talk, place: int, score: float) -> Row:
+    return {
+        "seq": talk.seq[place], "time": talk.time[place], "role": talk.role[place], "name": talk.name[place],
+        "text": talk.text[place], "ref": talk.ref[place], "score": round(score, 4),
+    }  # fmt: skip
 
 
 def phrases_in(query: str) -> tuple[list[str], str]:

@@ -1,5 +1,6 @@
--- Whether a memory ever held exactly a text: quick, where `kept_holding` is not. Its parameters are the same.
-SELECT r.seq FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
-WHERE r.type IN ('archival_inserted', 'archival_updated') AND contains(coalesce(r.text, ''), $3)
-    AND trim(coalesce(r.text, ''), $4) = $3
+-- Whether a memory ever held exactly a text: quick, where `kept_holding` is not. Parameters after the agents and as_of: both
+-- again, as plain values; the text, without white space around it, and the characters that are white space.
+SELECT r.seq FROM records r
+WHERE r.agent_id = $3 AND r.seq <= $4 AND r.ended > $4 AND (r.type = 'archival_inserted' OR r.type = 'archival_updated')
+    AND contains(coalesce(r.text, ''), $5) AND trim(coalesce(r.text, ''), $6) = $5
 LIMIT 1

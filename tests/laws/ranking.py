@@ -1,4 +1,4 @@
-"""The ranking of recall memory once more, in plain Python and with nothing kept: what the SQL is held against."""
+"""The ranking of recall memory once more, for the small and with nothing kept: what the searches are held against."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -13,6 +13,8 @@ from events import (
     ArchivalUpdated,
     Event,
     Record,
+    SourceAttached,
+    SourceDetached,
     UserMessage,
     draft,
     event_of,
@@ -165,6 +167,27 @@ def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st
         assert found.total == len(hits)
         pages = [row for first in range(0, len(hits) + 2, 2) for row in kept.search(query, first, 2, **filters)]
         assert pages == list(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["books", "notes"])), max_size=12), st.data())
+def test_the_sources_that_are_searched_are_those_of_the_projection(
+    changes: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    """As of any seq, with the time of the last record; after a new life none is attached."""
+    made = {0: SourceAttached, 1: SourceAttached, 2: SourceDetached}
+    events: list[Event] = [*BIRTH]
+    for kind, source in changes:
+        events.append(
+            made[kind](source=source) if kind in made else UserMessage(text="oak") if kind == 3 else AgentCreated()
+        )
+    records = [recorded(event, seq) for seq, event in enumerate(events, 1)]
+    erased = data.draw(st.sets(st.integers(len(BIRTH), len(records)), max_size=1))
+    cut = data.draw(st.integers(1, len(records)))
+    with loaded([tombstone(record) if n in erased else record for n, record in enumerate(records)]) as engine:
+        rows = engine.rows("sources", "sam", cut)
+        expected = sorted(row["source"] for row in rows if row["source"])
+        assert Kept(engine, "sam", cut).attached() == (expected, max(row["as_of_time"] for row in rows))
 
 
 def test_of_a_long_text_the_passage_is_given() -> None:

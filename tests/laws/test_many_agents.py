@@ -108,14 +108,15 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
         assert shelf.whole_reads == 1
 
 
-def test_forgetting_takes_what_a_search_built_along() -> None:
+def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an agent is let go of and comes back, it finds what is there, once; the others keep finding theirs."""
+    monkeypatch.setattr("projections.search.WORTH_KEEPING", 1)
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
         found = {name: Search(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
         engine.forget("bob")
-        assert engine.query("SELECT DISTINCT agent_id FROM postings ORDER BY 1") == [
+        assert engine.query("SELECT DISTINCT agent_id FROM documents ORDER BY 1") == [
             {"agent_id": "ann"},
             {"agent_id": "o'hara"},
         ]

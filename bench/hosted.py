@@ -1,0 +1,99 @@
+"""What a search by words costs a host: CPU time in some hundred messages, alone and among hundreds of agents.
+
+All agents of a host share one engine, and have talked in turns: the rows of each lie scattered among those of all.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from events import AgentCreated, Event, MessageSent, Record, UserMessage, draft, place, uuid7
+from projections import HEAD, Kept, Projections, Search
+
+from .harness import Figure, Line, median
+from .script import words
+
+KEYS = ("search_ms", "search_ms_500", "search_new_ms_500", "attached_ms_500")
+GOALS = (4, 6, 6, 2)
+MESSAGES = 300
+NEW = 4
+"""Messages since an agent searched last: it said something, heard something, twice."""
+AT_ONCE, SEARCHED_AFTER = 4, 50
+"""Messages of each agent that come before it is the next one's turn, and before it searches."""
+SEARCHES = 40
+MESSAGE_WORDS, QUERY_WORDS = 20, 6
+START_US, PAUSE_US = 1_700_000_000_000_000, 90_000_000
+
+
+def _said(agent: str, seqs: range, chance: random.Random) -> Iterator[Record]:
+    """An agent's records of these seqs: the first one makes it, in the others two take turns to speak."""
+    for seq in seqs:
+        time_us = START_US + seq * PAUSE_US
+        event: Event = AgentCreated()
+        if seq > 1:
+            kind = UserMessage if seq % 2 else MessageSent
+            event = kind(text=words(chance, MESSAGE_WORDS), name="Sam" if seq % 2 else "", imported=True)
+        made = draft(event, event_id=uuid7(time_us, seq), recorded_at=time_us, turn=0, step=0)
+        yield place(made, agent, seq, seq)
+
+
+def _talked(engine: Projections, names: Sequence[str], chance: random.Random) -> None:
+    """All of them talk, in turns, and search now and then."""
+    for first in range(1, MESSAGES + 1, AT_ONCE):
+        seqs = range(first, first + AT_ONCE)
+        engine.add([record for name in names for record in _said(name, seqs, chance)])
+        if seqs.stop % SEARCHED_AFTER == 1:
+            for name in names:
+                Search(engine, name, HEAD).recall("first", 0, 5)
+
+
+def _ms(ask: Callable[[str], object], names: Sequence[str], begin: Callable[[str], object] = len) -> float:
+    """The median CPU time of asking something of one agent after the other; what `begin` costs is not counted."""
+    taken = []
+    for number in range(SEARCHES):
+        name = names[number * 7 % len(names)]
+        begin(name)
+        begun = time.process_time()
+        ask(name)
+        taken.append((time.process_time() - begun) * 1000)
+    return median(taken)
+
+
+def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, float]:
+    """Of a search, of one after new messages, of the sources attached, and of the plainest question to the engine."""
+    names = [f"agent-{number:05}" for number in range(agents)]
+    heads = dict.fromkeys(names, MESSAGES + 1)
+    with Projections() as engine:
+        _talked(engine, names, chance)
+
+        def search(name: str) -> object:
+            return Search(engine, name, heads[name]).recall(words(chance, QUERY_WORDS), 0, 5)
+
+        def talk(name: str) -> None:
+            engine.add(list(_said(name, range(heads[name] + 1, heads[name] + 1 + NEW), chance)))
+            heads[name] += NEW
+
+        found = _ms(search, names)
+        return (
+            found,
+            _ms(search, names, talk),
+            _ms(lambda name: Kept(engine, name, heads[name]).attached(), names),
+            _ms(lambda name: engine.query("SELECT max(seq) FROM records WHERE agent_id = ?", [name], [name]), names),
+        )
+
+
+def figures(agents: int) -> list[Figure]:
+    """The four; the last three among so many agents. The floor is the plainest question to the same engine."""
+    chance = random.Random(1)
+    alone, *_, bare = _measured(1, chance)
+    *others, bare_among = _measured(agents, chance)
+    values = [(alone, bare), *((value, bare_among) for value in others)]
+    return [Figure(key, value, "ms", floor) for key, (value, floor) in zip(KEYS, values, strict=True)]
+
+
+def lines(found: Sequence[Figure], agents: int) -> list[Line]:
+    """The rows of the table."""
+    return [
+        Line(one.key, f"{one.value:.3g} ms", f"{one.floor:.3g}", f"{goal}", f"{MESSAGES} messages, {agents} agents")
+        for one, goal in zip(found, GOALS, strict=True)
+    ]
