@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -170,24 +171,27 @@ def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
     watched.assert_restored()
 
 
-@pytest.fixture
-def here(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """A terminal that is stdin and stdout of this process."""
-    person, program = terminal
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with os.fdopen(os.dup(program)) as typed, os.fdopen(os.dup(program), "w") as shown:
-        monkeypatch.setattr(sys, "stdin", typed)
-        monkeypatch.setattr(sys, "stdout", shown)
-        yield person, program
+@contextmanager
+def at(terminal: tuple[int, int]) -> Iterator[Screen]:
+    """A screen in this process, on a terminal so small that nothing waits for it to be read."""
+    _, program = terminal
+    resize(program, 20, 3)
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(os.dup(program)) as typed:
+        patch.setenv("TERM", "xterm-256color")
+        patch.delenv("COLUMNS", raising=False)
+        with os.fdopen(os.dup(program), "w") as shown:
+            patch.setattr(sys, "stdin", typed)
+            patch.setattr(sys, "stdout", shown)
+            with Screen() as screen:
+                yield screen
 
 
-def test_an_error_of_ours_leaves_nothing_behind(here: tuple[int, int]) -> None:
+def test_an_error_of_ours_leaves_nothing_behind(terminal: tuple[int, int]) -> None:
     """Whatever is raised passes through, and terminal and signals are as they were."""
-    _, program = here
+    _, program = terminal
     before = termios.tcgetattr(program)
     handlers = [signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)]
-    with pytest.raises(ZeroDivisionError), Screen() as screen:
+    with pytest.raises(ZeroDivisionError), at(terminal) as screen:
         screen.show(Text("x"))
         assert termios.tcgetattr(program) != before
         raise ZeroDivisionError
@@ -195,10 +199,10 @@ def test_an_error_of_ours_leaves_nothing_behind(here: tuple[int, int]) -> None:
     assert [signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)] == handlers
 
 
-def test_keys_come_one_by_one_and_in_pieces(here: tuple[int, int]) -> None:
+def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
     """Without enter; a key in two pieces is one, an escape alone is one too, and where nobody presses there is none."""
-    person, _ = here
-    with Screen() as screen:
+    person, _ = terminal
+    with at(terminal) as screen:
         assert list(screen.keys(0)) == []
         os.write(person, b"n\xc3")
         assert list(screen.keys(WAIT_S)) == ["n"]
@@ -210,15 +214,17 @@ def test_keys_come_one_by_one_and_in_pieces(here: tuple[int, int]) -> None:
         assert [*screen.keys(WAIT_S), *screen.keys(WAIT_S)] == ["escape"]
 
 
-def test_while_suspended_the_terminal_is_as_it_was(here: tuple[int, int]) -> None:
+def test_while_suspended_the_terminal_is_as_it_was(terminal: tuple[int, int]) -> None:
     """What a fork prints, and what it asks, goes to a terminal in order; the frame comes back afterwards."""
-    person, program = here
+    person, program = terminal
     before = termios.tcgetattr(program)
-    with Screen() as screen:
+    with at(terminal) as screen:
         screen.show(Text("the frame"))
         with screen.suspended():
             assert termios.tcgetattr(program) == before
             screen.show(Text("unseen"))
         assert termios.tcgetattr(program) != before
-    sent = os.read(person, 65536).decode()
+    sent = ""
+    while select.select([person], [], [], 0)[0]:
+        sent += os.read(person, 65536).decode()
     assert sent.index("the frame") < sent.index("\x1b[?1049l") < sent.rindex("\x1b[?1049h") < sent.rindex("unseen")

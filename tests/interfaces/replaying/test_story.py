@@ -24,7 +24,7 @@ def told(story: Story, seq: int) -> tuple[Any, ...]:
     return gauge.tokens, gauge.window, gauge.fraction, gauge.warned, gauge.summary_seq
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(LOGS)
 def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
     """As of every record: tokens, window, mark, warning and last summary are those of the projection."""
@@ -38,7 +38,7 @@ def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
         }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(LOGS)
 def test_the_blocks_are_core_memory(records: list[Record]) -> None:
     """As of every record: each block, its value and the event that wrote it are those of the projection."""
@@ -51,7 +51,7 @@ def test_the_blocks_are_core_memory(records: list[Record]) -> None:
             assert {edit.label: (edit.value, edit.seq) for edit in story.blocks(seq)} == known
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(LOGS, st.data())
 def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data: st.DataObject) -> None:
     """A story that grew, a few records at a time, is the story that was loaded at once."""
