@@ -71,9 +71,7 @@ def check(partition: Partition, *, deep: bool = False, derive: Derive | None = N
             report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
         if entry.checkpoints is not None and not is_whole(partition, entry.checkpoints):
             path = partition.path / entry.checkpoints.name
-            report.notes.append(
-                f"{path} is damaged or gone; it is derived, and made again when its records are written again"
-            )
+            report.notes.append(f"{path} is damaged or gone; it is derived, and made again with its records")
     if deep and derive is not None and report.ok:
         _check_states(partition, manifest, derive, report)
         _check_checkpoints(partition, manifest, derive, report)

@@ -15,7 +15,7 @@ from tests.laws.test_projections import BIRTH, STREAMS, loaded, tables
 from tests.store.faulty_disk import FaultyDisk
 
 LIVES = strategies.lives(BIRTH)
-CLOSE = patch.multiple("store.checkpoints", CHECKPOINT_RECORDS=4, MARK_RECORDS=2)
+CLOSE = patch.multiple("store.checkpoints", CHECKPOINT_RECORDS=8, MARK_RECORDS=2)
 """Checkpoints of short lives."""
 
 
@@ -36,7 +36,7 @@ def expanding(draw: st.DrawFn) -> list[Record]:
     return [place(one, "sam", n, n) for n, one in enumerate(left, 1)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(expanding(), st.data())
 def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it(
     records: list[Record], data: st.DataObject
@@ -45,7 +45,7 @@ def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it
     store = FileStore.create(Path("/law"), lambda: 10**9, "law", disk=FaultyDisk())
     store.register("sam")
     log = store.open("sam", "law")
-    seals = data.draw(st.sets(st.integers(1, len(records)), max_size=3))
+    seals = data.draw(st.sets(st.integers(1, len(records)), max_size=2))
     with CLOSE:
         for record in records:
             log.append("sam", record.seq - 1, [drafted(record)])
@@ -53,7 +53,7 @@ def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it
                 log.seal(DERIVER)
     log.close()
     reader = store.reader("sam")
-    for seq in data.draw(st.lists(st.integers(1, len(records)), min_size=1, max_size=4)):
+    for seq in data.draw(st.lists(st.integers(1, len(records)), min_size=1, max_size=2)):
         with Projections() as then, loaded(records[:seq]) as fold:
             activate(then, reader, "sam", seq)
             assert context_rows(then) == context_rows(fold)
@@ -76,5 +76,5 @@ def test_the_law_is_about_checkpoints() -> None:
     with CLOSE:
         log.seal(DERIVER)
     found = {state.seq for seq in range(1, len(drafts)) if (state := log.state("sam", DERIVER.maker, seq)) is not None}
-    assert found == set(range(4, len(drafts) - 4, 4))
+    assert found == set(range(8, len(drafts) - 8, 8))
     log.close()
