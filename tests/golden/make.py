@@ -83,7 +83,7 @@ def facts(system: System, name: str) -> dict[str, Any]:
         "texts": [record.text for record in records],
     }
     try:
-        found["request"] = view.request().decode()
+        found["request"] = _short(view.request().decode())
     except BadInput:
         found["request"] = None
     for table in PROJECTIONS:
@@ -249,7 +249,7 @@ def main(arguments: list[str]) -> int:
         first = World()
         store = FileStore.create(made / "store", first.clock.now, first.ids.new(first.clock.now()), shards=1)
         grow(World(store=store, tools=TOOLS))
-        (made / "expected.json").write_text(json.dumps(expectations(store), indent=1) + "\n")
+        (made / "expected.json").write_text(json.dumps(expectations(store), indent=0) + "\n")
         shutil.move(made, folder)
     print(f"{folder}: {sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()):,} bytes")
     return 0

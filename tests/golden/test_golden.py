@@ -72,7 +72,7 @@ def in_one_order(facts: dict[str, Any]) -> dict[str, Any]:
     return {
         key: sorted(({n: make._short(v) for n, v in row.items()} for row in value), key=repr)
         if isinstance(value, list) and value and isinstance(value[0], dict)
-        else value
+        else (make._short(value) if key == "request" else value)
         for key, value in facts.items()
     }
 
