@@ -60,6 +60,8 @@ class Rerun(msgspec.Struct, frozen=True, kw_only=True):
     """What was done then and was not done again: it names records, was erased, or had nothing to change."""
     diverged: Diverged | None = None
     """Of recorded replies: where and how it is not any more as it was."""
+    renumbered: int = 0
+    """Of recorded replies: requests that were the same but for the numbers of records, which a fork counts anew."""
     error: ModelError | None = None
     """How a live model failed: nothing was run after that."""
 
@@ -180,6 +182,7 @@ class _Scene:
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
             left_out=[*past.left_out, *driver.left_out],
             diverged=failed if isinstance(failed, Diverged) else None,
+            renumbered=len(script.renumbered),
             error=None if isinstance(failed, Diverged) else failed,
         )
 

@@ -9,10 +9,13 @@ from events import AgentConfigured, BadInput, ModelError, Record, ReplyRethought
 
 from .agent import Agent
 from .importing import Said
-from .rerun_models import Diverged, Script, Time
+from .rerun_models import MEANWHILE, Diverged, Script, Time
 from .rerun_past import Act, Past, events_in
 from .setup import Settings, configuration, same
 from .tools import Tool
+
+SUMMARIES = ("summary", "reply_rejected")
+"""What a summary by hand begins with."""
 
 Told = Callable[[int], None]
 """Is told the number of each turn of the fork that has ended."""
@@ -129,16 +132,17 @@ class Driver:
 
     async def meanwhile(self, script: Script) -> None:
         """What was done while a call was under way."""
-        while (act := script.act) is not None and act.kind in ("input", "by_hand"):
+        while (act := script.act) is not None and act.kind in MEANWHILE:
             await self.do(act)
 
     async def recorded(self, script: Script) -> Diverged | None:
         """Record for record as it was. Stops where it is not any more, and says where that is."""
         while (record := script.record) is not None and script.fault is None:
             place = script.place
+            by_hand = not self.agent.waiting and record.type in SUMMARIES  # after an import, which may make some itself
             try:
-                if script.act is not None:
-                    await self.do(script.act)
+                if (act := script.act or (Act("summarize", place, [record]) if by_hand else None)) is not None:
+                    await self.do(act)
                 elif isinstance(error := await self._run(), Diverged):
                     return error
             except Diverged as error:

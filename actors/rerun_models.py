@@ -22,6 +22,7 @@ from events import (
     Record,
     ReplyRejected,
     Summary,
+    current,
     event_of,
 )
 
@@ -30,6 +31,9 @@ from .context import Context, context_of, of_turn
 from .effects import Answer, Clock, Ids
 from .fit import transcript_bytes_max
 from .rerun_past import Act, Past
+
+MEANWHILE = ("input", "by_hand")
+"""Kinds of acts that may be done while the agent is at work."""
 
 Sent = ModelReply | ReplyRejected | ModelFailed | Summary
 SENT = (ModelReply, ReplyRejected, ModelFailed, Summary)
@@ -59,7 +63,8 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> Shape:
 
     `then` tells which number a record had that it names.
     """
-    payload = msgspec.json.decode(record.payload)
+    payload = msgspec.json.decode(current(record).payload)
+    payload.pop("parts", None)  # of a request, which is known by its sha256; older logs have none
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)
@@ -117,6 +122,9 @@ class Script:
         self._given = (0, 0)
         """At which head of the fork ids were given last, and how many."""
         self._acts = {act.index: act for act in past.acts}
+        self.renumbered: dict[str, tuple[str, int]] = {}
+        """Requests that differ from those of then in the numbers of records alone: by sha256, sha256 and bytes of then.
+        """
         self.fault: Diverged | None = None
         """The first record of the fork that is not that of then."""
 
@@ -141,9 +149,9 @@ class Script:
 
     @property
     def after_acts(self) -> Record | None:
-        """The next record that is not of an act."""
+        """The next record that is not of an act which may be done while a call is under way."""
         place = self.place
-        while place in self._acts:
+        while place in self._acts and self._acts[place].kind in MEANWHILE:
             place += len(self._acts[place].records)
         return self._at(place)
 
@@ -173,7 +181,11 @@ class Script:
 
     def shape(self, record: Record) -> Shape:
         """What a record of the fork says, with the seqs that its records had then."""
-        return shape_of(record, self.then)
+        shape = shape_of(record, self.then)
+        known = self.renumbered.get(shape[-1].get("context_sha256", ""))
+        if known is None:
+            return shape
+        return (*shape[:-1], {**shape[-1], "context_sha256": known[0], "context_bytes": known[1]})
 
     def then(self, seq: int) -> int:
         """Which seq a record of the fork had then."""
@@ -221,7 +233,10 @@ class Recorded:
         context = renumbered(
             of_turn(context_of(self.agent.agent_id, self.agent.head, rows), record.turn), self._script.then
         )
-        return render.sha256(rendered(context, self.agent.schemas, event)) == event.context_sha256
+        if render.sha256(rendered(context, self.agent.schemas, event)) != event.context_sha256:
+            return False
+        self._script.renumbered[render.sha256(request)] = event.context_sha256, event.context_bytes
+        return True
 
 
 def rendered(context: Context, schemas: Mapping[str, str], event: Sent) -> bytes:
