@@ -11,7 +11,7 @@ from contextlib import closing
 import msgspec
 
 from events import BadInput, MemoryEdited, ModelError, Record, event_of
-from store import Store
+from store import Store, name_of
 
 from .agent import Agent
 from .constants import BLOCK_CHARS
@@ -66,7 +66,7 @@ class Rerun(msgspec.Struct, frozen=True, kw_only=True):
     """How a live model failed: nothing was run after that."""
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """What a rerun works with."""
 
     store: Store
@@ -79,33 +79,33 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     prices: Prices = Prices()
 
     def system(self, **more: object) -> System:
-        """The agents of the store, with these means; `more` are others of System."""
+        """The agents of the store, of this stage; `more` are others of System."""
         given = {"clock": self.clock, "ids": self.ids, "models": self.models, **more}
         return System(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
 
 
-async def rerun(what: WhatIf, means: Means, tell: Tell = lambda _: None) -> Rerun:
+async def rerun(what: WhatIf, stage: Stage, tell: Tell = lambda _: None) -> Rerun:
     """Fork the agent before a seq of its past, and do again there what was done to it from then on.
 
     Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
     seq that is not there, where nothing is to be done again, for a change that cannot be, and a name that is taken;
     UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `Rerun`.
     """
-    system = means.system()
-    with closing(system.look(what.agent_id)) as view:
-        scene = _Scene(what, means, system, view)
+    system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
+    with closing(system.look(name_of(what.agent_id))) as view:
+        scene = _Scene(what, stage, system, view)
         system.fork(view.agent_id, what.fork, at=scene.past.cut)
         return await scene.play(tell)
 
 
-def compared(agent_id: str, fork: str, means: Means) -> Comparison:
+def compared(agent_id: str, fork: str, stage: Stage) -> Comparison:
     """An agent and a fork of it, turn by turn from the cut on, as far as the fork has come. Writes nothing.
 
     Raises BadInput for what is no fork of it, UnknownAgent.
     """
-    system = means.system()
+    system = stage.system()
     with closing(system.look(agent_id)) as parent, closing(system.look(fork)) as child:
-        ancestor = means.store.parent_of(child.agent_id)
+        ancestor = stage.store.parent_of(child.agent_id)
         if ancestor is None or ancestor[0] != parent.agent_id:
             of = "no fork" if ancestor is None else f"a fork of {ancestor[0]!r}"
             raise BadInput(
@@ -115,7 +115,7 @@ def compared(agent_id: str, fork: str, means: Means) -> Comparison:
         now = list(child.reader.read(child.agent_id, cut + 1))
         records = list(parent.reader.read(parent.agent_id))
         tools = _all_tools(parent, records, system, cut)
-        comparer = _comparer(parent, past_of(records, cut), _changed(now), tools, means.prices)
+        comparer = _comparer(parent, past_of(records, cut), _changed(now), tools, stage.prices)
         for turn, mine in sorted(by_turn(now).items()):
             comparer.turn(turn, mine)
         return comparer.whole(parent.agent_id, child.agent_id, cut)
@@ -124,8 +124,8 @@ def compared(agent_id: str, fork: str, means: Means) -> Comparison:
 class _Scene:
     """What is done again, and with what: everything is looked at before the fork is made."""
 
-    def __init__(self, what: WhatIf, means: Means, system: System, view: View) -> None:
-        self._what, self._means, self._view = what, means, view
+    def __init__(self, what: WhatIf, stage: Stage, system: System, view: View) -> None:
+        self._what, self._stage, self._view = what, stage, view
         records = list(view.reader.read(view.agent_id))
         cut = _cut(view, records, what.from_seq)
         self._whole = past_of(records, cut)
@@ -135,14 +135,14 @@ class _Scene:
         self._before = view.context(cut)
         self._blocks = _edits(what.settings, self._before)
         self._tools = _all_tools(view, records, system, cut)
-        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, bool(means.tools))
+        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, bool(stage.tools))
         self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
 
     async def play(self, tell: Tell) -> Rerun:
         """Run it, in the fork that is there."""
-        what, means, past = self._what, self._means, self.past
-        script = Script(past, means.clock, means.ids)
-        time = Time(means.clock, past.records[0].recorded_at)
+        what, stage, past = self._what, self._stage, self.past
+        script = Script(past, stage.clock, stage.ids)
+        time = Time(stage.clock, past.records[0].recorded_at)
         driver: Driver | None = None
 
         async def meanwhile() -> None:
@@ -161,16 +161,16 @@ class _Scene:
             self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
         )
         model = Recorded(script, self._request, meanwhile)
-        system = means.system(
+        system = stage.system(
             clock=script if what.recorded else time,
-            ids=script if what.recorded else _Fresh(means.ids, means.clock),
-            models=(lambda _: model) if what.recorded else means.models,
+            ids=script if what.recorded else _Fresh(stage.ids, stage.clock),
+            models=(lambda _: model) if what.recorded else stage.models,
             refit=lambda tools: {
                 name: recorder.wrap(tool) for name, tool in {**self._tools, **tools}.items()
             },
         )  # fmt: skip
         changed = {edit.label: edit.text for edit in self._blocks}
-        comparer = _comparer(self._view, self._whole, changed, self._tools, means.prices)
+        comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
         opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
         async with opened as agent:
             driver = Driver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))

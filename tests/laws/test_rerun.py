@@ -1,10 +1,10 @@
-"""The law of reruns: by recorded replies, with nothing changed, what an agent wrote is what a fork of it writes again."""
+"""The law of reruns: by recorded replies, with nothing changed, a fork writes again what its parent wrote."""
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from actors.agent import Agent
 from actors.importing import Said
 from actors.replay import verify
-from actors.rerun import Means, Rerun, WhatIf, rerun
+from actors.rerun import Rerun, Stage, WhatIf, rerun
 from actors.rerun_models import shape_of
 from actors.rerun_past import past_of
 from actors.setup import Settings
@@ -32,8 +32,8 @@ from events import (
 )
 from tests.world import World, completion, counted
 
-SEEDS = range(12)
-ACTS = 9
+SEEDS = range(10)
+ACTS = 12
 """Things that are done to each agent."""
 
 
@@ -47,7 +47,6 @@ class Outside:
         """Functions of every class."""
 
         def act(name: str, effect: Any) -> Tool:
-            @tool(effect=effect, name=name)
             def function(to: str, times: int = 1) -> str:
                 """Do something outside.
 
@@ -60,8 +59,7 @@ class Outside:
                     raise OSError(f"out of order at call {self.calls}")
                 return f"{name} {to} {times}: number {self.calls}"
 
-            made: Tool = function
-            return made
+            return cast("Tool", tool(function, effect=effect, name=name))
 
         return [act("pay", "at_most_once"), act("book", "idempotent"), act("look", "read_only")]
 
@@ -81,21 +79,20 @@ def one(chance: Random) -> tuple[str, dict[str, Any] | str]:
     """A call of some function."""
     word = chance.choice(["sails", "Bergen", "a boat", "tea"])
     heart = {"request_heartbeat": chance.random() < 0.3}
-    return chance.choice(
-        [
-            ("send_message", {"message": f"I hear {word}." * chance.randint(1, 40)}),
-            ("core_memory_append", {"name": "human", "content": word, **heart}),
-            ("core_memory_replace", {"name": "human", "old_content": word, "new_content": "tea", **heart}),
-            ("archival_memory_insert", {"content": f"{word} {chance.randint(0, 5)}", **heart}),
-            ("archival_memory_search", {"query": word, **heart}),
-            ("conversation_search", {"query": word, **heart}),
-            ("pay", {"to": word, **heart}),
-            ("book", {"to": word, "times": 2, **heart}),
-            ("look", {"to": word, **heart}),
-            ("look", {"to": word, "times": "many"}),
-            ("nothing", "{]"),
-        ]
-    )
+    found: list[tuple[str, dict[str, Any] | str]] = [
+        ("send_message", {"message": f"I hear {word}." * chance.randint(1, 40)}),
+        ("core_memory_append", {"name": "human", "content": word, **heart}),
+        ("core_memory_replace", {"name": "human", "old_content": word, "new_content": "tea", **heart}),
+        ("archival_memory_insert", {"content": f"{word} {chance.randint(0, 5)}", **heart}),
+        ("archival_memory_search", {"query": word, **heart}),
+        ("conversation_search", {"query": word, **heart}),
+        ("pay", {"to": word, **heart}),
+        ("book", {"to": word, "times": 2, **heart}),
+        ("look", {"to": word, **heart}),
+        ("look", {"to": word, "times": "many"}),
+        ("nothing", "{]"),
+    ]
+    return chance.choice(found)
 
 
 async def live(agent: Agent, world: World, chance: Random) -> None:
@@ -148,7 +145,7 @@ def lived(seed: int) -> tuple[World, Outside]:
     """The world after a life of an agent, from its seed."""
     chance, outside = Random(seed), Outside()
     world = World(tools=outside.tools())
-    world.settings = Settings(model="scripted", window=6000)
+    world.settings = Settings(model="scripted", window=6000, steps_max=4)
 
     async def life() -> None:
         async with world.system.agent("sam", world.settings) as agent:
@@ -166,8 +163,8 @@ def again(world: World, what: WhatIf, tools: list[Tool] | None = None) -> Rerun:
     def nobody(name: str) -> Any:
         raise AssertionError(f"the model {name} was asked")
 
-    means = Means(store=world.store, clock=world.clock, ids=world.ids, models=nobody, tools=tools or ())
-    return asyncio.run(rerun(what, means))
+    stage = Stage(store=world.store, clock=world.clock, ids=world.ids, models=nobody, tools=tools or ())
+    return asyncio.run(rerun(what, stage))
 
 
 def own(world: World, name: str) -> list[Record]:
@@ -220,7 +217,7 @@ def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
 
 
 def test_two_recorded_reruns_are_equal_and_verify() -> None:
-    """They write the same; and the fork verifies as any agent does."""
+    """They write the same, keys of calls excepted, which are of one agent; and the fork verifies as any agent does."""
     world, _ = lived(3)
     for name in ("one", "two"):
         again(world, WhatIf(agent_id="sam", from_seq=8, fork=name, recorded=True))
@@ -239,6 +236,6 @@ def test_the_lives_hold_what_the_law_is_about() -> None:
     """Summaries, trims, memory edits, archival memories, heartbeats, acts by hand and failures are among them."""
     kinds = {kind for seed in SEEDS for kind in lived(seed)[0].kinds()}
     assert kinds >= {
-        "summary", "summary_expanded", "context_trimmed", "memory_edited", "archival_inserted", "heartbeat", "timer_set",
+        "summary", "summary_expanded", "memory_edited", "archival_inserted", "heartbeat", "timer_set", "context_trimmed",
         "turns_hidden", "reply_rethought", "agent_configured", "model_failed", "reply_rejected", "function_started",
     }  # fmt: skip
