@@ -14,6 +14,7 @@ from events import (
     BadReply,
     BudgetExceeded,
     ContextOverflow,
+    ContextTrimmed,
     FunctionStarted,
     ModelError,
     ModelFailed,
@@ -68,7 +69,8 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> Shape:
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)
-    return record.type, record.turn, record.step, record.said_at, record.text or "", payload
+    words = "" if record.type == ContextTrimmed.kind else record.text or ""  # they name a record, as a field does
+    return record.type, record.turn, record.step, record.said_at, words, payload
 
 
 def _other(then: Record | None, now: Record) -> str:
