@@ -14,6 +14,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -38,8 +39,11 @@ from .hosting.indexes import local_archive
 from .hosting.limits import Limits, limits_from
 from .hosting.local import local_runtime
 from .hosting.many import Order
+from .hosting.rerunning import stage
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
+from .rerun import Rerun, Tell, WhatIf, compared, rerun
+from .rerun_report import Comparison
 from .setup import Settings
 from .sources import Sources
 from .system import System, View
@@ -82,8 +86,10 @@ class AgentSystem:
         clock: Clock,
         ids: Ids,
         placement: Placement = "dedicated",
+        models: Callable[[str, str], Model] | None = None,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`placement`: where agents are that are made here and not told otherwise."""
+        """`placement`: where agents are that are made here and not told otherwise. `models`: those of reruns."""
         self.runtime = runtime
         self.store = store
         self._placement = placement
@@ -91,6 +97,7 @@ class AgentSystem:
         self._means = means
         self._clock = clock
         self._ids = ids
+        self._staged = partial(stage, store, means, models=models, clock=clock, ids=ids, note=note)
 
     async def agent(
         self,
@@ -231,6 +238,21 @@ class AgentSystem:
         """
         return backups.restore_agent(self.store, _folder(path), progress)
 
+    async def rerun(self, what: WhatIf, tell: Tell = lambda _: None) -> Rerun:
+        """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
+
+        It runs in this process. `tell` is told each turn as it has ended, beside that of then. Functions that act
+        outside are given the results of then, or refused, unless `what` allows them. A model that fails ends it, and is
+        told in the value. Raises BadInput, UsageError where a function is missing that edits memory, UnknownAgent.
+        """
+        async with self._staged() as scene:
+            return await rerun(what, scene, tell)
+
+    async def compared(self, name: str, fork: str) -> Comparison:
+        """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
+        async with self._staged() as scene:
+            return compared(name_of(name), name_of(fork), scene)
+
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.
 
@@ -331,7 +353,7 @@ async def open_system(
             note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
-            yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement)
+            yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement, note=note)
         return
     gateway = Gateway(models, limits or limits_from(os.environ), clock=clock)
     archive = local_archive(files, patience or ("begin" if timers else "spare"), note=note)
@@ -339,7 +361,9 @@ async def open_system(
         files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers
     )
     try:
-        yield AgentSystem(local, files, means=means, clock=clock, ids=ids, placement=placement)
+        yield AgentSystem(
+            local, files, means=means, clock=clock, ids=ids, placement=placement, models=models, note=note
+        )
     finally:
         await local.close()
         await gateway.close()

@@ -26,6 +26,8 @@ __all__ = ["Models", "System", "View", "model_for"]
 
 Models = Callable[[str], Model]
 """From the name in a configuration to a model."""
+Refit = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
+"""From the functions that agents would have to those that they get."""
 
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
@@ -53,9 +55,11 @@ class System:
         ids: Ids | None = None,
         enter: Enter | None = None,
         archive: Archive | None = None,
+        refit: Refit = dict,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
-        None: each opens its own log. `archive` None: searches go by words alone.
+        None: each opens its own log. `archive` None: searches go by words alone. `refit` changes the functions of
+        agents, as a rerun does.
         """
         self.store = store
         self._archive = archive
@@ -67,6 +71,7 @@ class System:
         self._models_of = models_of
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
+        self._refit = refit
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""
@@ -154,7 +159,7 @@ class System:
                     journal=seat.journal,
                     head=seat.head,
                     models=models,
-                    tools={**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}},
+                    tools=self._refit({**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}}),
                     searcher=searcher,
                     clock=self._clock,
                     ids=self._ids,

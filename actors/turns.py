@@ -136,6 +136,14 @@ class Turns:
         except outside.tool.faults as error:
             work.ended(outside, error=failure(outside.call.name, error))
         else:
+            self._end(work, outside, result)
+
+    @staticmethod
+    def _end(work: Step, outside: Outside, result: Any) -> None:
+        """A result that is one already, as a rerun has them, is that of the call."""
+        if isinstance(result, FunctionResult):
+            work.given(msgspec.structs.replace(result, call_id=outside.call.id, name=outside.call.name))
+        else:
             work.ended(outside, result)
 
     async def _take_up(self, turn: int) -> tuple[str, int, bool]:

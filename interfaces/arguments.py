@@ -16,6 +16,7 @@ from . import (
     moment_arguments,
     proof_arguments,
     replay_arguments,
+    rerun_arguments,
     sql_arguments,
     values,
 )  # fmt: skip
@@ -272,6 +273,9 @@ COMMANDS = (
     Command("fork", "forking:fork", "begin another agent as what this one was at any moment",
             "everlog fork sam --at 40 --as sam-before-the-trip", (_name, fork_arguments.forking, _json, _runtime),
             fork_arguments.FORK),
+    Command("rerun", "rerunning:rerun", "what if: tell a fork again what the agent was told, and compare",
+            "everlog rerun sam --from 40 --model gpt-4o --as sam-otherwise",
+            (_name, rerun_arguments.rerunning, _tools, _granting, _json), rerun_arguments.RERUN),
     Command("delete", "forking:delete", "end an agent; its records stay", "everlog delete sam --yes",
             (_name, fork_arguments.deleting, _yes, _runtime)),
     Command("move", "keeping:move", "let an agent live among others, or by itself", "everlog move sam --to shared",

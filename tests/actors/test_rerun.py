@@ -1,0 +1,356 @@
+"""Reruns: what is done again, what calls are answered with, and what is told of it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from actors.rerun import Rerun, Stage, WhatIf, compared, rerun
+from actors.rerun_past import Results, canonical, key_of
+from actors.rerun_report import Pair, Prices
+from actors.rerun_tools import REFUSED, stand_in
+from actors.setup import BlockText, Settings
+from actors.tools import Effect, Tool, tool
+from events import BadInput, FunctionResult, Heartbeat, ModelError, SourceAttached, UsageError, UserMessage
+from tests.world import Line, World, completion, say
+
+UNKNOWN = Prices()
+BIRTH = 7
+"""Seq of the last record of an agent's birth."""
+
+
+class Outside:
+    """A counter of what happened outside."""
+
+    def __init__(self, effect: Effect = "at_most_once") -> None:
+        self.paid: list[str] = []
+
+        def pay(to: str, sum: int = 1) -> str:
+            """Pay somebody.
+
+            Args:
+                to: Whom.
+                sum: How much.
+            """
+            self.paid.append(to)
+            return f"paid {to} {sum}, receipt {len(self.paid)}"
+
+        self.tool: Tool = tool(pay, effect=effect)
+
+
+def pays(to: str, **more: Any) -> str:
+    """A reply that pays, and goes on."""
+    return completion(calls=[("pay", {"to": to, "request_heartbeat": True, **more})])
+
+
+def lived(*lines: Line, said: tuple[str, ...] = ("Hi",), tools: tuple[Tool, ...] = ()) -> World:
+    """A world in which sam was told these things, and the model said these lines."""
+    world = World(*lines, tools=tools)
+    asyncio.run(world.tell(*said))
+    return world
+
+
+def again(
+    world: World,
+    *lines: Line,
+    tools: tuple[Tool, ...] = (),
+    prices: Prices = UNKNOWN,
+    told: list[Pair] | None = None,
+    **what: Any,
+) -> Rerun:
+    """Sam again, as `tom`, with a model that says these lines."""
+    world.model.lines = list(lines)
+    asked = WhatIf(**{"agent_id": "sam", "from_seq": BIRTH + 1, "fork": "tom", **what})
+    return asyncio.run(rerun(asked, stage_of(world, tools, prices), [].append if told is None else told.append))
+
+
+def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: Prices = UNKNOWN) -> Stage:
+    """What reruns in that world work with."""
+    return Stage(
+        store=world.store, clock=world.clock, ids=world.ids, models=lambda _: world.model, tools=tools, prices=prices
+    )
+
+
+def results(done: Rerun) -> list[tuple[str, str | None]]:
+    """Result of each call of the fork, and how it was answered."""
+    return [(call.result, call.answered) for pair in done.comparison.turns if pair.now for call in pair.now.calls]
+
+
+def test_a_call_that_was_made_then_gets_the_result_of_then_and_nothing_happens_outside():
+    """The counter outside stays where it was; each occurrence has its own result, in order."""
+    outside = Outside()
+    world = lived(pays("ann"), pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("ann"), pays("ann"), say("Well."), tools=(outside.tool,))
+    assert results(done) == [("paid ann 1, receipt 1", "recorded"), ("paid ann 1, receipt 2", "recorded")]
+    assert outside.paid == ["ann", "ann"]
+
+
+def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call():
+    """What the function would get is compared, not the model's text."""
+    outside = Outside()
+    world = lived(pays("ann", sum=1), say("Done."), tools=(outside.tool,))
+    done = again(world, completion(calls=[("pay", '{"to":"ann"}')]), tools=(outside.tool,))
+    assert results(done) == [("paid ann 1, receipt 1", "recorded")]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_call_that_was_not_made_then_is_refused(given: bool):
+    """Other arguments, or once more than then: never the next best result, whether the function is there or not."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    tools = (outside.tool,) if given else ()
+    done = again(world, pays("bob"), pays("ann"), pays("ann"), say("Well."), tools=tools)
+    refused = (f"Error calling function pay: {REFUSED}", "refused")
+    assert results(done) == [refused, ("paid ann 1, receipt 1", "recorded"), refused]
+    assert outside.paid == ["ann"]
+    assert done.comparison.answered == {"own": 0, "recorded": 1, "ran": 0, "refused": 2}
+    assert refused[0] in str(world.model.messages())  # the model is told
+
+
+def test_live_tools_run_for_calls_that_were_not_made_then():
+    """Only those: what was made then still has the result of then."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("ann"), pays("bob"), say("Well."), tools=(outside.tool,), live_tools=True)
+    assert results(done) == [("paid ann 1, receipt 1", "recorded"), ("paid bob 1, receipt 2", "ran")]
+    assert outside.paid == ["ann", "bob"]
+
+
+def test_what_only_reads_runs_where_it_is_there():
+    """A miss of a read_only function is run; without the function it is refused."""
+    outside = Outside("read_only")
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("bob"), say("Well."), tools=(outside.tool,))
+    assert results(done) == [("paid bob 1, receipt 2", "ran")]
+    done = again(world, pays("bob"), say("Well."), fork="ann")
+    assert [how for _, how in results(done)] == ["refused"]
+
+
+def test_a_failure_of_then_is_a_failure_now():
+    """The result of then is given as it was, a failure too."""
+
+    @tool
+    def knock() -> str:
+        """Knock."""
+        raise OSError("nobody there")
+
+    world = lived(completion(calls=[("knock", {})]), tools=(knock,))
+    done = again(world, completion(calls=[("knock", {})]))
+    assert results(done) == [("Error calling function knock: OSError: nobody there", "recorded")]
+    assert done.comparison.diverged is None
+
+
+def test_a_function_that_edits_memory_must_be_given():
+    """Its result alone is not what it did: it is asked for before a fork is made."""
+    from actors.memory import Memory
+
+    @tool
+    def note(memory: Memory, word: str) -> None:
+        """Note a word.
+
+        Args:
+            word: The word.
+        """
+        memory.append("human", word)
+
+    world = lived(completion(calls=[("note", {"word": "tea"})]), tools=(note,))
+    with pytest.raises(UsageError, match=r"note.*--tools"):
+        again(world)
+    assert world.system.agents() == ["sam"]
+    done = again(world, completion(calls=[("note", {"word": "rum"})]), tools=(note,))
+    assert done.comparison.turns[0].differs == ["calls", "memory"]
+
+
+def test_memory_functions_run_on_the_fork():
+    """Core and archival memory are the fork's own; its parent's are as they were."""
+    keep = completion(calls=[("archival_memory_insert", {"content": "Rex is a dog", "request_heartbeat": True})])
+    find = completion(calls=[("archival_memory_search", {"query": "Rex", "request_heartbeat": True})])
+    world = lived(say("Hello."))
+    log = world.log()
+    done = again(world, keep, find, say("A dog."))
+    assert "Rex is a dog" in results(done)[1][0]
+    assert [how for _, how in results(done)] == ["own", "own"]
+    assert world.log() == log
+
+
+def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():
+    """Words with who said them, timed heartbeats; the request shows the hours of then."""
+    world = World(pays("ann"), say("Good day."))
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            for event in (UserMessage(text="Hi", name="Ann"), Heartbeat(reason="timer", timer="tea", text="Tea?")):
+                world.clock.skip(3600)
+                await agent.receive(event)
+                await agent.run()
+
+    asyncio.run(life())
+    world.clock.skip(10**6)
+    again(world, pays("ann"), say("Good day."))
+    opened = [
+        [(r.type, r.text, r.payload, r.turn) for r in world.log(name) if not r.step and r.turn and r.seq > BIRTH]
+        for name in ("sam", "tom")
+    ]
+    assert opened[0] == [one for one in opened[1] if one[0] != "agent_forked"]
+    then = world.log()[BIRTH].recorded_at
+    assert 0 <= world.log("tom")[BIRTH + 1].recorded_at - then < 1_000_000
+    assert "2026-01-01 02:00:00 AM" in str(world.model.messages(-1)[-1])
+
+
+def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_first_turn():
+    """An edit keeps the block's limit; nothing else of the configuration changes, its functions are those of then."""
+    outside = Outside()
+    world = lived(say("Hello."), tools=(outside.tool,))
+    blocks = (BlockText("human", "Bob."), BlockText("notes", "None yet.", 50))
+    again(world, settings=Settings(model="other", window=9000, system="Be another.", blocks=blocks))
+    log = [record for record in world.log("tom") if record.agent_id == "tom"]
+    assert [record.type for record in log[:5]] == [
+        "agent_forked", "memory_edited", "memory_edited", "agent_configured", "user_message"
+    ]  # fmt: skip
+    view = world.system.look("tom")
+    before, after = world.system.look("sam").context().config, view.context().config
+    assert (after.model, after.window, after.text) == ("other", 9000, "Be another.")
+    assert after.functions == before.functions
+    assert {b.label: (b.value, b.limit) for b in view.context().blocks if b.label != "persona"} == {
+        "human": ("Bob.", 2000), "notes": ("None yet.", 50)
+    }  # fmt: skip
+    view.close()
+
+
+def test_nothing_is_written_where_nothing_is_to_be_otherwise():
+    """The fork goes by the configuration that it has."""
+    world = lived(say("Hello."))
+    again(world, say("Hello."))
+    assert [record.type for record in world.log("tom")[BIRTH : BIRTH + 2]] == ["agent_forked", "user_message"]
+
+
+def test_from_inside_a_turn_is_from_its_beginning():
+    """And from inside the birth of the agent, from its end."""
+    world = lived(pays("ann"), say("A."), say("B."), said=("one", "two"))
+    begins = [record.seq for record in world.log() if record.type == "user_message"]
+    for from_seq, cut in ((3, BIRTH), (begins[0] + 2, BIRTH), (begins[1] - 1, BIRTH), (begins[1], begins[1] - 1)):
+        done = again(world, from_seq=from_seq, fork=f"from-{from_seq}")
+        assert done.comparison.cut == cut, from_seq
+
+
+def test_turns_are_run_up_to_the_number_asked_for():
+    """And no others are compared."""
+    world = lived(said=("one", "two", "three"))
+    told: list[Pair] = []
+    done = again(world, turns=2, told=told)
+    assert [pair.said for pair in done.comparison.turns] == ["one", "two"]
+    assert told == list(done.comparison.turns)
+    recorded = again(world, turns=2, recorded=True, fork="ann")
+    assert [pair.differs for pair in recorded.comparison.turns] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ({"from_seq": 99}, "records 1 to"),
+        ({"from_seq": 0}, "records 1 to"),
+        ({"fork": "sam"}, "already"),
+        ({"settings": Settings(window=10)}, "window"),
+        ({"settings": Settings(blocks=(BlockText("human", "x" * 9000),))}, "limit is 2000"),
+        ({"settings": Settings(blocks=(BlockText("a b", "x"),))}, "label"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], said: str):
+    """No fork is left behind."""
+    world = lived(say("Hello."))
+    with pytest.raises(BadInput, match=said):
+        again(world, **({"from_seq": 8} | what))
+    assert world.system.agents() == ["sam"]
+
+
+def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
+    """An edit by hand after it is no input."""
+    world = lived(say("Hello."))
+
+    async def attach() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.commit([SourceAttached(source="handbook")], turn=agent.turn, step=0)
+
+    asyncio.run(attach())
+    with pytest.raises(BadInput, match="the last input is at seq 8"):
+        again(world, from_seq=len(world.log()))
+    assert world.system.agents() == ["sam"]
+
+
+def test_a_model_that_fails_ends_it_with_what_ran():
+    """The turn that it failed is in the report, and those after it are not run."""
+    world = lived(said=("one", "two", "three"))
+    done = again(world, say("First."), ModelError("nobody is there", kind="unreachable"))
+    assert str(done.error) == "nobody is there"
+    assert [pair.now.ended for pair in done.comparison.turns if pair.now] == ["", "nobody is there"]
+
+
+def test_costs_are_told_where_prices_are_known():
+    """Of both sides, at the same prices; the sum is that of the turns."""
+    world = lived(say("Hello.", total=100), said=("one",))
+    done = again(world, say("Hello.", total=200), prices=Prices(sent=1.0, replied=10.0))
+    then, now = done.comparison.then, done.comparison.now
+    assert (then.tokens, now.tokens) == (100, 200)
+    assert (then.cost, now.cost) == pytest.approx(((90 + 100) / 1e6, (190 + 100) / 1e6))
+    assert again(world, fork="ann").comparison.now.cost is None
+
+
+def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
+    """It names the call and what differs, asks no model, and leaves the turn ended."""
+    world = lived(say("A."), say("B."), said=("one", "two"))
+    asked = len(world.model.requests)
+    done = again(world, recorded=True, settings=Settings(blocks=(BlockText("human", "Bob."),)))
+    assert done.diverged is not None
+    assert (done.diverged.seq, "+system: Bob." in done.diverged.difference) == (9, True)
+    assert len(world.model.requests) == asked
+    assert world.kinds("tom")[-1] == "model_failed"
+    assert done.comparison.diverged is not None
+
+
+def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
+    """A function never runs in it, live tools or not."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, recorded=True, live_tools=True, tools=(outside.tool,))
+    assert done.diverged is None
+    assert outside.paid == ["ann"]
+
+
+def test_the_report_can_be_made_again_from_the_logs():
+    """What `compared` says is what the rerun said; of what is no fork it says so."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
+    blocks = (BlockText("human", "Bob."),)
+    done = again(world, pays("ann"), pays("bob"), say("Well."), say("Bye."), settings=Settings(blocks=blocks))
+    assert compared("sam", "tom", stage_of(world)) == done.comparison
+    with pytest.raises(BadInput, match="no fork"):
+        compared("tom", "sam", stage_of(world))
+
+
+def test_a_rerun_of_a_rerun_is_a_rerun():
+    """A fork can be told again what it was told."""
+    world = lived(say("A."), said=("one",))
+    again(world, say("B."))
+    done = again(world, agent_id="tom", fork="ann", recorded=True, from_seq=9)
+    assert [side.answers for pair in done.comparison.turns for side in (pair.then, pair.now) if side] == [
+        ["B."],
+        ["B."],
+    ]
+
+
+def test_results_are_taken_once_each_by_the_call_that_they_are_of():
+    """A key that is missing gives nothing, however many results are left."""
+    results = Results()
+    for text in ("first", "second"):
+        results.add(("pay", canonical({"to": "ann"})), FunctionResult(text=text, call_id="1", name="pay"))
+    taken = [results.take(key_of(None, "pay", text)) for text in ('{"to": "bob"}', '{"to":"ann"}', '{"to": "ann"}')]
+    assert [None if one is None else one.text for one in taken] == [None, "first", "second"]
+    assert results.take(("pay", canonical({"to": "ann"}))) is None
+
+
+def test_a_stand_in_has_the_schema_and_the_defaults_of_the_function():
+    """Its name in the configuration is the same, and so are the keys of its calls."""
+    outside = Outside()
+    made = stand_in(outside.tool.schema, "at_most_once")
+    assert made.sha256 == outside.tool.sha256
+    assert key_of(made, "pay", '{"to":"ann"}') == key_of(outside.tool, "pay", '{"sum": 1, "to": "ann"}')
