@@ -473,7 +473,8 @@ def test_a_header_that_does_not_fit_its_records_is_damage(exported: Path, old: b
     assert said in str(error)
 
 
-def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, every: int) -> None:
     """A crash before any change of the disk: each agent is there whole or not at all, nobody can open what is half
     there, and the same restore finishes it.
     """
@@ -490,7 +491,7 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
     FileStore(ROOT, now, disk=whole).restore(path, Counting())
     steps = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
     assert len(steps) > 30
-    for step in steps:
+    for step in steps[::every]:
         crashing = FaultyDisk()
         FileStore.create(ROOT, now, "sim", disk=crashing)
         crashing.crash_at = step
