@@ -171,6 +171,27 @@ def test_nobody_is_exported_who_is_not_there(cli: Line, tmp_path: Path):
     assert "--force" in cli.fails("export", "sam", str(tmp_path / "x.everlog"))
 
 
+def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path: Path, monkeypatch):
+    """Ctrl-C in an export leaves no file; in a restore it says how to go on. Exit code 130."""
+    talk(cli)
+    file = tmp_path / "sam.everlog"
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("store.backup.ExportWriter.write", interrupted)
+        assert cli("export", "sam", str(file))[::2] == (130, "everlog: interrupted; nothing was exported.\n")
+    assert not [path for path in tmp_path.iterdir() if "sam.everlog" in path.name]
+    cli.ok("export", "sam", str(file))
+    with monkeypatch.context() as patched:
+        patched.setattr("store.restoring._append", interrupted)
+        code, _, said = other("restore", str(file))
+    assert (code, "say the same again" in said) == (130, True)
+    other.ok("restore", str(file))
+    assert envelopes(other, "sam") == envelopes(cli, "sam")
+
+
 def test_programs_export_and_restore(tmp_path: Path) -> None:
     """From Python: what went in comes out, in a process that has the agent in memory."""
 
