@@ -20,17 +20,20 @@ CHAIN_DIGITS = 12
 def export(args: Namespace, world: World) -> int:
     """The command `export`."""
     name, path = name_of(args.name), Path(args.file).expanduser()
-    with interruptible(), progress.shown(f"exporting {name}") as moved:
-        contents = export_agent(
-            system_of(args, world),
-            store_of(args, world),
-            name,
-            path,
-            clock=world.clock,
-            with_sources=args.with_sources,
-            replace=args.force,
-            progress=moved,
-        )
+    try:
+        with interruptible(), progress.shown(f"exporting {name}") as moved:
+            contents = export_agent(
+                system_of(args, world),
+                store_of(args, world),
+                name,
+                path,
+                clock=world.clock,
+                with_sources=args.with_sources,
+                replace=args.force,
+                progress=moved,
+            )
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt("nothing was exported.") from error
     size = path.stat().st_size
     if args.json:
         print(shapes.line({"agent": name, "file": str(path), "bytes": size, **_contents(contents)}))
@@ -53,8 +56,11 @@ def restore(args: Namespace, world: World) -> int:
     """The command `restore`."""
     path = Path(args.file).expanduser()
     store = store_of(args, world, create=True)
-    with leaving_alone(), interruptible(), progress.shown(f"restoring {path.name}") as moved:
-        done = restore_agent(store, path, moved)
+    try:
+        with leaving_alone(), interruptible(), progress.shown(f"restoring {path.name}") as moved:
+            done = restore_agent(store, path, moved)
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt("say the same again: it goes on from there.") from error
     if args.json:
         restored = [{**_stream(each.stream), "restored": each.written} for each in done.streams]
         print(shapes.line({"agent": done.contents.agent_id, "file": str(path), "streams": restored}))

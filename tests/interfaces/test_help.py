@@ -96,6 +96,8 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("archive", "status"),
         cli.json("archive", "check"),
         cli.json("archive", "rebuild"),
+        cli.json("export", "sam", str(tmp_path / "sam.everlog")),
+        cli.json("restore", str(tmp_path / "sam.everlog")),
         cli.json("erase", "sam", "--yes"),
         failed_seal(cli),
         json.loads(cli.ok("search", "sam", "--queries", str(queries))),

@@ -1,29 +1,21 @@
-"""Exports and restores: what comes out of the file is what went in, record for record, or nothing comes out."""
+"""Exports and restores: what comes out of the file is what went in, record for record, and goes on from there."""
 
-import hashlib
-import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
-import pyarrow.parquet as pq
 import pytest
 
-from events import BadInput, CorruptLog, NewerFormat, PartitionBusy, StoreError, UsageError, event_of
+from events import BadInput, event_of
 from events.lifecycle import AgentMoved
-from store import Contents, FileStore, MemoryStore, Restoration, Store, check, check_moves, export, partition_of
-from store.exportfile import CHECKSUM, MARK, ExportReader
+from store import FileStore, MemoryStore, Store, partition_of
 from tests.contract.drafts import NOW, Drafts
 from tests.contract.sealed import erasing
+from tests.store.backups import assert_fine, assert_same, save, through
 from tests.store.conftest import now
-from tests.store.faulty_disk import Crash, FaultyDisk
+from tests.store.faulty_disk import FaultyDisk
 from tests.store.test_forks import assert_whole, fork, say
-from tests.store.test_moves import CHANGES, ROUTE, travel, words_for
-from tests.store.test_sealing import Counting
+from tests.store.test_moves import ROUTE, travel, words_for
 
-ROOT = Path("/sim")
-OTHER = Path("/other")
 MakeStore = Callable[[str], Store]
 
 
@@ -47,38 +39,6 @@ def store(made: MakeStore) -> Store:
 @pytest.fixture
 def other(made: MakeStore) -> Store:
     return made("other")
-
-
-def save(store: Store, name: str, path: Path, **more: object) -> Contents:
-    return export(store, name, path, store_id="sim", made_at=NOW, **more)  # type: ignore[arg-type]
-
-
-def through(store: Store, name: str, other: Store, tmp_path: Path) -> Restoration:
-    """Export an agent from one store and restore it in another."""
-    path = tmp_path / f"{name}.everlog"
-    save(store, name, path, replace=True)
-    return other.restore(path, Counting())
-
-
-def assert_same(store: Store, other: Store, name: str) -> None:
-    """Every record of an agent is the same in both, but for the number of its commit; so is the chain at every seq."""
-    mine, theirs = store.reader(name), other.reader(name)
-    assert_whole(theirs, name)
-    fields = ("agent_id", "seq", "event_id", "recorded_at", "said_at", "type", "turn", "step", "cause", "version",
-              "text", "payload")  # fmt: skip
-    for a, b in zip(mine.read(name), theirs.read(name), strict=True):
-        assert [getattr(a, field) for field in fields] == [getattr(b, field) for field in fields]
-    head = mine.head(name)
-    assert (theirs.head(name).seq, theirs.head(name).chain) == (head.seq, head.chain)
-
-
-def assert_fine(store: Store) -> None:
-    """No check of the files finds anything."""
-    if isinstance(store, FileStore):
-        for partition in store.partitions():
-            report = check(store.partition(partition), deep=True, derive=Counting())
-            assert report.ok, report.errors
-        assert check_moves(store) == []
 
 
 def test_an_agent_comes_out_as_it_went_in_and_goes_on(store: Store, other: Store, tmp_path: Path) -> None:
@@ -320,220 +280,3 @@ def test_an_export_is_a_prefix_of_what_is_written_meanwhile(store: Store, other:
     assert contents.records == 3 and log.head("sam").seq > 3
     other.restore(tmp_path / "sam.everlog")
     assert [record.text for record in other.reader("sam").read("sam")] == ["word 0", "word 1", "word 2"]
-
-
-def test_a_file_that_is_there_is_not_overwritten_unasked(store: Store, tmp_path: Path) -> None:
-    say(store, "sam", Drafts(), 1)
-    path = tmp_path / "sam.everlog"
-    path.write_text("mine")
-    with pytest.raises(BadInput, match="--force"):
-        save(store, "sam", path)
-    assert path.read_text() == "mine"
-    save(store, "sam", path, replace=True)
-    assert ExportReader(path).contents.records == 1
-    assert [entry.name for entry in tmp_path.iterdir()] == ["sam.everlog"]
-
-
-def test_what_cannot_be_written_leaves_no_file(store: Store, tmp_path: Path) -> None:
-    say(store, "sam", Drafts(), 1)
-    with pytest.raises(StoreError, match="No such file or directory"):
-        save(store, "sam", tmp_path / "no" / "sam.everlog")
-    store.register("ann")
-    with pytest.raises(BadInput, match="no records yet"):
-        save(store, "ann", tmp_path / "ann.everlog")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_log_that_is_open_elsewhere_is_not_restored_into(tmp_path: Path) -> None:
-    store, other = MemoryStore(), MemoryStore()
-    say(store, "sam", Drafts(), 2)
-    save(store, "sam", tmp_path / "sam.everlog")
-    other.restore(tmp_path / "sam.everlog")
-    drafts = Drafts(NOW + 5_000_000)
-    say(store, "sam", drafts, 1)
-    save(store, "sam", tmp_path / "more.everlog")
-    log = other.open("sam", "everlog chat")
-    with pytest.raises(PartitionBusy):
-        other.restore(tmp_path / "more.everlog")
-    assert log.head("sam").seq == 2
-
-
-def test_other_tools_read_an_export_and_check_it(store: Store, tmp_path: Path) -> None:
-    """DuckDB and pyarrow read the file under its own name; the checksum needs nothing but hashlib."""
-    say(store, "sam", Drafts(), 4)
-    fork(store, "sam", 3, "tom")
-    path = tmp_path / "tom.everlog"
-    save(store, "tom", path)
-    rows = duckdb.sql(f"SELECT agent_id, seq, type, text FROM read_parquet('{path}') ORDER BY seq").fetchall()
-    assert [(row[0], row[1]) for row in rows] == [("sam", 1), ("sam", 2), ("sam", 3), ("tom", 4)]
-    assert rows[3][2] == "agent_forked" and rows[0][3].startswith("sam said")
-    ids = duckdb.sql(f"SELECT event_id::VARCHAR, epoch_us(recorded_at) FROM read_parquet('{path}') ORDER BY seq")
-    assert ids.fetchall() == [(record.event_id, record.recorded_at) for record in store.reader("tom").read("tom")]
-    assert pq.read_table(path).column("seq").to_pylist() == [1, 2, 3, 4]
-    header = json.loads(pq.read_metadata(path).metadata[b"everlog"])
-    assert [stream["agent_id"] for stream in header["streams"]] == ["sam", "tom"]
-    data = path.read_bytes()
-    at = data.rindex(b"everlog.sha256\x18@") + 16
-    assert hashlib.sha256(data[:at] + b"0" * 64 + data[at + 64 :]).hexdigest() == data[at : at + 64].decode()
-
-
-def forged(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Change a file, and make its checksum right again."""
-    data = change(path.read_bytes())
-    at = data.rindex(MARK) + len(MARK)
-    bare = data[:at] + b"0" * 64 + data[at + 64 :]
-    path.write_bytes(data[:at] + hashlib.sha256(bare).hexdigest().encode() + data[at + 64 :])
-
-
-@pytest.fixture
-def exported(tmp_path: Path) -> Path:
-    """An export of a fork."""
-    store = MemoryStore(0, now)
-    say(store, "sam", Drafts(), 20)
-    fork(store, "sam", 10, "tom")
-    say(store, "tom", Drafts(NOW + 5_000_000), 5)
-    save(store, "tom", tmp_path / "tom.everlog")
-    return tmp_path / "tom.everlog"
-
-
-def refused(path: Path) -> Exception:
-    """Why a file is not restored; nothing of it is kept."""
-    other = MemoryStore(0, now)
-    with pytest.raises((CorruptLog, BadInput)) as caught:
-        other.restore(path)
-    assert other.agents() == []
-    return caught.value
-
-
-def test_any_flipped_bit_is_found(exported: Path) -> None:
-    """Wherever it is, the first and last bytes included, and every one of the footer's last ones."""
-    whole = exported.read_bytes()
-    chance = random.Random(7)
-    bits = {chance.randrange(8 * len(whole)) for _ in range(600)}
-    bits.update(range(32), range(8 * (len(whole) - 40), 8 * len(whole)))
-    at = 8 * whole.rindex(CHECKSUM.encode())
-    bits.update(range(at, at + 8 * (len(MARK) + 64)))
-    for bit in sorted(bits):
-        data = bytearray(whole)
-        data[bit // 8] ^= 1 << bit % 8
-        exported.write_bytes(data)
-        assert isinstance(refused(exported), CorruptLog), bit
-    exported.write_bytes(whole)
-    assert MemoryStore(0, now).restore(exported).written == 16
-
-
-def test_a_file_that_was_cut_short_is_found(exported: Path) -> None:
-    whole = exported.read_bytes()
-    for length in (*range(0, len(whole), 97), *range(len(whole) - 20, len(whole))):
-        exported.write_bytes(whole[:length])
-        assert isinstance(refused(exported), CorruptLog) or length < 4
-    exported.write_bytes(whole + b"more")
-    assert "damaged" in str(refused(exported))
-
-
-def test_a_file_that_is_no_export_is_told_so(tmp_path: Path) -> None:
-    path = tmp_path / "x.everlog"
-    with pytest.raises(BadInput, match="There is no file"):
-        MemoryStore().restore(path)
-    for content in (b"", b"hello", b"\0" * 1000):
-        path.write_bytes(content)
-        assert "no export of everlog" in str(refused(path))
-    duckdb.sql(f"COPY (SELECT 1 AS one) TO '{path}' (FORMAT parquet)")
-    assert "Parquet, but no export" in str(refused(path))
-    with pytest.raises(StoreError, match="cannot be read"):
-        MemoryStore().restore(tmp_path)
-
-
-def test_a_newer_format_is_refused_as_such(exported: Path) -> None:
-    forged(exported, lambda data: data.replace(b'{"format":1,', b'{"format":2,'))
-    with pytest.raises(NewerFormat, match="has format 2, but this everlog knows formats up to 1"):
-        MemoryStore().restore(exported)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (b'"to_seq":16', b'"to_seq":15', "records are missing"),
-        (b'"to_seq":16', b'"to_seq":17', "records are missing"),
-        (b'"parent_seq":10', b'"parent_seq":11', "is not in it"),
-        (b'"parent":"sam"', b'"parent":"tim"', "is not in it"),
-        (b'"agent_id":"tom","store_id"', b'"agent_id":"tim","store_id"', "no records of 'tim'"),
-        (b'"agent_id":"sam"', b'"agent_id":"tim"', "header does not name"),
-        (b'"streams":[', b'"streamz":[', "header is not one"),
-        (b'"chain":"', b'"chain":_', "header is not one"),
-    ],
-)
-def test_a_header_that_does_not_fit_its_records_is_damage(exported: Path, old: bytes, new: bytes, said: str) -> None:
-    """With a checksum that is right: the chain of each stream and its places are held against the records as well."""
-    whole = exported.read_bytes()
-    assert old in whole
-    forged(exported, lambda data: data.replace(old, new, 1))
-    error = refused(exported)
-    assert isinstance(error, CorruptLog)
-    assert said in str(error)
-
-
-def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path) -> None:
-    """A crash before any change of the disk: each agent is there whole or not at all, nobody can open what is half
-    there, and the same restore finishes it.
-    """
-    source = FileStore.create(OTHER, now, "other", shards=2, disk=FaultyDisk())
-    source.register("sam")
-    travel(source, ROUTE[:2], words_for(ROUTE[:2]))
-    fork(source, "sam", 5, "tom")
-    say(source, "tom", Drafts(NOW + 5_000_000), 2)
-    path = tmp_path / "tom.everlog"
-    save(source, "tom", path)
-    whole = FaultyDisk()
-    FileStore.create(ROOT, now, "sim", disk=whole)
-    start = len(whole.log)
-    FileStore(ROOT, now, disk=whole).restore(path, Counting())
-    steps = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
-    assert len(steps) > 30
-    for step in steps:
-        crashing = FaultyDisk()
-        FileStore.create(ROOT, now, "sim", disk=crashing)
-        crashing.crash_at = step
-        with pytest.raises(Crash):
-            FileStore(ROOT, now, disk=crashing).restore(path, Counting())
-        for disk in (crashing.power_loss(), crashing.killed()):
-            store = FileStore(ROOT, now, disk=disk)
-            for name in store.agents():
-                assert_whole(store.reader(name), name)
-                assert store.reader(name).head(name).seq == {"sam": 6, "tom": 8}[name]
-            store.restore(path, Counting())
-            assert_same(source, store, "tom")
-            assert_fine(store)
-            say(store, "tom", Drafts(NOW + 9_000_000), 1)
-            assert not [path for path in disk.files if path.name == "restoring"]
-
-
-def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever makes an agent of that name, and whoever restores another export of it, is told what to do."""
-    monkeypatch.setattr("store.restoring.RESTORE_COMMITS", 2)
-    source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
-    say(source, "sam", Drafts(), 6)
-    first, second = tmp_path / "first.everlog", tmp_path / "second.everlog"
-    save(source, "sam", first)
-    say(source, "sam", Drafts(NOW + 5_000_000), 1)
-    save(source, "sam", second)
-    disk = FaultyDisk()
-    store = FileStore.create(ROOT, now, "sim", disk=disk)
-    whole = FaultyDisk()
-    FileStore.create(ROOT, now, "sim", disk=whole).restore(first)
-    writes = [step for step, (kind, name) in enumerate(whole.log) if kind == "write" and name.endswith(".open")]
-    assert len(writes) == 3
-    disk.crash_at = writes[2]
-    with pytest.raises(Crash):
-        store.restore(first)
-    store = FileStore(ROOT, now, disk=disk.killed())
-    assert store.agents() == []
-    with pytest.raises(BadInput, match="restore of another export of 'sam' was interrupted"):
-        store.restore(second)
-    store.register("sam")
-    with pytest.raises(UsageError, match="was interrupted"):
-        store.open("sam", "test")
-    store = FileStore(ROOT, now, disk=disk.killed())
-    store.restore(first)
-    store.restore(second)
-    assert_same(source, store, "sam")
