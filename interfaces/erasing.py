@@ -38,7 +38,7 @@ def erase(args: Namespace, world: World) -> int:
     try:
         with leaving_alone(), interruptible(), progress.shown(f"erasing {name}") as moved:
             done = system.erase(name, first, last, moved)
-            caught_up(store_of(args, world), name)
+            caught_up(store_of(args, world), [name])
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(_interrupted(system, name, last)) from error
     if args.json:
