@@ -67,7 +67,7 @@ def rebuild(view: View) -> Report:
         report.faults.append(f"the chain of the {len(records)} records is not the one that the log ends with")
     with Projections() as fresh:
         for _, commit in groupby(records, key=lambda record: record.commit):
-            fresh.add(list(commit))
+            fresh.add([msgspec.structs.replace(record, agent_id=view.agent_id) for record in commit])
         for name in PROJECTIONS:
             report.checked += 1
             ours, theirs = (p.checksum(name, view.agent_id) for p in (view.projections, fresh))
