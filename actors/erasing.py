@@ -38,22 +38,26 @@ def erase(
     agent is last. So an interruption before that leaves everything to be erased again. Nothing is begun unless all logs
     can be opened. Raises BadInput for records that are an ancestor's, PartitionBusy.
     """
-    _refuse_of_ancestor(store, agent_id, from_seq)
-    shared = {name: min(cut, to_seq) for name, cut in store.forks_of(agent_id).items() if cut >= from_seq}
-    living = {name: last for name, last in shared.items() if store.reader(name).head(name).seq}
+    refuse_of_ancestor(store, agent_id, from_seq)
+    reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
     with ExitStack() as stack:
-        reached = [
-            _Reach(name, last, _logs_of(store, name, open_log, stack))
-            for name, last in {**living, agent_id: to_seq}.items()
-        ]
+        opened = _Opened(store, open_log, stack)
+        reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
         done = Sealed()
-        for reach in reached:
-            one = _erased(store, reach, from_seq, clock, ids, progress)
+        for each in reached:
+            one = _erased(store, each, from_seq, clock, ids, progress)
             done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
         return done
 
 
-def _refuse_of_ancestor(store: Store, agent_id: str, from_seq: int) -> None:
+def forks_reached(store: Store, agent_id: str, from_seq: int, to_seq: int) -> dict[str, int]:
+    """The forks that share some of the records, deleted ones too, and the last that each does; sorted by name."""
+    shared = {name: min(cut, to_seq) for name, cut in store.forks_of(agent_id).items() if cut >= from_seq}
+    return {name: last for name, last in shared.items() if store.reader(name).head(name).seq}
+
+
+def refuse_of_ancestor(store: Store, agent_id: str, from_seq: int) -> None:
+    """Raises BadInput where a record from that one on is not the agent's own: its ancestors may have other forks."""
     ancestor = store.parent_of(agent_id)
     if ancestor is None or from_seq > ancestor[1]:
         return
@@ -64,15 +68,32 @@ def _refuse_of_ancestor(store: Store, agent_id: str, from_seq: int) -> None:
     )
 
 
-def _logs_of(store: Store, agent_id: str, open_log: Callable[[str], Log], stack: ExitStack) -> list[Log]:
-    here = open_log(agent_id)
-    stack.callback(here.close)
-    logs = [here]
-    for place in dict.fromkeys(store.route(agent_id)):
-        if place != here.partition:
-            logs.append(store.open_partition(place, COMMAND))
-            stack.callback(logs[-1].close)
-    return logs
+class _Opened:
+    """The logs that are open, each once: agents may share one."""
+
+    def __init__(self, store: Store, open_log: Callable[[str], Log], stack: ExitStack) -> None:
+        self._store = store
+        self._open_log = open_log
+        self._stack = stack
+        self._logs: dict[str, Log] = {}
+
+    def logs_of(self, agent_id: str) -> list[Log]:
+        """Every log that an agent was in, the one where it is first."""
+        here = self._store.partition_of(agent_id)
+        if here in self._logs:
+            self._store.finish_move(self._logs[here], agent_id)
+        else:
+            here = self._kept(self._open_log(agent_id))
+        places = [place for place in dict.fromkeys(self._store.route(agent_id)) if place != here]
+        for place in places:
+            if place not in self._logs:
+                self._kept(self._store.open_partition(place, COMMAND))
+        return [self._logs[place] for place in (here, *places)]
+
+    def _kept(self, log: Log) -> str:
+        self._stack.callback(log.close)
+        self._logs[log.partition] = log
+        return log.partition
 
 
 def _erased(store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None) -> Sealed:

@@ -3,7 +3,9 @@
 import asyncio
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 
+from actors.erasing import forks_reached, refuse_of_ancestor
 from actors.hosting.indexes import caught_up
 from actors.system import System, View
 from events import BadInput, RecordsErased, is_erased
@@ -20,41 +22,52 @@ def erase(args: Namespace, world: World) -> int:
     """The command."""
     name = name_of(args.name)
     system = system_of(args, world)
-    asyncio.run(release(args, world, name))
     with looking(system, name, tell=False) as view:
         first, last = _range(args, view)
+        refuse_of_ancestor(system.store, name, first)
         count = sum(not is_erased(record.payload) for record in view.reader.read(name, first, last))
     where = f"seq {first}" if first == last else f"seq {first} to {last}"
     if not count:
         raise BadInput(f"What {name!r} had at {where} was erased already. `everlog events {name}` shows what is left.")
+    forks = list(forks_reached(system.store, name, first, last))
     what = f"{count:,} record{'s' * (count > 1)} of {plain(name)} ({where})"
-    if not args.yes:
-        if not sys.stdin.isatty():
-            args.fail("nobody can be asked here: say --yes")
-        answer = world.ask(f"Erase {what}? It cannot be undone. [y/N] ")
-        if answer.strip().lower() not in ("y", "yes"):
-            print("Nothing was erased.")
-            return 1
+    if not args.yes and not _agreed(args, world, what, forks):
+        print("Nothing was erased.")
+        return 1
+    asyncio.run(release(args, world, [name, *forks]))
     try:
         with leaving_alone(), interruptible(), progress.shown(f"erasing {name}") as moved:
             done = system.erase(name, first, last, moved)
-            caught_up(store_of(args, world), name)
+            caught_up(store_of(args, world), [name, *forks])
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(_interrupted(system, name, last)) from error
     if args.json:
         print(
             shapes.line(
                 {
-                    "agent": name, "from_seq": first, "to_seq": last, "erased": count,
+                    "agent": name, "from_seq": first, "to_seq": last, "erased": count, "forks": forks,
                     "bytes_before": done.bytes_before, "bytes_after": done.bytes_after, "exports_reached": False,
                 }
             )
         )  # fmt: skip
     else:
         stay = "Their places stay" if count > 1 else "Its place stays"
-        print(f"Erased {what}. {stay} in the log.")
+        print(f"Erased {what}. {stay} in the log.{_reaching('Also gone in its fork', forks, '.')}")
         print("Copies made before still hold it: files of `everlog export`, and backups. Remove or make them anew.")
     return 0
+
+
+def _agreed(args: Namespace, world: World, what: str, forks: Sequence[str]) -> bool:
+    if not sys.stdin.isatty():
+        args.fail("nobody can be asked here: say --yes")
+    also = _reaching("It will be gone in its fork", forks, " too.")
+    answer = world.ask(f"Erase {what}?{also} It cannot be undone. [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _reaching(what: str, forks: Sequence[str], end: str) -> str:
+    """A sentence about the forks that are reached, after a blank; nothing where there are none."""
+    return f" {what}{'s' * (len(forks) > 1)} {plain(', '.join(forks))}{end}" if forks else ""
 
 
 def _interrupted(system: System, name: str, last: int) -> str:

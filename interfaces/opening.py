@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -147,11 +147,12 @@ def viewing(args: Namespace, world: World, archive: Archive | None = None) -> It
         yield view
 
 
-async def release(args: Namespace, world: World, name: str) -> None:
-    """Have the cluster, if one runs agents of this store, let go of the agent, so that this process can have it."""
+async def release(args: Namespace, world: World, names: Iterable[str]) -> None:
+    """Have the cluster, if one runs agents of this store, let go of agents, so that this process can have them."""
     if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
         async with agents_of(args, world) as system:
-            await system.release(name)
+            for name in names:
+                await system.release(name)
 
 
 @contextmanager

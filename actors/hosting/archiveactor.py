@@ -40,6 +40,10 @@ class _Late:
         """See `FileStore.route`."""
         return self.opened().route(agent_id)
 
+    def parent_of(self, agent_id: str) -> tuple[str, int] | None:
+        """See `FileStore.parent_of`."""
+        return self.opened().parent_of(agent_id)
+
 
 class ArchiveActor:
     """One for each store and cluster, made when something is first searched. Ray starts it again when it dies.

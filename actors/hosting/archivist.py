@@ -5,7 +5,7 @@ durable when a question came counts in the answer. Nobody pushes anything to it,
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -38,6 +38,16 @@ class Logs(Protocol):
     def partitions(self) -> Sequence[str]: ...
 
     def route(self, agent_id: str) -> Sequence[str]: ...
+
+    def parent_of(self, agent_id: str) -> tuple[str, int] | None: ...
+
+
+def places(store: Logs, stream: str) -> Iterator[str]:
+    """The partitions that a stream was in, and those that its ancestors were in. Raises UnknownAgent."""
+    above: tuple[str, int] | None = (stream, 0)
+    while above is not None:
+        yield from store.route(above[0])
+        above = store.parent_of(above[0])
 
 
 class Index(Protocol):
@@ -184,7 +194,7 @@ class Archivist:
         found: set[str] = set()
         for stream in streams:
             with suppress(UnknownAgent):  # a source that was never loaded into
-                found.update(self._store.route(stream))
+                found.update(places(self._store, stream))
         return found
 
     def _answer(self, question: Question) -> Answered:

@@ -1,6 +1,6 @@
 """The index of a store, with the embedder that its table was made with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from store import FileStore
@@ -21,8 +21,8 @@ def index_of(store: FileStore) -> "Archive":
     return Archive(store, embedder)
 
 
-def caught_up(store: FileStore, agent_id: str) -> None:
-    """Have the archive, if there is one, take in all that an agent's log says now: what was erased goes from it too.
+def caught_up(store: FileStore, agents: Iterable[str]) -> None:
+    """Have the archive, if there is one, take in all that these agents' logs say now: what was erased goes from it too.
 
     Raises ArchiveError.
     """
@@ -30,7 +30,7 @@ def caught_up(store: FileStore, agent_id: str) -> None:
         index = index_of(store)
         try:
             index.wait_for_rebuild()
-            index.follow(store.route(agent_id))
+            index.follow({partition for agent_id in agents for partition in store.route(agent_id)})
         finally:
             index.close()
 

@@ -24,11 +24,13 @@ from .batch import Batch
 from .constants import BATCH_RECORDS
 from .contract import Lag, Matches, Progress, Rebuilt, Status
 from .embedding import Embedder
-from .fold import MESSAGE, digest_of
+from .fold import ENDED, MESSAGE, digest_of
+from .lineage import Lineage
 from .lock import locked, trying
 from .notes import NOTES, Serving
 from .rebuilding import build, differences
 from .searching import Pool, Wanted, find, near, newest
+from .shelf import HOLDS
 from .shelves import Shelves
 from .table import equal
 from .vectors import Shared, Vectors, embedded_by
@@ -53,6 +55,7 @@ class Archive:
         self._writing = RLock()
         self._reading = RLock()
         self._folder = store.root / FOLDER
+        self._lineage = Lineage(store)
         self._writer: Writer | None = None
         self._shelves: Shelves | None = None
         self._followers: dict[str, Follower] = {}
@@ -187,7 +190,7 @@ class Archive:
         (inclusive) to `before` (exclusive); times are microseconds UTC. What the query has in quotes, a result holds
         word for word; an empty query finds everything, newest first. The order is the same every time.
         """
-        wanted = Wanted(query, as_of, as_of_time, tags, source, after, before, first, count)
+        wanted = Wanted(query, tags, source, after, before, first, count)
         asked = bool(query.strip())
         vector = self._vector_of(query) if asked else None
         with self._reading:
@@ -195,7 +198,7 @@ class Archive:
             if shelves is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in sources})
-            pool = Pool(shelves.kept(agent_id), [shelves.kept(name) for name in names], wanted)
+            pool = Pool(shelves.kept(agent_id, as_of), [shelves.documents(name, as_of_time) for name in names], wanted)
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
@@ -206,7 +209,7 @@ class Archive:
         vector = self._vector_of(query)
         with self._reading:
             shelves = self._renewed()
-            return {} if vector is None or shelves is None else near(shelves.said(agent_id), said_by, vector)
+            return {} if vector is None or shelves is None else near(shelves.said(agent_id, said_by), vector)
 
     def _vector_of(self, query: str) -> np.ndarray | None:
         """The vector of a query; None if it has no words. Nobody waits for the embedder but who asked."""
@@ -222,12 +225,13 @@ class Archive:
         """Id of a memory of the agent that holds exactly this text now; empty if there is none."""
         with self._reading:
             shelves = self._renewed()
-            return "" if shelves is None else min(shelves.kept(agent_id).holding(digest_of(text)), default="")
+            parts = [] if shelves is None else shelves.kept(agent_id, HOLDS)
+            return min((memory for part in parts for memory in part.holding(digest_of(text))), default="")
 
     def _renewed(self) -> Shelves | None:
         """The shelves, once they are known to be of the table that serves; None as long as nobody has followed."""
         if self._shelves is None and (self._folder / NOTES).exists():
-            self._shelves = Shelves(self._folder)
+            self._shelves = Shelves(self._folder, self._lineage)
         return self._shelves if self._shelves is not None and self._shelves.renewed() else None
 
     # ---- the whole of it
@@ -294,9 +298,9 @@ class Archive:
             if serving is None:
                 return Status("", 0, 0, 0, 0, 0, behind, 0, size)
             table = writer.tables.open(serving.generation)
-            messages = table.count(equal("kind", MESSAGE))
+            messages, ended = (table.count(equal("kind", kind)) for kind in (MESSAGE, ENDED))
             return Status(
-                serving.embedder, serving.dimension, serving.generation, table.count() - messages, messages,
+                serving.embedder, serving.dimension, serving.generation, table.count() - messages - ended, messages,
                 len(positions), behind, writer.notes.vector_count(), size,
             )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What some new records make of the rows: which are written, and which vectors go. Reads, and writes nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from store.arrow import records_of
 from store.filestore import FileStore
 
 from .fold import ERASED, Fold, Needs, Row, folded
+from .lineage import Lineage
 from .notes import Position
 from .reading import histories, is_whole, reached, relevant
 from .table import Table, among, equal, rows_in, table_of, vectors_in
@@ -54,11 +55,12 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
                 seen[record.agent_id] = partition
     whole = {record.agent_id for record in records if is_whole(record)}
     erasing = {record.agent_id for record in records if record.type == ERASED}
-    fold, old = _folded(table, [record for record in records if record.agent_id not in whole])
+    is_fork = Lineage(store).is_fork
+    fold, old = _folded(table, [record for record in records if record.agent_id not in whole], is_fork)
     rows = list(fold.touched.values())
     ends = {}
     for agent_id, history in histories(store, whole, lambda name: seen[name]).items():
-        rows += folded(history).values()
+        rows += folded(history, is_fork).values()
         ends[agent_id] = history[-1].seq if history else 0
     forget = _keys_of(table, erasing) - {content_of(row) for row in rows if row.agent_id in erasing}
     commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
@@ -68,7 +70,7 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
     )  # fmt: skip
 
 
-def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str, Old]]:
+def _folded(table: Table, records: Iterable[Record], is_fork: Callable[[str], bool]) -> tuple[Fold, Mapping[str, Old]]:
     """The rows that the records make or end, and the vectors of those that were there."""
     records = list(records)
     needs = Needs()
@@ -90,7 +92,7 @@ def _folded(table: Table, records: Iterable[Record]) -> tuple[Fold, Mapping[str,
         words = found.column("words").to_pylist()
         for row, *content in zip(rows_in(found), vectors_in(found), words, strict=True):
             rows[row.memory_id], old[row.memory_id] = row, Old(*content)
-    fold = Fold(rows.values())
+    fold = Fold(rows.values(), is_fork)
     for record in records:
         fold.apply(record)
     return fold, old

@@ -6,7 +6,7 @@ check of the one against the other. A row never changes but in when it ends.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -20,11 +20,15 @@ from .embedding import message_text
 MEMORY = "memory"
 DOCUMENT = "document"
 MESSAGE = "message"
+ENDED = "ended"
+"""The kind of a row by which a fork has no more of what an ancestor kept: of one memory, or of all if it names none."""
 INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
 LOADED, REMOVED = "document_loaded", "document_removed"
 USER, SENT = "user_message", "message_sent"
 CREATED = "agent_created"
 MOVED, ERASED = "agent_moved", "records_erased"
+NOTHING = bytes(32)
+"""The digest of no text."""
 AGENT_CHARS = 16
 """Of the digest of a name, in hexadecimal, in what a row is called."""
 KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED, ERASED)
@@ -89,8 +93,11 @@ class Needs(msgspec.Struct):
 class Fold:
     """Rows, and what records make of them. Records of one stream come in the order of their seqs."""
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
-        """`rows`: those that earlier records made, as far as the coming ones may end them."""
+    def __init__(self, rows: Iterable[Row] = (), is_fork: Callable[[str], bool] = lambda _: False) -> None:
+        """`rows`: those that earlier records made, as far as the coming ones may end them; `is_fork`: whether an agent
+        has ancestors, whose memories it may end, too.
+        """
+        self._is_fork = is_fork
         self.rows: dict[str, Row] = {}
         self._memories: dict[str, list[Row]] = defaultdict(list)
         self._documents: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -101,7 +108,7 @@ class Fold:
             self._keep(row)
 
     def _keep(self, row: Row) -> None:
-        groups = [self._agents[row.agent_id]]
+        groups = [] if row.kind == ENDED else [self._agents[row.agent_id]]
         if row.kind == MEMORY:
             groups.append(self._memories[row.memory])
         elif row.kind == DOCUMENT:
@@ -124,21 +131,46 @@ class Fold:
         elif record.type == UPDATED:
             self._changed(record)
         elif record.type == DELETED:
-            self._end(self._memories.get(_fields(record).get("memory_id", ""), ()), record)
+            self._deleted(record)
         elif record.type in {LOADED, REMOVED}:
             self._document(record)
         elif record.type == CREATED and record.seq > 1:  # until then it reads as it was when it was deleted
             self._end(self._agents.get(record.agent_id, ()), record)
+            self._end_before(record, "")
 
     def _changed(self, record: Record) -> None:
         """A memory reads otherwise; its source stays. One that was deleted stays so, whatever is said of it later."""
         fields = _fields(record)
         memory = fields.get("memory_id", "")
-        known = [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
+        known = self._known(memory, record)
         first = self._end(known, record)
         if first is not None or not known:
             fields["source"] = first.source if first else ""
             self._add(record, MEMORY, memory, record.text or "", fields, first)
+        if not known and memory:
+            self._end_before(record, memory)
+
+    def _deleted(self, record: Record) -> None:
+        memory = _fields(record).get("memory_id", "")
+        known = self._known(memory, record)
+        self._end(known, record)
+        if not known and memory:
+            self._end_before(record, memory)
+
+    def _known(self, memory: str, record: Record) -> list[Row]:
+        """The agent's own rows of a memory."""
+        return [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
+
+    def _end_before(self, record: Record, memory: str) -> None:
+        """In a fork: what an ancestor kept holds no longer. Whether there was anything, whoever asks finds out."""
+        if self._is_fork(record.agent_id):
+            row = Row(
+                memory_id=f"{row_of(record)}/{ENDED}", kind=ENDED, memory=memory, agent_id=record.agent_id,
+                seq=record.seq, text="", created_at=record.recorded_at, seq_from=record.seq, from_at=record.recorded_at,
+                digest=NOTHING,
+            )  # fmt: skip
+            self._keep(row)
+            self.touched[row.memory_id] = row
 
     def _document(self, record: Record) -> None:
         fields = _fields(record)
@@ -199,11 +231,11 @@ def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
     return found
 
 
-def folded(records: Iterable[Record]) -> dict[str, Row]:
-    """All rows of one stream, from all its records in order: what was erased made none."""
+def folded(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, Row]:
+    """All rows of one stream, from all its own records in order: what was erased made none."""
     records = list(records)
     spans = spans_in(records)
-    fold = Fold()
+    fold = Fold(is_fork=is_fork)
     for record in records:
         if not any(start <= record.seq <= end for start, end in spans):
             fold.apply(record)

@@ -14,6 +14,7 @@ from store.follow import Follower
 from .constants import CHUNKER, REBUILD_ROWS
 from .contract import Progress
 from .fold import MESSAGE, MOVED, Row, folded
+from .lineage import Lineage
 from .notes import Notes, Position, Serving
 from .reading import by_agent, histories, reached, relevant
 from .table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
@@ -69,13 +70,14 @@ def build(store: FileStore, tables: Tables, vectors: Vectors, step: Callable[[st
     found = gathered(store)
     generation = max(tables.generations(), default=0) + 1
     table = tables.create(generation, vectors.embedder.dimension)
+    lineage = Lineage(store)
     ahead: dict[str, int] = {}
     done, total = 0, sum(some.num_rows for some in found.tables)
     rows: list[Row] = []
     written = 0
     for agent_id, records in by_agent(found.tables):
         done += len(records)
-        rows += _rows_of(store, agent_id, records, ahead)
+        rows += _rows_of(store, lineage, agent_id, records, ahead)
         if len(rows) >= REBUILD_ROWS:
             written += _write(table, rows, vectors)
             rows = []
@@ -92,12 +94,14 @@ def build(store: FileStore, tables: Tables, vectors: Vectors, step: Callable[[st
     return Built(serving, found.positions, ahead, written)
 
 
-def _rows_of(store: FileStore, agent_id: str, records: list[Record], ahead: dict[str, int]) -> Iterator[Row]:
+def _rows_of(
+    store: FileStore, lineage: Lineage, agent_id: str, records: list[Record], ahead: dict[str, int]
+) -> Iterator[Row]:
     """The rows of an agent. One that moved is read again, from all its partitions at once."""
     if any(record.type == MOVED for record in records):
         records = histories(store, [agent_id], lambda _: "")[agent_id] or records
         ahead[agent_id] = records[-1].seq
-    yield from folded(records).values()
+    yield from folded(records, lineage.is_fork).values()
 
 
 def _write(table: Table, rows: list[Row], vectors: Vectors) -> int:
@@ -109,8 +113,9 @@ def _write(table: Table, rows: list[Row], vectors: Vectors) -> int:
 def differences(store: FileStore, table: Table, notes: Notes, model: str) -> list[str]:
     """What differs between a table and the log up to where it was taken in: rows missing, too many, or not the same."""
     wanted: dict[str, Row] = {}
+    lineage = Lineage(store)
     for _, records in taken_in(store, notes):
-        wanted.update(folded(records))
+        wanted.update(folded(records, lineage.is_fork))
     return list(islice(_compared(wanted, table, notes, model), DIFFERENCES_MAX))
 
 

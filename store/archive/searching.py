@@ -12,7 +12,7 @@ import numpy as np
 
 from .constants import BM25_B, BM25_K1, MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
 from .contract import Match, Matches
-from .shelf import Shelf
+from .lineage import Part
 from .words import phrases_in, query_numbers, without_quotes
 
 SCORE_DIGITS = 4
@@ -22,8 +22,6 @@ class Wanted(msgspec.Struct, frozen=True):
     """What is asked for; see `Archive.search`."""
 
     query: str
-    as_of: int
-    as_of_time: int
     tags: Sequence[str] = ()
     source: str = ""
     after: int | None = None
@@ -35,18 +33,21 @@ class Wanted(msgspec.Struct, frozen=True):
 class Pool:
     """The rows of several shelves, of which those count that hold, and that the filters let through."""
 
-    def __init__(self, own: Shelf, sources: Sequence[Shelf], wanted: Wanted) -> None:
-        self._shelves = [own, *sources]
-        self._kept = [np.flatnonzero(_counts(shelf, wanted, own=shelf is own)) for shelf in self._shelves]
-        self.size = sum(map(len, self._kept))
-        self.shelf_of = np.repeat(np.arange(len(self._shelves)), [len(kept) for kept in self._kept])
+    def __init__(self, own: Sequence[Part], sources: Sequence[Part], wanted: Wanted) -> None:
+        """`own` is what the agent itself has, that of its ancestors first."""
+        self._parts = [*own, *sources]
+        self._shelves = [part.shelf for part in self._parts]
+        self._kept = [np.flatnonzero(_counts(part, wanted)) for part in self._parts]
+        counts = [len(kept) for kept in self._kept]
+        self.size = sum(counts)
+        self._part_of = np.repeat(np.arange(len(self._parts)), counts)
+        self.whose = np.maximum(self._part_of - len(own) + 1, 0)
+        """Whose each row is: 0 for the agent, then its sources in order."""
         self.row_of = np.concatenate(self._kept)
 
     def numbers(self, name: str) -> np.ndarray:
         """A number of each row."""
-        return np.concatenate(
-            [shelf.numbers[name][kept] for shelf, kept in zip(self._shelves, self._kept, strict=True)]
-        )
+        return np.concatenate([part.numbers(name)[kept] for part, kept in zip(self._parts, self._kept, strict=True)])
 
     def meaning(self, vector: np.ndarray) -> np.ndarray:
         """The cosine of each row with a vector of length 1."""
@@ -84,35 +85,35 @@ class Pool:
 
     def match(self, place: int, score: float) -> Match:
         """A row as a result."""
-        shelf, row = self._shelves[self.shelf_of[place]], int(self.row_of[place])
-        fields, numbers = shelf.fields, shelf.numbers
+        part, row = self._parts[self._part_of[place]], int(self.row_of[place])
+        fields, numbers, first = part.shelf.fields, part.shelf.numbers, part.first(row)
         return Match(
-            memory=fields["memory"][row], seq=int(numbers["seq"][row]), time=int(numbers["created_at"][row]),
+            memory=fields["memory"][row], seq=first.seq, time=first.created_at,
             text=fields["text"][row], score=round(score, SCORE_DIGITS), tags=fields["tags"][row],
-            source=fields["source"][row], document=fields["document"][row], part=int(numbers["part"][row]),
+            source=first.source, document=fields["document"][row], part=int(numbers["part"][row]),
             parts=fields["parts"][row],
         )  # fmt: skip
 
 
-def _counts(shelf: Shelf, wanted: Wanted, *, own: bool) -> np.ndarray:
-    """Which rows of a shelf count: an agent's by its seq, a source's by time."""
-    numbers = shelf.numbers
-    keep = shelf.held(wanted.as_of) if own else shelf.held(wanted.as_of_time, by_time=True)
+def _counts(part: Part, wanted: Wanted) -> np.ndarray:
+    """Which rows of a part count, and go through the filters."""
+    count, created_at = len(part.shelf), part.numbers("created_at")
+    keep = part.keep.copy()
     if wanted.after is not None:
-        keep &= numbers["created_at"] >= wanted.after
+        keep &= created_at >= wanted.after
     if wanted.before is not None:
-        keep &= numbers["created_at"] < wanted.before
+        keep &= created_at < wanted.before
     if wanted.source:
-        keep &= np.fromiter((source == wanted.source for source in shelf.fields["source"]), bool, len(shelf))
+        keep &= np.fromiter((source == wanted.source for source in part.sources()), bool, count)
     if wanted.tags:
         asked = set(wanted.tags)
-        keep &= np.fromiter((asked <= set(tags) for tags in shelf.fields["tags"]), bool, len(shelf))
+        keep &= np.fromiter((asked <= set(tags) for tags in part.shelf.fields["tags"]), bool, count)
     return keep
 
 
 def newest(pool: Pool, wanted: Wanted) -> Matches:
     """All rows, newest first: what a search for nothing finds."""
-    order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.shelf_of, -pool.numbers("from_at")])
+    order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.whose, -pool.numbers("from_at")])
     page = order[wanted.first : wanted.first + wanted.count]
     return Matches(total=pool.size, results=[pool.match(place, 0.0) for place in page])
 
@@ -135,7 +136,7 @@ def find(pool: Pool, wanted: Wanted, vector: np.ndarray | None) -> Matches:
     score = np.round(fused + whole[places], SCORE_DIGITS + 2)
     best = _best(score, wanted.first + wanted.count)
     among = places[best]
-    order = best[np.lexsort([pool.numbers("part")[among], pool.numbers("seq_from")[among], pool.shelf_of[among],
+    order = best[np.lexsort([pool.numbers("part")[among], pool.numbers("seq_from")[among], pool.whose[among],
                              -score[best]])]  # fmt: skip
     page = order[wanted.first : wanted.first + wanted.count]
     results = [pool.match(int(places[row]), float(score[row])) for row in page]
@@ -155,7 +156,7 @@ def _nearest(meaning: np.ndarray, pool: Pool) -> np.ndarray:
     if len(near) > NEAREST:
         border = np.partition(meaning[near], len(near) - NEAREST)[len(near) - NEAREST]
         near = near[meaning[near] >= border]
-        near = near[np.lexsort([pool.numbers("seq_from")[near], pool.shelf_of[near], -meaning[near]])[:NEAREST]]
+        near = near[np.lexsort([pool.numbers("seq_from")[near], pool.whose[near], -meaning[near]])[:NEAREST]]
     return near
 
 
@@ -167,14 +168,15 @@ def _spread(scores: np.ndarray) -> np.ndarray:
     return (scores - low) / (high - low) if high > low else np.full(len(scores), float(high > 0))
 
 
-def near(shelf: Shelf, said_by: int, vector: np.ndarray) -> dict[int, float]:
-    """The cosine of each message that had been said by then, by its seq; of the nearest RECALL_MAX at most."""
-    rows = np.flatnonzero(shelf.held(said_by))
-    if not len(rows):
+def near(parts: Sequence[Part], vector: np.ndarray) -> dict[int, float]:
+    """The cosine of each message that counts, by its seq; of the nearest RECALL_MAX at most."""
+    rows = [np.flatnonzero(part.keep) for part in parts]
+    found = [part.shelf.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
+    if not found:
         return {}
-    cosine = np.round(shelf.near(vector)[rows].astype(np.float64), MEANING_DIGITS)
-    seqs = shelf.numbers["seq"][rows]
-    if len(rows) > RECALL_MAX:
+    cosine = np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
+    seqs = np.concatenate([part.numbers("seq")[some] for part, some in zip(parts, rows, strict=True)])
+    if len(seqs) > RECALL_MAX:
         best = np.lexsort([seqs, -cosine])[:RECALL_MAX]
         seqs, cosine = seqs[best], cosine[best]
     return dict(zip(seqs.tolist(), cosine.tolist(), strict=True))

@@ -4,6 +4,7 @@ A row only ever changes in when it ends, so following the log keeps a shelf true
 Words are two flat arrays, the word and the row it is in: adding is appending, and now and then they are sorted.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class Shelf:
         self._sorted = np.empty(0, np.uint32)
         """The words that came first, by their number, and where each is; those that came since are not sorted yet."""
         self._joined: str | None = None
+        self._memories: dict[str, list[int]] | None = None
         self._starts = np.empty(0, np.int64)
         self._chars = 0
         self.put(rows.sort_by([("seq_from", "ascending"), ("part", "ascending")]))
@@ -108,7 +110,7 @@ class Shelf:
         self._add_words(rows.column("words").to_pylist(), start)
         self._add_vectors(vectors_in(rows), start)
         self.lower += [text.lower() for text in texts]
-        self._joined = None
+        self._joined = self._memories = None
 
     def _add_words(self, words: Sequence[bytes], start: int) -> None:
         lengths = np.fromiter((len(data) // 4 for data in words), np.int64, len(words))
@@ -169,7 +171,10 @@ class Shelf:
             rows &= counts > 0
         return [row for row in np.flatnonzero(rows).tolist() if phrase in self.lower[row]]
 
-    def holding(self, digest: bytes) -> list[str]:
-        """The ids of the memories that hold now, and whose whole text has this digest."""
-        digests, ends = self.fields["digest"], self.numbers["seq_to"]
-        return [self.fields["memory"][row] for row in range(len(self)) if digests[row] == digest and ends[row] == HOLDS]
+    def rows_of(self, memory: str) -> list[int]:
+        """All rows of a memory, those that hold no longer included."""
+        if self._memories is None:
+            self._memories = defaultdict(list)
+            for row, found in enumerate(self.fields["memory"]):
+                self._memories[found].append(row)
+        return self._memories.get(memory, [])

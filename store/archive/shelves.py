@@ -10,7 +10,8 @@ from store.lazy import pc
 
 from .batch import Batch
 from .constants import SHELF_BYTES_MAX
-from .fold import MESSAGE
+from .fold import ENDED, MESSAGE
+from .lineage import Generation, Lineage, Part, parts_of
 from .notes import NOTES, Notes, Serving
 from .shelf import COLUMNS, Shelf
 from .table import Table, Tables, equal
@@ -18,14 +19,18 @@ from .writer import foreign
 
 LOOKS_MAX = 5
 """How often the table's version is held against what is written down while somebody writes."""
-Key = tuple[str, bool]
-"""Whose rows, and whether they are what was said or what was kept."""
+KEPT = "kept"
+APART = (MESSAGE, ENDED)
+"""Kinds of rows that have shelves of their own; all others are KEPT."""
+Key = tuple[str, str]
+"""Whose rows, and which: KEPT, or one of APART."""
 
 
 class Shelves:
     """Rows in memory, of the table that serves. One thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lineage: Lineage) -> None:
+        self._lineage = lineage
         self._notes = Notes(folder / NOTES)
         self._tables = Tables(folder)
         self._table: Table | None = None
@@ -56,22 +61,38 @@ class Shelves:
 
     def _put(self, rows: pa.Table, batch: Batch) -> None:
         for agent_id in batch.whole:
-            for said in (False, True):
-                self._found.pop((agent_id, said), None)
+            for which in (KEPT, *APART):
+                self._found.pop((agent_id, which), None)
         names = set(pc.unique(rows.column("agent_id")).to_pylist())
-        for (agent_id, said), shelf in self._found.items():
+        for (agent_id, which), shelf in self._found.items():
             if agent_id in names:
                 mine = pc.equal(rows.column("agent_id"), agent_id)
-                kind = pc.equal(rows.column("kind"), MESSAGE)
-                shelf.put(rows.filter(pc.and_(mine, kind if said else pc.invert(kind))))
+                apart = pc.is_in(rows.column("kind"), pa.array(APART if which == KEPT else [which]))
+                shelf.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
 
-    def kept(self, agent_id: str) -> Shelf:
-        """What an agent kept, or the documents of a source. Raises ForeignRows, ArchiveError."""
-        return self._shelf((agent_id, False))
+    def documents(self, source: str, time: int) -> Part:
+        """What the stream of a source held at a time. Raises ForeignRows, ArchiveError."""
+        shelf = self._shelf((source, KEPT))
+        return Part(shelf, shelf.held(time, by_time=True))
 
-    def said(self, agent_id: str) -> Shelf:
-        """What was said, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
-        return self._shelf((agent_id, True))
+    def kept(self, agent_id: str, seq: int) -> list[Part]:
+        """What an agent kept, as of a seq: the parts of its ancestors first. Raises ForeignRows, ArchiveError."""
+        found = []
+        for name, cut in self._lineage.of(agent_id):
+            found.append(Generation(self._shelf((name, KEPT)), self._ended(name) if cut else [], cut))
+        return parts_of(found, seq)
+
+    def said(self, agent_id: str, seq: int) -> list[Part]:
+        """What was said by then, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
+        found = []
+        for name, cut in self._lineage.of(agent_id):
+            ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
+            found.append(Generation(self._shelf((name, MESSAGE)), ended, cut))
+        return parts_of(found, seq)
+
+    def _ended(self, agent_id: str) -> list[tuple[int, str]]:
+        shelf = self._shelf((agent_id, ENDED))
+        return sorted(zip(shelf.numbers["seq"].tolist(), shelf.fields["memory"], strict=True))
 
     def _shelf(self, key: Key) -> Shelf:
         shelf = self._found.get(key)
@@ -83,9 +104,9 @@ class Shelves:
         self._found.move_to_end(key)
         return shelf
 
-    def _read(self, agent_id: str, said: bool) -> Shelf:
-        kind = equal("kind", MESSAGE)
-        condition = f"{equal('agent_id', agent_id)} AND {kind if said else f'NOT ({kind})'}"
+    def _read(self, agent_id: str, which: str) -> Shelf:
+        kinds = [equal("kind", kind) for kind in (APART if which == KEPT else [which])]
+        condition = f"{equal('agent_id', agent_id)} AND {'NOT ' if which == KEPT else ''}({' OR '.join(kinds)})"
         while True:
             table, seen = self._checked(), self.serving
             try:

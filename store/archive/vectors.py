@@ -12,7 +12,7 @@ from events import EmbedderError
 
 from .constants import CHUNKER, EMBED_TEXTS
 from .embedding import Embedder
-from .fold import Row
+from .fold import NOTHING, Row
 from .notes import Notes
 from .words import packed
 
@@ -56,6 +56,7 @@ class Vectors:
         size = 2 * self.embedder.dimension
         found = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
         known = {key: blob for key, blob in found.items() if len(blob) > size and blob[size] == CHUNKER}
+        known[NOTHING] = bytes(size) + bytes([CHUNKER])
         missing = {key: row.text for key, row in zip(keys, rows, strict=True) if key not in known}
         for new in self._embedded(list(missing.items()), found):
             known.update(new)

@@ -57,6 +57,9 @@ class Logs:
     def partitions(self) -> list[str]:
         return ["a", "b", "c"]
 
+    def parent_of(self, stream: str) -> tuple[str, int] | None:
+        return ("ann", 3) if stream == "tom" else None
+
     def route(self, stream: str) -> list[str]:
         if stream == "nobody":
             raise UnknownAgent("nobody")
@@ -103,6 +106,13 @@ def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_log
     run(ask())
     assert ["log of sam", "log of source:handbook"] in index.asked
     assert ["log of ann"] not in index.asked
+
+
+def test_the_logs_of_the_ancestors_of_a_fork_are_followed_too() -> None:
+    """Up to the cut they are its own: what was durable there before the question counts."""
+    index = Index()
+    run(served(index).ask(Near("tom", "wifi", 5)))
+    assert index.asked[0] == ["log of ann", "log of tom"]
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
