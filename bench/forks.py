@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock, RealIds
+from actors.real import RealClock
 from actors.system import System
+from events import canonical_bytes
 from store import FileStore
 
-from .as_of import AGENT, QUICK, Plan, grow
+from .as_of import AGENT, QUICK, Plan, grow, store_in
 from .harness import (
     BareFile,
     Figure,
@@ -47,6 +48,8 @@ class Seen(msgspec.Struct, frozen=True):
     past: list[float]
     syncs: list[float]
     bytes: list[int]
+    record: int
+    """Bytes of the one record of a fork, as JSON: the floor."""
 
 
 def size_of(root: Path) -> int:
@@ -60,43 +63,51 @@ def fork(root: Path, at: int | None, name: str) -> None:
 
 
 def measure(plan: Plan) -> Seen:
-    """Fork the agent at its head and at random moments, in turns."""
+    """Grow the agent, then fork it at its head and at random moments, in turns."""
     with workspace() as folder:
         before = noise(folder)
-        root, clock = folder / "store", RealClock()
-        grow(FileStore.create(root, clock.now, RealIds().new(clock.now())), plan)
-        bare = BareFile(folder / "bare")
-        chance = random.Random(7)
-        fork(root, None, "warm")
-        head: list[float] = []
-        past: list[float] = []
-        syncs: list[float] = []
-        sizes: list[int] = []
-        for number in range(FORKS):
-            at, size = chance.randint(plan.events // 100, plan.events), size_of(root)
-            head.append(timed(lambda number=number: fork(root, None, f"head {number}")))  # type: ignore[misc]
-            sizes.append(size_of(root) - size)
-            past.append(timed(lambda at=at, number=number: fork(root, at, f"past {number}")))  # type: ignore[misc]
-            syncs.append(timed(lambda: [bare.append(256) for _ in range(SYNCS)]))
-        bare.close()
-        return Seen(before, head, past, syncs, sizes)
+        store = store_in(folder / "store")
+        grow(store, plan)
+        return forked(store, plan, before)
+
+
+def forked(store: FileStore, plan: Plan, before: Noise) -> Seen:
+    """Fork the agent, which has grown, at its head and at random moments, in turns."""
+    root, chance = store.root, random.Random(7)
+    bare = BareFile(root / "bare")
+    fork(root, None, "warm")
+    head: list[float] = []
+    past: list[float] = []
+    syncs: list[float] = []
+    sizes: list[int] = []
+    for number in range(FORKS):
+        at, size = chance.randint(plan.events // 100, plan.events), size_of(root)
+        head.append(timed(lambda number=number: fork(root, None, f"head {number}")))  # type: ignore[misc]
+        sizes.append(size_of(root) - size)
+        past.append(timed(lambda at=at, number=number: fork(root, at, f"past {number}")))  # type: ignore[misc]
+        syncs.append(timed(lambda: [bare.append(256) for _ in range(SYNCS)]))
+    bare.close()
+    (record,) = list(store.reader("head 0").read("head 0"))[-1:]
+    return Seen(before, head, past, syncs, sizes, len(canonical_bytes(record)))
 
 
 def figures(seen: Seen) -> list[Figure]:
     """The medians over all forks, at the head and before it."""
     return [
         Figure(KEYS[0], median([*seen.head, *seen.past]), "ms", median(seen.syncs)),
-        Figure(KEYS[1], median(seen.bytes), "bytes", 0.0),
+        Figure(KEYS[1], median(seen.bytes), "bytes", seen.record),
     ]
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     """The table: the figures beside their goals, then what helps to read them."""
-    times = {"fork at the head": seen.head, "fork at a moment": seen.past, f"{SYNCS} bare syncs": seen.syncs}
-    return [
-        *(line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)),
-        *(Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in times.items()),
-    ]
+    return [*(line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)), *times(seen)]
+
+
+def times(seen: Seen) -> list[Line]:
+    """What the figures are made of."""
+    kinds = {"fork at the head": seen.head, "fork at a moment": seen.past, f"{SYNCS} bare syncs": seen.syncs}
+    return [Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in kinds.items()]
 
 
 def report(plan: Plan) -> None:

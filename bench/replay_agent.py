@@ -1,4 +1,5 @@
-"""What it takes to go back in an agent's life. First: every request that it ever sent, made again and compared.
+"""What it takes to go back in an agent's life: every request that it ever sent made again and compared; any moment
+looked at (`bench.as_of`), and forked (`bench.forks`), in a life of 100,000 events.
 
 One agent talks until its model was called a thousand times: it answers, edits its memory, keeps and looks up, and has
 its oldest messages summarized whenever its window is full. Its log is sealed. Then all of it is verified, as `everlog
@@ -13,7 +14,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 
@@ -25,11 +25,13 @@ from events import UserMessage
 from projections import DERIVER
 from store import FileStore
 
+from . import as_of, forks
+from .as_of import store_in
 from .harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
 from .script import InstantModel, words
 
-KEYS = ("verify_s",)
-GOALS = ("<= 2, all equal",)
+KEYS = ("verify_s", *forks.KEYS, *as_of.KEYS)
+GOALS = ("<= 2, all equal", *forks.GOALS, *as_of.GOALS)
 AGENT = "sam"
 MESSAGE_WORDS = 20
 FACT_WORDS = 5
@@ -45,10 +47,12 @@ class Plan(msgspec.Struct, frozen=True):
     window: int = 8000
     """Tokens."""
     runs: int = 9
+    long: as_of.Plan = as_of.Plan()
+    """The agent whose past is looked at, and that is forked."""
 
 
-QUICK = Plan(runs=3)
-"""The same agent, looked at less often."""
+QUICK = Plan(runs=3, long=as_of.QUICK)
+"""The same agents, looked at less often."""
 
 
 class Worker(InstantModel):
@@ -105,6 +109,8 @@ class Seen(msgspec.Struct, frozen=True):
 
     noise: Noise
     verified: Verified
+    looked: as_of.Seen
+    forked: forks.Seen
 
 
 async def grow(store: FileStore, plan: Plan) -> None:
@@ -158,30 +164,30 @@ def measure(plan: Plan) -> Seen:
         before = noise(folder)
         store = store_in(folder / "store")
         asyncio.run(grow(store, plan))
-        return Seen(before, verified(store, plan))
-
-
-def store_in(folder: Path) -> FileStore:
-    """An empty store."""
-    clock = RealClock()
-    return FileStore.create(folder, clock.now, RealIds().new(clock.now()))
+        found = verified(store, plan)
+        past = store_in(folder / "long")
+        looked = as_of.looked(past, plan.long, before, as_of.grow(past, plan.long))
+        return Seen(before, found, looked, forks.forked(past, plan.long, before))
 
 
 def figures(seen: Seen) -> list[Figure]:
     """The figures, in the order of `KEYS`."""
-    return [Figure(KEYS[0], median(seen.verified.seconds), "s", median(seen.verified.hashing))]
+    verify_s = Figure(KEYS[0], median(seen.verified.seconds), "s", median(seen.verified.hashing))
+    return [verify_s, *forks.figures(seen.forked), *as_of.figures(seen.looked)]
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     """The table: the figures beside their goals, then what helps to read them."""
     log = seen.verified
     runs = {KEYS[0]: among(log.seconds)}
-    rows = [line(figure, goal, runs[figure.key]) for figure, goal in zip(found, GOALS, strict=True)]
+    rows = [line(figure, goal, runs.get(figure.key, "")) for figure, goal in zip(found, GOALS, strict=True)]
     told = ", ".join(f"{kind} {count:,}" for kind, count in sorted(log.kinds.items(), key=lambda item: -item[1]))
     return [
         *rows,
         Line("requests equal", f"{log.equal:.0%} of {log.report.calls.calls:,}", "", "100%"),
         Line("a call", f"{median(log.seconds) / log.report.calls.calls * 1e6:,.0f} us"),
+        *forks.times(seen.forked),
+        *as_of.times(seen.looked),
         Line("the agent", f"{sum(log.kinds.values()):,} records", "", "", told),
     ]
 

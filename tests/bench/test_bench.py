@@ -41,7 +41,8 @@ TINY = {
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
-    "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2))",
+    "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2, long=replay_agent.as_of.Plan("
+    "events=2000, turns=60, looks=2)))",
 }
 SLOW = {"dedicated", "fleet"}
 """They start a Ray of their own, which takes longer than all the others together."""
