@@ -90,6 +90,8 @@ class Archivist:
         self._following: asyncio.Task[None] | None = None
         self._noted = ""
         self._closed = False
+        self._waiting: list[tuple[Sequence[Question], asyncio.Future[list[Answered]]]] = []
+        self._answering: asyncio.Task[None] | None = None
 
     @property
     def open(self) -> bool:
@@ -104,8 +106,30 @@ class Archivist:
         return answered
 
     async def ask_many(self, questions: Sequence[Question]) -> list[Answered]:
-        """An answer for each question, in order."""
-        return await self._run(partial(self._answers, questions))
+        """An answer for each question, in order. What is asked while others are answered is answered together."""
+        answers: asyncio.Future[list[Answered]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((questions, answers))
+        if self._answering is None or self._answering.done():
+            self._answering = asyncio.get_running_loop().create_task(self._answer_all())
+        return await answers
+
+    async def _answer_all(self) -> None:
+        """Answer all that wait, and what comes meanwhile, until nobody waits."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            questions = [question for some, _ in waiting for question in some]
+            work = self._run(partial(self._answers, questions))
+            outcome: list[Answered] | BaseException
+            (outcome,) = await asyncio.gather(work, return_exceptions=True)
+            first = 0
+            for some, answers in waiting:
+                if answers.done():  # whoever asked has gone away
+                    pass
+                elif isinstance(outcome, BaseException):
+                    answers.set_exception(outcome)
+                else:
+                    answers.set_result(outcome[first : first + len(some)])
+                first += len(some)
 
     async def status(self) -> Any:
         """How far the index is. Raises ArchiveDown."""
@@ -181,7 +205,13 @@ class Archivist:
             index.close()
 
     def _answers(self, questions: Sequence[Question]) -> list[Answered]:
-        return [self._answer(question) for question in questions]
+        """An answer for each. What their logs have new is taken in at once; where that fails, for each by itself."""
+        taken_in = False
+        if len(questions) > 1:
+            with suppress(ArchiveDown):
+                self._understood(lambda: self._followed(set().union(*map(self._partitions, questions))))
+                taken_in = True
+        return [self._answer(question, taken_in=taken_in) for question in questions]
 
     def _partitions(self, question: Question) -> set[str]:
         """Where all that the question is about is written down. What was said a moment ago is found by its words:
@@ -197,15 +227,16 @@ class Archivist:
                 found.update(places(self._store, stream))
         return found
 
-    def _answer(self, question: Question) -> Answered:
+    def _answer(self, question: Question, *, taken_in: bool) -> Answered:
         try:
-            return self._understood(partial(self._asked, question))
+            return self._understood(partial(self._asked, question, taken_in=taken_in))
         except ArchiveDown as error:
             return error
 
-    def _asked(self, question: Question) -> Answered:
+    def _asked(self, question: Question, *, taken_in: bool) -> Answered:
         index = self._opened()
-        index.follow(self._partitions(question))
+        if not taken_in:
+            index.follow(self._partitions(question))
         return _answer(index, question)
 
 

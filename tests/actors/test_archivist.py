@@ -84,12 +84,31 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
         return answers
 
     page, near = run(ask())
-    assert index.asked == [["log of sam", "log of source:handbook"], "wifi", ["log of ann"], ("ann", 5)]
+    assert index.asked == [["log of ann", "log of sam", "log of source:handbook"], "wifi", ("ann", 5)]
     assert page.total == 11
     assert (page.results[0].ref, page.results[0].part, page.results[0].tags) == ("m", 2, ["home"])
     assert page.by_meaning
     assert near == {1: 0.5}
     assert index.closed
+
+
+def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
+    """The logs are followed once for all that wait; who goes away takes nobody's answer along."""
+    index = Index()
+
+    async def ask():
+        archive = served(index)
+        asking = [asyncio.ensure_future(archive.ask(Near(f"a{number}", "wifi", number))) for number in range(5)]
+        await asyncio.sleep(0)
+        asking[2].cancel()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        await archive.close()
+        return answers
+
+    answers = run(ask())
+    assert [answer for answer in answers if isinstance(answer, dict)] == [{1: 0.5}] * 4
+    assert sum(isinstance(asked, list) for asked in index.asked) < 5
+    assert ("a4", 4) in index.asked
 
 
 def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_logs_are_followed_anyway() -> None:

@@ -1,4 +1,4 @@
-"""Erasing where there are forks, and a crash at each step of it: said again it comes to its end, and nobody else loses."""
+"""Erasure and forks: gone in every file for all who share it, whenever the power goes, and nothing else is lost."""
 
 from io import BytesIO
 from itertools import count
