@@ -69,11 +69,12 @@ EXPORT_ZSTD_LEVEL = 6
 RESTORE_COMMITS = 2048
 """Commits that are restored with one sync, at most."""
 
-RESTORE_BYTES = 16 * 1024 * 1024
-"""Text and payload that are restored with one sync, about."""
+RESTORE_CHARS = 8 * 1024 * 1024
+"""Characters of text and payload that are restored with one sync, about: one group commit, whatever they are."""
 
 ID_MEMORY_S = 24 * 60 * 60
 """How long an event id is remembered after the segment that holds it was closed, in seconds."""
 
 assert RESTORE_COMMITS + 1 < GROUP_APPENDS_MAX
+assert 4 * RESTORE_CHARS <= GROUP_BYTES_MAX // 2
 assert APPEND_BYTES_MAX <= GROUP_BYTES_MAX < FRAME_BYTES_MAX

@@ -16,7 +16,7 @@ import msgspec
 from events import GENESIS, BadInput, CorruptLog, Draft, Record, StoreError, extend
 
 from .backup import commits_of, counting, verify
-from .constants import RESTORE_BYTES, RESTORE_COMMITS
+from .constants import RESTORE_CHARS, RESTORE_COMMITS
 from .contract import Append, Commit, Derive, Head, Log, Progress
 from .exportfile import Contents, Exported, ExportReader
 from .forking import Forking
@@ -182,7 +182,7 @@ def _groups(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
     size = 0
     for records in commits:
         weight = sum(len(record.payload) + len(record.text or "") for record in records)
-        full = len(group) >= RESTORE_COMMITS or size + weight > RESTORE_BYTES
+        full = len(group) >= RESTORE_COMMITS or size + weight > RESTORE_CHARS
         if group and full and not is_departure(group[-1].drafts[-1]):
             yield group
             group, size = [], 0

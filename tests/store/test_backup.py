@@ -67,6 +67,23 @@ def test_commits_stay_whole_and_apart(store: Store, other: Store, tmp_path: Path
     assert [record.commit for record in other.reader("sam").read("sam")] == [1, 1, 2, 3, 3, 3]
 
 
+def test_commits_of_two_partitions_stay_two(store: Store, other: Store, tmp_path: Path) -> None:
+    """The record with which an agent went and that with which it came have the same number of a commit, by chance."""
+    for name, count in (("ann", 2), ("sam", 1)):
+        store.register(name, shared=name == "ann")
+        log = store.open_partition("shard-000" if name == "ann" else partition_of(name), "test")
+        for seq in range(count):
+            log.append(name, seq, Drafts(NOW + seq * 1_000_000 + len(name) * count).some(1))
+        if name == "sam":
+            log.append(name, 1, Drafts(NOW + 7_000_000).some(2))
+            store.begin_move(log, "sam", "shard-000")
+        log.close()
+    store.open("sam", "test").close()
+    assert [record.commit for record in store.reader("sam").read("sam")] == [1, 2, 2, 3, 3]
+    through(store, "sam", other, tmp_path)
+    assert [record.commit for record in other.reader("sam").read("sam")] == [1, 2, 2, 3, 4]
+
+
 def test_restoring_again_changes_nothing(store: Store, other: Store, tmp_path: Path) -> None:
     """Once, twice, and when the agent has gone on since: what is there already is left as it is."""
     say(store, "sam", Drafts(), 3)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 from events import BadInput, CorruptLog, NewerFormat, StoreError
 from store import MemoryStore
-from store.exportfile import CHECKSUM, MARK, ExportReader
+from store.exportfile import CHECKSUM, MARK, ExportReader, ExportWriter
 from tests.contract.drafts import NOW, Drafts
 from tests.store.backups import save
 from tests.store.conftest import now
@@ -142,6 +143,7 @@ def test_a_newer_format_is_refused_as_such(exported: Path) -> None:
         (b'"agent_id":"sam"', b'"agent_id":"tim"', "header does not name"),
         (b'"streams":[', b'"streamz":[', "header is not one"),
         (b'"chain":"', b'"chain":_', "header is not one"),
+        (b'"erased":0}]', b'"chain":""}]', "records are missing"),
     ],
 )
 def test_a_header_that_does_not_fit_its_records_is_damage(exported: Path, old: bytes, new: bytes, said: str) -> None:
@@ -174,3 +176,16 @@ def test_what_cannot_be_written_leaves_no_file(store: MemoryStore, tmp_path: Pat
     with pytest.raises(BadInput, match="no records yet"):
         save(store, "ann", tmp_path / "ann.everlog")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [{"text": "never said"}, {"seq": 4}, {"commit": 9}, {"payload": '{"erased":true}'}])
+def test_records_that_are_not_in_the_chain_are_damage(exported: Path, change: dict[str, object]) -> None:
+    """One record is another than it was, in a file whose checksum is right."""
+    reader = ExportReader(exported)
+    records, contents = list(reader.records()), reader.contents
+    reader.close()
+    records[4] = msgspec.structs.replace(records[4], **change)
+    with exported.open("wb") as file, ExportWriter(file) as writer:
+        writer.write(records)
+        writer.finish(contents)
+    assert isinstance(refused(exported), CorruptLog)

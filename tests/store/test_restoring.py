@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from events import BadInput, PartitionBusy, StoreError, UsageError
-from store import FileStore, MemoryStore, export
+from store import FileStore, MemoryStore, partition_of
 from tests.contract.drafts import NOW, Drafts
 from tests.store.backups import assert_fine, assert_same, save
 from tests.store.conftest import now
@@ -152,9 +152,40 @@ def test_a_source_with_other_documents_keeps_everybody_out(tmp_path: Path) -> No
     say(source, "sam", Drafts(), 2)
     for place, at in ((source, 1), (store, 2)):
         say(place, "source:books", Drafts(NOW + at), 2)
-    export(
-        source, "sam", tmp_path / "x.everlog", store_id="s", made_at=NOW, sources=["books"], streams=["source:books"]
-    )
+    save(source, "sam", tmp_path / "x.everlog", sources=["books"], streams=["source:books"])
     with pytest.raises(BadInput, match="a source 'books' here already"):
         store.restore(tmp_path / "x.everlog")
     assert store.agents() == []
+
+
+def test_an_agent_that_is_here_is_never_left_on_a_move_of_another_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the records that it lacks, a move among them, and the process dies in between: it can be opened."""
+    monkeypatch.setattr("store.restoring.RESTORE_COMMITS", 1)
+    source = FileStore.create(OTHER, now, "other", shards=2, disk=FaultyDisk())
+    words = words_for(ROUTE[:3])
+    first, second = tmp_path / "first.everlog", tmp_path / "second.everlog"
+    source.register("sam")
+    travel(source, ROUTE[:1], words)
+    save(source, "sam", first)
+    travel(source, ROUTE[:3], words)
+    save(source, "sam", second)
+    whole = FaultyDisk()
+    FileStore.create(ROOT, now, "sim", disk=whole).restore(first)
+    start = len(whole.log)
+    FileStore(ROOT, now, disk=whole).restore(second)
+    writes = [step for step in range(start, len(whole.log)) if whole.log[step][0] == "write"]
+    assert len(writes) > 6
+    for step in writes:
+        disk = FaultyDisk()
+        FileStore.create(ROOT, now, "sim", disk=disk).restore(first)
+        disk.crash_at = step
+        with pytest.raises(Crash):
+            FileStore(ROOT, now, disk=disk).restore(second)
+        store = FileStore(ROOT, now, disk=disk.killed())
+        assert not store.reader("sam").head("sam").away
+        store.open("sam", "test").close()
+        assert store.route("sam") == [partition_of("sam")]
+        store.restore(second)
+        assert_same(source, store, "sam")
