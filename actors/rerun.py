@@ -21,7 +21,7 @@ from .extras import NAMES as EXTRAS
 from .extras import NO_GRANTS, Grants
 from .rerun_driving import Change, Driver
 from .rerun_models import Diverged, Recorded, Script, Sent, Time, rendered
-from .rerun_past import Past, cut_before, past_of
+from .rerun_past import Past, cut_before, last_input, past_of
 from .rerun_report import Comparer, Comparison, Pair, Prices, by_turn
 from .rerun_tools import Recorder, stand_ins
 from .setup import Settings
@@ -131,11 +131,12 @@ class _Scene:
         self._whole = past_of(records, cut)
         self.past = self._whole.upto(what.turns)
         if not self.past.inputs:
-            raise _nothing(view, records, what.from_seq)
+            raise _nothing(view.agent_id, records, what.from_seq)
+        view.request(cut)  # it can be asked for: its configuration and schemas were not erased
         self._before = view.context(cut)
         self._blocks = _edits(what.settings, self._before)
         self._tools = _all_tools(view, records, system, cut)
-        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, bool(stage.tools))
+        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
         self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
 
     async def play(self, tell: Tell) -> Rerun:
@@ -221,10 +222,10 @@ def _cut(view: View, records: Sequence[Record], seq: int) -> int:
     return cut_before(records, seq, open_at)
 
 
-def _nothing(view: View, records: Sequence[Record], seq: int) -> BadInput:
-    inputs = past_of(records, 0).inputs
-    last = f"the last input is at seq {inputs[-1].records[0].seq}" if inputs else "nobody has ever told it anything"
-    return BadInput(f"There is nothing to run again of {view.agent_id!r} from seq {seq} on: {last}. No fork was made.")
+def _nothing(agent_id: str, records: Sequence[Record], seq: int) -> BadInput:
+    found = last_input(records)
+    last = f"the last input is at seq {found}" if found else "nobody has ever told it anything"
+    return BadInput(f"There is nothing to run again of {agent_id!r} from seq {seq} on: {last}. No fork was made.")
 
 
 def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:

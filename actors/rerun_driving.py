@@ -1,6 +1,6 @@
 """A rerun under way: what was done to the agent then is done to the fork, in its order, and its turns are run."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,24 +26,22 @@ class Change(msgspec.Struct, frozen=True):
 
     settings: Settings
     tools: Mapping[str, Tool]
-    own_tools: bool
-    """Whether the person gave functions: those that the agent had are set up as they are given."""
-
-    @property
-    def is_none(self) -> bool:
-        """Whether everything is to be as it was."""
-        return self.settings == Settings() and not self.own_tools
+    """All that there are."""
+    given: Sequence[Tool] = ()
+    """Those that the person gave: where one is new, or is not as it was, the agent is set up with all."""
 
     def of(self, recorded: AgentConfigured, known: Mapping[str, str]) -> AgentConfigured:
         """A recorded configuration with the changes, and nothing else that is new. Raises BadInput."""
-        if self.is_none:
+        had = {(function.name, function.sha256) for function in recorded.functions}
+        as_they_were = all((tool.name, tool.sha256) in had for tool in self.given)
+        if self.settings == Settings() and as_they_were:
             return recorded
         made = configuration(self.settings, recorded, self.tools, known)
         if self.settings.system is None:
             made = msgspec.structs.replace(made, text=recorded.text, preset=recorded.preset)
-        if not self.own_tools:
-            had = {sha256: schema for sha256, schema in recorded.schemas.items() if sha256 not in known}
-            made = msgspec.structs.replace(made, functions=recorded.functions, schemas=had)
+        if as_they_were:
+            new = {sha256: schema for sha256, schema in recorded.schemas.items() if sha256 not in known}
+            made = msgspec.structs.replace(made, functions=recorded.functions, schemas=new)
         return made
 
 
@@ -96,7 +94,7 @@ class Driver:
             case "rethink" if isinstance(event, ReplyRethought):
                 doing = self.agent.rethink(event.text)
             case "retry":
-                doing = self.agent.retry()
+                doing = self._retry(act)
             case "summarize":
                 doing = self.agent.summarize()
             case _:
@@ -107,6 +105,13 @@ class Driver:
             done = False
         if done is False:
             self.left_out.append(act.records[0])
+
+    async def _retry(self, act: Act) -> None:
+        """Say the words again; where those before them are no longer in view, without taking anything back."""
+        try:
+            await self.agent.retry()
+        except BadInput:
+            await self.agent.receive(events_in(act.records)[0])
 
     async def _run(self) -> ModelError | None:
         """Run the oldest turn that waits; how the model failed it, if so."""

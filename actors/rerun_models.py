@@ -25,6 +25,7 @@ from events import (
     Summary,
     current,
     event_of,
+    is_erased,
 )
 
 from . import parse, render
@@ -216,7 +217,9 @@ class Recorded:
         record = self._script.after_acts
         event = None if record is None else event_of(record)
         if record is None or not isinstance(event, (*SENT, BudgetExceeded)):
-            raise Diverged(0 if record is None else record.seq, "no request was sent there then")
+            gone = record is not None and is_erased(record.payload)
+            said = "what came of the request was erased" if gone else "no request was sent there then"
+            raise Diverged(0 if record is None else record.seq, said)
         if not isinstance(event, BudgetExceeded) and not await self._is_same(request, record, event):
             then = self._request_of(record, event)
             raise Diverged(record.seq, "the request is another one", difference(then, request))

@@ -115,6 +115,11 @@ def past_of(records: Sequence[Record], cut: int) -> Past:
     return Past(cut, then, *_acts(then))
 
 
+def last_input(records: Sequence[Record]) -> int:
+    """Seq of the last record, of all of an agent's, that opened a turn; 0 if none did."""
+    return max((act.records[0].seq for act in _acts(records)[0] if act.opens), default=0)
+
+
 def _acts(then: Sequence[Record]) -> tuple[list[Act], list[Record]]:
     acts: list[Act] = []
     left_out: list[Record] = []

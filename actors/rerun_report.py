@@ -20,6 +20,7 @@ from events import (
     TurnAbandoned,
     TurnCancelled,
     event_of,
+    is_erased,
 )
 
 from .rerun_models import usage_in
@@ -243,12 +244,12 @@ class Comparer:
         """
         self._then = Reader(blocks, prices)
         self._now = Reader({**blocks, **changed}, prices, Judge(then, tools))
-        self._turns = by_turn(then)
+        self._turns = iter(by_turn(then).values())
         self.pairs: list[Pair] = []
 
     def turn(self, turn: int, now: Sequence[Record]) -> Pair:
-        """The next turn of the fork, from its records, beside that of then."""
-        mine, then = by_turn(now)[turn], self._turns.get(turn)
+        """The next turn of the fork, from its records, beside that of then: the one that came as many turns later."""
+        mine, then = by_turn(now)[turn], next(self._turns, None)
         opened = next(record for record in (then or mine) if _opens(record))
         pair = Pair(
             turn, opened.type, opened.text or "", opened.recorded_at,
@@ -267,17 +268,19 @@ class Comparer:
 
 
 def by_turn(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """The records of each turn that was opened among these, by its number."""
+    """The records of each turn that was opened among these, by its number, in order; not where its input was erased."""
     turns: dict[int, list[Record]] = defaultdict(list)
     opened = {record.turn for record in records if _opens(record)}
     for record in records:
         if record.turn in opened and (record.step or _opens(record)):
             turns[record.turn].append(record)
-    return dict(turns)
+    return dict(sorted(turns.items()))
 
 
 def _opens(record: Record) -> bool:
-    return record.type in INPUTS and not record.step and not getattr(event_of(record), "imported", False)
+    if record.type not in INPUTS or record.step or not record.turn or is_erased(record.payload):
+        return False
+    return not getattr(event_of(record), "imported", False)
 
 
 def _outcome(result: FunctionResult | None) -> Literal["ok", "failed", "unknown", "open"]:

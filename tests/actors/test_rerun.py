@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.agent import Agent
 from actors.rerun import Rerun, Stage, WhatIf, compared, rerun
 from actors.rerun_past import Results, canonical, key_of
 from actors.rerun_report import Pair, Prices
@@ -305,6 +306,58 @@ def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
     assert len(world.model.requests) == asked
     assert world.kinds("tom")[-1] == "model_failed"
     assert done.comparison.diverged is not None
+
+
+@pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
+def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(effect: Effect):
+    """An input that arrives while a function runs lands, by the record, where it landed."""
+    agents: list[Agent] = []
+
+    async def wait() -> str:
+        """Wait."""
+        await agents[0].receive(UserMessage(text="Are you there?"))
+        return "waited"
+
+    world = World(completion(calls=[("wait", {"request_heartbeat": True})]), tools=(tool(wait, effect=effect),))
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            agents.append(agent)
+            await agent.receive(UserMessage(text="Wait"))
+            await agent.run()
+
+    asyncio.run(life())
+    done = again(world, recorded=True)
+    assert (done.diverged, done.comparison.diverged) == (None, None)
+    assert world.kinds("tom")[BIRTH + 1 :] == world.kinds()[BIRTH:]
+    assert [pair.said for pair in done.comparison.turns] == ["Wait", "Are you there?"]
+
+
+def test_what_was_erased_is_left_out_and_named():
+    """The turns after it are still beside those that they repeat."""
+    world = lived(say("A."), say("B."), say("C."), said=("one", "two", "three"))
+    second = [record.seq for record in world.log() if record.type == "user_message"][1]
+    world.system.erase("sam", second, second)
+    done = again(world, say("A."), say("C."))
+    assert [(record.seq, record.type) for record in done.left_out] == [(second, "user_message")]
+    assert [(pair.said, list(pair.differs)) for pair in done.comparison.turns] == [("one", []), ("three", [])]
+
+
+def test_functions_that_are_given_as_they_were_change_no_configuration():
+    """One that is new does: the agent is set up with it."""
+    outside = Outside()
+    world = lived(pays("ann"), tools=(outside.tool,))
+    again(world, tools=(outside.tool,))
+    assert "agent_configured" not in world.kinds("tom")[BIRTH:]
+
+    @tool
+    def knock() -> str:
+        """Knock."""
+        return "who is there"
+
+    again(world, fork="ann", tools=(outside.tool, knock))
+    names = [function.name for function in world.system.look("ann").context().config.functions]
+    assert {"pay", "knock"} <= set(names)
 
 
 def test_a_recorded_rerun_refuses_a_result_that_is_not_there():

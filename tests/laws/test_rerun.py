@@ -136,7 +136,7 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
                 ]
             )
         case _:
-            await agent.receive(UserMessage(text="I sail to Bergen. " * chance.choice([1, 5, 200])))
+            await agent.receive(UserMessage(text="I sail to Bergen. " * chance.choice([1, 5, 200, 1500])))
     with suppress(ModelError):
         await agent.run()
 
