@@ -7,6 +7,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .check import Report, check
+from .checkforks import check_forks
 from .checkmoves import check_moves
 from .constants import (
     APPEND_BYTES_MAX,
@@ -73,6 +74,7 @@ __all__ = [
     "batch_of",
     "caveat",
     "check",
+    "check_forks",
     "check_moves",
     "events_of",
     "is_shared",

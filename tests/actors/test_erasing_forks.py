@@ -1,4 +1,4 @@
-"""Erasing where there are forks, and a crash at each step of it: said again it comes to its end, and nobody else loses."""
+"""Erasing where there are forks, and a crash at each step of it: said again it ends well, and nobody else loses."""
 
 from io import BytesIO
 from itertools import count
