@@ -10,7 +10,7 @@ import msgspec
 from actors.hosting.damage import cut_off
 from events import EverlogError
 from projections import DERIVER
-from store import FileStore, Report, Sealed, Stats, check_moves, name_of, partition_of
+from store import FileStore, Report, Sealed, Stats, check_forks, check_moves, name_of, partition_of
 from store import check as check_partition
 from store import stats as stats_of
 
@@ -93,10 +93,17 @@ def check(args: Namespace, world: World) -> int:
         if not args.json:
             print_proof(part.label, _counted(report), report.errors, report.notes, "whole")
         doing.found.append({"agent": part.agent, **msgspec.to_builtins(report)})
-    for wrong in check_moves(doing.store) if args.all else []:
+    for wrong in _between(args, doing.store):
         fine = False
         complain(plain(wrong))
     return doing.done(fine=fine)
+
+
+def _between(args: Namespace, store: FileStore) -> list[str]:
+    """What is wrong with what logs say of each other: of all with --all, where one agent begins with --deep."""
+    if args.all:
+        return [*check_moves(store), *check_forks(store)]
+    return check_forks(store, [name_of(args.name)]) if args.deep else []
 
 
 def _counted(report: Report) -> str:

@@ -8,6 +8,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .backup import export
 from .check import Report, check
+from .checkforks import check_forks
 from .checkmoves import check_moves
 from .constants import (
     APPEND_BYTES_MAX,
@@ -86,6 +87,7 @@ __all__ = [
     "batch_of",
     "caveat",
     "check",
+    "check_forks",
     "check_moves",
     "events_of",
     "export",

@@ -12,7 +12,10 @@ from .register import Assignment
 
 
 def check_moves(store: FileStore) -> list[str]:
-    """What is wrong with the streams of agents that moved; empty if nothing is. Reads all records of each of them."""
+    """What is wrong with the streams of agents that moved; empty if nothing is. Reads all records of each of them.
+
+    Of a fork, its own: those before the cut went with its ancestors.
+    """
     errors: list[str] = []
     for assignment in store.assignments():
         if assignment.epoch > 1:
@@ -27,10 +30,11 @@ def _errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
     name = assignment.agent_id
     route = store.route(name)
     over = _over(store, name, route)
-    chain = GENESIS
+    reader, cut = store.reader(name), assignment.parent_seq
+    chain = reader.chain(name, cut) if cut else GENESIS
     before: AgentMoved | None = None
     epoch = 0
-    for seq, record in enumerate(store.reader(name).read(name), 1):
+    for seq, record in enumerate(reader.read(name, cut + 1), cut + 1):
         if record.seq != seq:
             yield f"{name!r}: seq {seq} is in none of the partitions that it was in, or in two: {', '.join(route)}"
             return
