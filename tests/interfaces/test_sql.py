@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -86,11 +88,19 @@ def test_what_is_exported_is_read_by_others(fleet: Line, tmp_path: Path, form: s
 
 
 def test_pandas_reads_an_export(fleet: Line, tmp_path: Path) -> None:
-    """Pandas opens the Parquet file as it is."""
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed; DuckDB and pyarrow are asked above")
-    out = tmp_path / "agents.parquet"
-    fleet.ok("sql", "SELECT agent_id, events FROM agents ORDER BY ALL", "--format", "parquet", "--out", str(out))
-    assert list(pandas.read_parquet(out).agent_id) == ["ann", "sam"]
+    """Pandas opens an answer and the file of `everlog export` as they are, in a process without everlog."""
+    answer, whole = tmp_path / "agents.parquet", tmp_path / "sam.everlog"
+    fleet.ok("sql", "SELECT agent_id, events FROM agents ORDER BY ALL", "--format", "parquet", "--out", str(answer))
+    fleet.ok("export", "sam", str(whole))
+    code = (
+        "import sys, pandas; names, log = map(pandas.read_parquet, sys.argv[1:]);"
+        "print(list(names.agent_id), len(log), log.type.iloc[0], 'store' in sys.modules)"
+    )
+    read = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(answer), str(whole)], capture_output=True, text=True, check=True
+    )
+    events = fleet.lines("events", "sam")
+    assert read.stdout.split("\n")[0] == f"['ann', 'sam'] {len(events)} agent_created False"
 
 
 def test_a_sum_is_a_plain_number(fleet: Line, tmp_path: Path) -> None:
