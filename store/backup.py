@@ -153,7 +153,8 @@ def _written(store: Store, part: Part, writer: ExportWriter, count: Callable[[in
             kept, size = [], 0
     writer.write(kept)
     count(len(kept))
-    if (seq, chain) != (part.to_seq, reader.chain(name, part.to_seq)):
+    head = reader.head(name)
+    if (seq, chain) != (part.to_seq, head.chain if head.seq == seq else reader.chain(name, part.to_seq)):
         raise _broken(name, seq)
     return Exported(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
 

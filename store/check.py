@@ -16,6 +16,7 @@ from .manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from .parquet import SORTED_BY, is_whole
 from .partition import Partition
 from .reader import Reader, heads_before
+from .recovery import RESTORING
 from .sealed import COMMIT_ORDER, checkpoint, whole
 from .segment import Frame, Scan, corrupt
 
@@ -241,3 +242,5 @@ def _note_strays(partition: Partition, manifest: Manifest, report: Report) -> No
     for name in names:
         if name not in live and name.endswith((".open", ".parquet", ".state", ".checkpoints", ".cut", ".tmp")):
             report.notes.append(f"{partition.path / name} is left over; no manifest names it")
+        elif name == RESTORING:
+            report.notes.append(f"{partition.path}: a restore was interrupted; the same `everlog restore` finishes it")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from events import BadInput, CorruptLog, NewerFormat, StoreError
-from store import MemoryStore
+from store import MemoryStore, partition_of
 from store.exportfile import CHECKSUM, MARK, ExportReader, ExportWriter
 from tests.contract.drafts import NOW, Drafts
 from tests.store.backups import save
@@ -166,6 +166,18 @@ def test_a_file_that_is_there_is_not_overwritten_unasked(store: MemoryStore, tmp
     save(store, "sam", path, replace=True)
     assert ExportReader(path).contents.records == 1
     assert [entry.name for entry in tmp_path.iterdir()] == ["sam.everlog"]
+
+
+def test_a_log_that_is_not_in_its_chain_is_not_exported(store: MemoryStore, tmp_path: Path) -> None:
+    """A record that changed under the store, or is missing: the seq is named, and there is no file."""
+    say(store, "sam", Drafts(), 5)
+    records = store._partition(partition_of("sam")).records
+    whole = list(records)
+    for damaged in ([*whole[:2], msgspec.structs.replace(whole[2], text="else"), *whole[3:]], whole[:2] + whole[3:]):
+        records[:] = damaged
+        with pytest.raises(CorruptLog, match="is not in one chain at seq"):
+            save(store, "sam", tmp_path / "sam.everlog")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_written_leaves_no_file(store: MemoryStore, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from events import BadInput, PartitionBusy, StoreError, UsageError
-from store import FileStore, MemoryStore, partition_of
+from store import FileStore, MemoryStore, check, partition_of
 from tests.contract.drafts import NOW, Drafts
 from tests.store.backups import assert_fine, assert_same, save
 from tests.store.conftest import now
@@ -75,6 +75,7 @@ def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeyp
         store.restore(first)
     store = FileStore(ROOT, now, disk=disk.killed())
     assert store.agents() == []
+    assert "a restore was interrupted" in check(store.partition(partition_of("sam"))).notes[0]
     with pytest.raises(BadInput, match="restore of another export of 'sam' was interrupted"):
         store.restore(second)
     store.register("sam")
