@@ -128,7 +128,12 @@ def _totals(comparison: Comparison) -> Table:
         ("seconds of the model", then.latency_us / 1_000_000, now.latency_us / 1_000_000, "{:,.1f}"),
     )
     for name, before, after, form in rows:
-        table.add_row(name, form.format(before), form.format(after), form.replace(":", ":+").format(after - before))
+        table.add_row(
+            name,
+            form.format(before),
+            form.format(after),
+            form.replace(":", ":+").format(round(after - before, 1) + 0.0),
+        )
     if then.cost is not None and now.cost is not None:
         table.add_row("cost", f"{then.cost:,.4f}", f"{now.cost:,.4f}", f"{now.cost - then.cost:+,.4f}")
     return table

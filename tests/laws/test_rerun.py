@@ -149,6 +149,8 @@ def lived(seed: int) -> tuple[World, Outside]:
 
     async def life() -> None:
         async with world.system.agent("sam", world.settings) as agent:
+            await agent.receive(UserMessage(text="Hi"))
+            await agent.run()
             for _ in range(ACTS):
                 world.model.lines = [line(chance) for _ in range(40)]
                 await live(agent, world, chance)
