@@ -147,6 +147,23 @@ def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
     assert CANARY in cli.ok("events", "tom")
 
 
+def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, monkeypatch):
+    """Of the agent and of its forks, and of nobody where the answer is no."""
+    family(cli)
+    let_go: list[str] = []
+
+    async def release(_args, _world, names):
+        let_go.extend(names)
+
+    monkeypatch.setattr("interfaces.erasing.release", release)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    cli.typed = ["n", "y"]
+    assert cli("erase", "sam", "--from", FIRST)[0] == 1
+    assert let_go == []
+    assert cli("erase", "sam", "--from", FIRST)[0] == 0
+    assert let_go == ["sam", "ann", "tom"]
+
+
 def test_a_fork_that_is_open_elsewhere_is_left_alone_and_so_is_everybody(cli: Line):
     """Nothing is begun unless all logs can be opened; the process that has it is named."""
     family(cli)
