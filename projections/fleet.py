@@ -7,7 +7,8 @@ file but those that it was given, so that there is nothing that a query could ch
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,7 @@ from store import FIGURES, SCHEMA
 
 from .catalogue import sql
 from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
+from .lineage import forks_table, lineage_table, lives_table
 
 VIEWS = (
     "records",
@@ -37,11 +39,20 @@ ROWS_AT_ONCE = 65_536
 """Rows of an answer that are fetched at a time."""
 
 _FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
-_LIVES = "SELECT agent_id, seq FROM log WHERE type = 'agent_created' AND seq > 1 ORDER BY agent_id, seq"
-_ERASED = "SELECT count(*) FROM everything WHERE type = 'records_erased'"
+_BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM {source} WHERE type = 'agent_created' AND seq > 1
+GROUP BY agent_id ORDER BY agent_id"""
+_MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (type = 'agent_forked')
+FROM everything WHERE type IN ('records_erased', 'agent_forked')"""
+_FORKS = """SELECT agent_id, payload->>'$.parent', (payload->>'$.parent_seq')::BIGINT
+FROM by_then WHERE type = 'agent_forked' ORDER BY agent_id"""
+"""Of forks that were made by then; their records are never erased, so that each names its parent."""
 _LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
-FROM log r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
-_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM log"
+FROM {source} r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
+_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM {source}"
+_READ_THROUGH = """FROM lived UNION ALL
+SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
+FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
+"""Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _FAILED = (duckdb.Error, pa.ArrowException, OSError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
@@ -123,18 +134,31 @@ class FleetViews:
             columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
             sources.append(_FIGURED.format(columns=columns, paths=_quoted(figured)))
         run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
-        conditions = [f"recorded_at <= make_timestamptz({upto})"] if upto is not None else []
-        if agent_id is not None:
-            conditions.append("agent_id = '" + agent_id.replace("'", "''") + "'")
-        run(f"CREATE VIEW log AS FROM everything WHERE {' AND '.join(conditions) or 'true'}")
-        lives = _lives(run(_LIVES).fetchall())
-        erased = run(_ERASED).fetchall()[0][0]
-        self._db.register("lives", _Rows(lives))
-        lived = _LIVED if lives.num_rows else _LIVED_ONCE
-        run("CREATE VIEW lived AS " + lived.format(erased=_IS_ERASED if erased else "false"))
+        time = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
+        run(f"CREATE VIEW by_then AS FROM everything WHERE {time}")
+        mine = "true" if agent_id is None else "agent_id = '" + agent_id.replace("'", "''") + "'"
+        run(f"CREATE VIEW log AS FROM by_then WHERE {mine}")
+        self._make_lives(agent_id)
         for view in VIEWS:
             run(f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}")
         run("SET lock_configuration = true")
+
+    def _make_lives(self, agent_id: str | None) -> None:
+        """Which life each record is of, and what forks read through: looked up here, once, and free where there are
+        none.
+        """
+        run = self._db.execute
+        erased, forked = run(_MARKS).fetchall()[0]
+        forks = {name: (parent, cut) for name, parent, cut in run(_FORKS).fetchall()} if forked else {}
+        births = dict(run(_BIRTHS.format(source="by_then" if forks else "log")).fetchall())
+        mine = {name: cut for name, cut in forks.items() if agent_id in (None, name)}
+        self._db.register("lives", _Rows(lives_table(births)))
+        self._db.register("forks", _Rows(forks_table(mine)))
+        self._db.register("lineage", _Rows(lineage_table(forks, births, mine)))
+        lived = partial((_LIVED if births else _LIVED_ONCE).format, erased=_IS_ERASED if erased else "false")
+        run(f"CREATE VIEW lived AS {lived(source='log')}")
+        through = _READ_THROUGH.format(lived=lived(source="by_then")) if mine else "FROM lived"
+        run(f"CREATE VIEW read_through AS {through}")
 
     def close(self) -> None:
         """Let go of the memory and the temporary folder. Idempotent."""
@@ -198,20 +222,6 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _quoted(paths: Sequence[str]) -> str:
     return ", ".join(f"'{path}'" for path in paths)
-
-
-def _lives(births: Sequence[tuple[str, int]]) -> pa.Table:
-    """The lives after the first, of agents that were created again: from `first` up to `next`, exclusive."""
-    rows: list[dict[str, Any]] = []
-    for agent_id, seq in births:
-        again = bool(rows) and rows[-1]["agent_id"] == agent_id
-        if again:
-            rows[-1]["next"] = seq
-        rows.append(
-            {"agent_id": agent_id, "life": rows[-1]["life"] + 1 if again else 2, "first": seq, "next": 2**63 - 1}
-        )
-    schema = {"agent_id": pa.string(), "life": pa.int64(), "first": pa.int64(), "next": pa.int64()}
-    return pa.Table.from_pylist(rows, pa.schema(list(schema.items())))
 
 
 _OF_THE_QUERY = (

@@ -2,13 +2,15 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from events import CATALOGUE, Record, is_erased
 
 Row = dict[str, Any]
 Key = tuple[str, int]
+Fork = tuple[str, int]
+"""Parent and cut."""
 _INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
 _STOPS = {"model_failed": "failed", "turn_cancelled": "cancelled", "turn_abandoned": "abandoned",
           "budget_exceeded": "failed"}  # fmt: skip
@@ -46,7 +48,8 @@ def fold(records: Sequence[Record]) -> dict[str, list[Row]]:
     """The rows of every view, by its name."""
     every = told(records)
     living = [one for one in every if not one.erased]
-    agents = _agents(every)
+    parents = {one.record.agent_id: _fork(one) for one in every if one.record.type == "agent_forked"}
+    agents = _agents(every, parents)
     return {
         "records": [_record(one) for one in every],
         "agents": agents,
@@ -56,7 +59,7 @@ def fold(records: Sequence[Record]) -> dict[str, list[Row]]:
         "model_calls": [_model_call(one) for one in living if _is_call(one)],
         "function_calls": _function_calls(living),
         "memory_history": [_edit(one) for one in living if one.record.type == "memory_edited"],
-        "pressure": _pressure(living, agents),
+        "pressure": _pressure(every, agents, parents),
         "summaries": [_summary(one) for one in living if one.record.type in ("summary", "summary_expanded")],
         "heartbeats": [_heartbeat(one) for one in living if one.record.type == "heartbeat"],
         "failures": [row for one in living if (row := _failure(one)) is not None],
@@ -72,7 +75,26 @@ def _record(one: Told) -> Row:
     }  # fmt: skip
 
 
-def _agents(every: Sequence[Told]) -> list[Row]:
+def _fork(one: Told) -> Fork:
+    return one.payload["parent"], one.payload["parent_seq"]
+
+
+def whole(name: str, every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Told]:
+    """The stream of an agent from its beginning: of a fork what its parent's was up to the cut, then its own."""
+    own = [one for one in every if one.record.agent_id == name]
+    if name not in parents:
+        return own
+    parent, cut = parents[name]
+    return [one for one in whole(parent, every, parents) if one.record.seq <= cut] + own
+
+
+def _living(stream: Sequence[Told]) -> list[Told]:
+    """What counts in the life of now: since the last birth, without what was erased."""
+    births = [number for number, one in enumerate(stream) if one.record.type == "agent_created"]
+    return [one for one in stream[births[-1] if births else 0 :] if not one.erased]
+
+
+def _agents(every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Row]:
     rows: dict[Key, Row] = {}
     for one in every:
         r = one.record
@@ -81,8 +103,11 @@ def _agents(every: Sequence[Told]) -> list[Row]:
         row = rows.setdefault(
             (r.agent_id, one.life),
             {"agent_id": r.agent_id, "life": one.life, "events": 0, "messages": 0, "head": 0, "turns": 0,
-             "first_active": r.recorded_at, "last_active": r.recorded_at, "deleted": False},
+             "first_active": r.recorded_at, "last_active": r.recorded_at, "deleted": False,
+             "parent": None, "parent_seq": None},
         )  # fmt: skip
+        if one.life == 1 and r.agent_id in parents:
+            row["parent"], row["parent_seq"] = parents[r.agent_id]
         row["events"] += 1
         row["messages"] += r.type in ("user_message", "message_sent") and not one.erased
         row["head"], row["turns"] = max(row["head"], r.seq), max(row["turns"], r.turn)
@@ -197,13 +222,10 @@ def _edit(one: Told) -> Row:
     }  # fmt: skip
 
 
-def _pressure(living: Sequence[Told], agents: Sequence[Row]) -> list[Row]:
+def _pressure(every: Sequence[Told], agents: Sequence[Row], parents: Mapping[str, Fork]) -> list[Row]:
     rows = []
     for agent in (agent for agent in agents if agent["current"]):
-        mine = [
-            one for one in living
-            if one.record.agent_id == agent["agent_id"] and one.life == agent["life"]
-        ]  # fmt: skip
+        mine = _living(whole(agent["agent_id"], every, parents))
         hidden = {turn for one in mine if one.record.type == "turns_hidden" for turn in one.payload["turns"]}
         replies = [one for one in mine if one.record.type == "model_reply" and one.record.turn > 0]
         configs = [one for one in mine if one.record.type == "agent_configured"]

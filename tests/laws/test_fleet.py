@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from events import CATALOGUE, Event, Record, Unknown, current, draft, place, tombstone, uuid7
-from projections import Projections
+from events import CATALOGUE, Draft, Event, Record, Unknown, current, draft, place, tombstone, uuid7
+from projections import HEAD, Projections
 from projections.fleet import VIEWS, FleetViews
-from store import batch_of
+from store import MemoryStore, batch_of
 from store.parquet import encode
-from tests.laws.fleet_fold import Row, fold
+from tests.laws.fleet_fold import Row, fold, told
 
 ENGINES = 10
 LOGS = 100
@@ -38,6 +38,8 @@ FREQUENT = [
     "turns_hidden",
     "heartbeat",
 ]
+ANY = [kind for kind in CATALOGUE if kind != "agent_forked"]
+"""Every kind but that which only begins a stream."""
 
 
 def value_of(kind: Any, chance: random.Random) -> Any:
@@ -87,7 +89,7 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
 def an_event(chance: random.Random) -> Event | Unknown:
     if chance.random() < 0.05:
         return Unknown(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
-    kind = chance.choice(FREQUENT if chance.random() < 0.7 else [*CATALOGUE])
+    kind = chance.choice(FREQUENT if chance.random() < 0.7 else ANY)
     event: Event = some(CATALOGUE[kind], chance)
     if kind == "agent_configured":
         event = msgspec.structs.replace(event, window=chance.choice([0, 8000]))
@@ -199,3 +201,97 @@ def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
     with FleetViews([], pa.Table.from_batches([batch_of(records)]), upto=upto, threads=1) as views:
         for name, expected in fold(by_then).items():
             same(rows_of(views, name), expected)
+
+
+class Family:
+    """Agents, forks of them and of their forks, in a store; names begin anew, and records are erased."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.at = 10**15
+        self.count = 0
+        self.store = MemoryStore(now=lambda: self.at)
+        for number in range(6):
+            self.store.register(f"root {number}")
+            self.live(f"root {number}", self.chance.randrange(2, 25))
+        for number in range(24):
+            parent = self.chance.choice(self.store.agents())
+            head = self.store.reader(parent).head(parent).seq
+            self.store.fork(parent, self.chance.randrange(1, head + 1), f"fork {number}", event_id=self.tick())
+            self.live(f"fork {number}", self.chance.choice([0, 0, 1, 3, 12]))
+            self.live(parent, self.chance.choice([0, 2]))
+
+    def tick(self) -> str:
+        self.at += self.chance.randrange(1, 10**10)
+        self.count += 1
+        return uuid7(self.at, self.count)
+
+    def live(self, name: str, events: int) -> None:
+        """Let an agent write something down; now and then begin it anew, and erase some of what it wrote."""
+        log = self.store.open(name, "law")
+        head = log.head(name).seq
+        for seq in range(head, head + events):
+            log.append(name, seq, [self.said(self.event())])
+        if events > 5:
+            first = head + self.chance.randrange(1, events)
+            erased = CATALOGUE["records_erased"](from_seq=first, to_seq=first + 1)
+            log.append(name, head + events, [self.said(erased)])
+            log.seal()
+        log.close()
+
+    def said(self, event: Event) -> Draft:
+        turn, step = self.chance.randrange(4), self.chance.randrange(3)
+        return draft(event, event_id=self.tick(), recorded_at=self.at, turn=turn, step=step)
+
+    def event(self) -> Event:
+        if self.chance.random() < 0.04:
+            event: Event = some(CATALOGUE["agent_created"], self.chance)
+            return event
+        kinds = ("agent_configured", "model_reply", "summary", "system_alert", "turns_hidden", "user_message")
+        event = some(CATALOGUE[self.chance.choice(kinds)], self.chance)
+        if event.kind == "agent_configured":
+            event = msgspec.structs.replace(event, window=self.chance.choice([0, 8000, 9000]))
+        if event.kind == "system_alert":
+            event = msgspec.structs.replace(event, source="memory_pressure")
+        return event
+
+    def records(self) -> list[Record]:
+        """Each where it was written, and there once."""
+        return [r for name in self.store.agents() for r in self.store.reader(name).read(name) if r.agent_id == name]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(seed: int) -> None:
+    """Of 24 forks, of each other too and of names that began anew: every view is the fold of the records, now, as of a
+    time, and of one agent alone; `pressure` says of each what `memory_pressure` says of it, and `agents` its parent.
+    """
+    family = Family(seed)
+    records = family.records()
+    assert any(one.life > 1 for one in told(records)) and any("erased" in record.payload for record in records)
+    table = pa.Table.from_batches([batch_of(records)])
+    with FleetViews([], table, threads=1) as views, Projections() as engine:
+        for name, expected in fold(records).items():
+            same(rows_of(views, name), expected)
+        agents = {(row["agent_id"], row["life"]): row for row in rows_of(views, "agents")}
+        pressure = {row["agent_id"]: row for row in rows_of(views, "pressure")}
+        assert sorted(pressure) == family.store.agents()
+        for name in family.store.agents():
+            engine.load(family.store.reader(name).table(name))
+            row = agents[name, 1]
+            parent = family.store.parent_of(name)
+            assert (row["parent"], row["parent_seq"]) == (parent or (None, None))
+            assert all(agents[key]["parent"] is None for key in agents if key[0] == name and key[1] > 1)
+        found = {row["agent_id"]: row for row in engine.batch("memory_pressure", [(name, HEAD) for name in pressure])}
+        nothing = {"tokens": 0, "window": None, "fraction": 0.75, "warned": False, "summary_seq": None}
+        for name, row in pressure.items():
+            assert {key: row[key] for key in nothing} == {key: found.get(name, nothing)[key] for key in nothing}
+    later = [row for name, row in pressure.items() if name.startswith("fork")]
+    assert sum(row["window"] is not None for row in later) > sum(row["window"] is None for row in later)
+    upto = sorted(record.recorded_at for record in records)[len(records) * 2 // 3]
+    with FleetViews([], table, upto=upto, threads=1) as views:
+        for name, expected in fold([record for record in records if record.recorded_at <= upto]).items():
+            same(rows_of(views, name), expected)
+    for name in family.chance.sample(sorted(pressure), 4):
+        with FleetViews([], table, agent_id=name, threads=1) as views:
+            assert rows_of(views, "pressure") == [pressure[name]]
+            same(rows_of(views, "agents"), [row for key, row in agents.items() if key[0] == name])

@@ -1,6 +1,6 @@
 -- One row for each life of each agent; sources are no agents.
-SELECT agent_id, life, life = max(life) OVER (PARTITION BY agent_id) AS current, events, messages, head, turns,
-    first_active, last_active, deleted
+SELECT a.agent_id, life, life = max(life) OVER (PARTITION BY a.agent_id) AS current, events, messages, head, turns,
+    first_active, last_active, deleted, parent, parent_seq
 FROM (
     SELECT agent_id, life, count(*) AS events,
         count(*) FILTER (type IN ('user_message', 'message_sent') AND NOT erased) AS messages,
@@ -8,4 +8,4 @@ FROM (
         coalesce(bool_or(type = 'agent_deleted'), false) AS deleted
     FROM lived WHERE NOT starts_with(agent_id, 'source:')
     GROUP BY agent_id, life
-)
+) a LEFT JOIN forks f ON f.agent_id = a.agent_id AND a.life = 1

@@ -1,5 +1,5 @@
 -- Tokens of the last call of each agent against its window, in its life of now; whether it was warned since the last
--- summary, in a turn that was not hidden since.
+-- summary, in a turn that was not hidden since. What a fork reads through its ancestors is its own here.
 WITH now AS (
     SELECT agent_id, max(life) AS life FROM lived WHERE NOT starts_with(agent_id, 'source:') GROUP BY agent_id
 ),
@@ -10,7 +10,7 @@ last AS (
         arg_max_null(f_window, seq) FILTER (type = 'agent_configured') AS "window",
         arg_max(coalesce(f_fraction, 0.75), seq) FILTER (type = 'agent_configured') AS fraction,
         max(seq) FILTER (type IN ('summary', 'summary_expanded')) AS summary_seq
-    FROM lived
+    FROM read_through
     WHERE type IN ('model_reply', 'agent_configured', 'summary', 'summary_expanded') AND NOT erased
         AND (type <> 'model_reply' OR turn > 0)
     GROUP BY agent_id, life
@@ -18,11 +18,11 @@ last AS (
 ended AS (SELECT DISTINCT agent_id, life FROM lived WHERE type = 'agent_deleted'),
 hidden AS (
     SELECT agent_id, life, unnest(TRY((payload->'$.turns')::BIGINT[])) AS turn
-    FROM lived WHERE type = 'turns_hidden' AND NOT erased
+    FROM read_through WHERE type = 'turns_hidden' AND NOT erased
 ),
 warnings AS (
     SELECT w.agent_id, w.life, max(w.seq) AS seq
-    FROM lived w ANTI JOIN hidden h ON h.agent_id = w.agent_id AND h.life = w.life AND h.turn = w.turn
+    FROM read_through w ANTI JOIN hidden h ON h.agent_id = w.agent_id AND h.life = w.life AND h.turn = w.turn
     WHERE w.type = 'system_alert' AND NOT w.erased AND w.f_kind = 'memory_pressure'
     GROUP BY w.agent_id, w.life
 )

@@ -1,0 +1,54 @@
+"""Lives and forks of a whole fleet, as small tables: found once, when the views over it are made."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+Births = Mapping[str, Sequence[int]]
+"""Of agents that were created again: the seq of each time, in order."""
+Forks = Mapping[str, tuple[str, int]]
+"""Of each fork its parent and the cut."""
+
+_END = 2**63 - 1
+
+
+def lives_table(births: Births) -> pa.Table:
+    """The lives after the first: from `first` up to `next`, exclusive."""
+    rows = [
+        (name, number + 2, first, following)
+        for name, seqs in births.items()
+        for number, (first, following) in enumerate(zip(seqs, [*seqs[1:], _END], strict=True))
+    ]
+    return _table(rows, {"agent_id": pa.string(), "life": pa.int64(), "first": pa.int64(), "next": pa.int64()})
+
+
+def forks_table(forks: Forks) -> pa.Table:
+    """Each fork, its parent and the cut."""
+    rows = [(name, parent, cut) for name, (parent, cut) in forks.items()]
+    return _table(rows, {"agent_id": pa.string(), "parent": pa.string(), "parent_seq": pa.int64()})
+
+
+def lineage_table(forks: Forks, births: Births, names: Iterable[str]) -> pa.Table:
+    """Whose records are also those of the forks `names`: of a `life` of an `ancestor` up to the seq `upto`, inclusive."""
+    rows = [(name, *part) for name in names for part in _ancestors(name, forks, births)]
+    columns = {"agent_id": pa.string(), "ancestor": pa.string(), "life": pa.int64(), "upto": pa.int64()}
+    return _table(rows, columns)
+
+
+def _ancestors(name: str, forks: Forks, births: Births) -> list[tuple[str, int, int]]:
+    """From the parent upwards, each with its life at the cut and the cut. A life that began anew has none above it."""
+    found: dict[str, tuple[str, int, int]] = {}
+    ancestor, upto = forks[name]
+    while ancestor not in found:
+        life = 1 + bisect_right(births.get(ancestor, ()), upto)
+        found[ancestor] = (ancestor, life, upto)
+        if life == 1 and ancestor in forks:
+            above, cut = forks[ancestor]
+            ancestor, upto = above, min(upto, cut)
+    return list(found.values())
+
+
+def _table(rows: Sequence[Sequence[object]], columns: Mapping[str, pa.DataType]) -> pa.Table:
+    schema = pa.schema(list(columns.items()))
+    return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)
