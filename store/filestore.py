@@ -175,11 +175,16 @@ class FileStore(Restoring):
                 log.close()
         return log
 
+    def _is_restoring(self, agent_id: str) -> bool:
+        path = self.root / "log" / partition_of(agent_id) / RESTORING
+        with storage("look for", path):
+            return self._disk.exists(path)
+
     def _set_free(self, agent_id: str) -> None:
         """All records are there: anybody may open the partition."""
-        path = self.root / "log" / partition_of(agent_id) / RESTORING
-        with storage("restore into", path):
-            if self._disk.exists(path):
+        if self._is_restoring(agent_id):
+            path = self.root / "log" / partition_of(agent_id) / RESTORING
+            with storage("restore into", path):
                 remove_if_there(self._disk, path)
                 self._disk.sync_dir(path.parent)
 

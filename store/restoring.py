@@ -62,6 +62,10 @@ class Restoring(Forking):
         """
         raise NotImplementedError
 
+    def _is_restoring(self, agent_id: str) -> bool:
+        """Whether a restore into the partition of the name was interrupted."""
+        raise NotImplementedError
+
     def _set_free(self, agent_id: str) -> None:
         """All records are there: anybody may open the partition."""
         raise NotImplementedError
@@ -109,13 +113,16 @@ class Restoring(Forking):
         if assignment is not None and head >= stream.to_seq:
             self._set_free(name)
             return 0
-        if assignment is None:
+        begun = assignment is None or self._is_restoring(name)  # somebody may have taken the name since
+        if begun:
             log = self._open_restoring(stream)
+        elif head:
+            log = self.open(name, COMMAND)
         else:
-            log = self.open(name, COMMAND) if head else self.open_partition(assignment.partition, COMMAND, label=name)
+            log = self.open_partition(self._assigned(name).partition, COMMAND, label=name)
         with closing(log):
             written = _append(log, stream, commits, count)
-            if assignment is None:
+            if begun:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
                 if not self._register.add(wanted) and self._assigned(name) != wanted:
                     raise _taken(stream)

@@ -81,7 +81,6 @@ def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeyp
     store.register("sam")
     with pytest.raises(UsageError, match="was interrupted"):
         store.open("sam", "test")
-    store = FileStore(ROOT, now, disk=disk.killed())
     store.restore(first)
     store.restore(second)
     assert_same(source, store, "sam")
