@@ -28,15 +28,16 @@ class Tampered:
         self._change = change
         self.partition = reader.partition
         self.agents, self.head = reader.agents, reader.head
+        self.chain, self.seq_at = reader.chain, reader.seq_at
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         return map(self._change, self._reader.read(agent_id, from_seq, to_seq))
 
-    def table(self, agent_id: str | None = None, from_seq: int = 1) -> pa.Table:
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         assert agent_id is not None
-        return pa.Table.from_batches([batch_of(list(self.read(agent_id, from_seq)))])
+        return pa.Table.from_batches([batch_of(list(self.read(agent_id, from_seq, to_seq)))])
 
-    def state(self, agent_id: str, maker: str) -> State | None:
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
         return None
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:

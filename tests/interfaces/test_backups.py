@@ -214,3 +214,16 @@ def test_programs_export_and_restore(tmp_path: Path) -> None:
             assert "Chad" in "".join(record.text or "" for record in records if record.type == "message_sent")
 
     asyncio.run(go())
+
+
+def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: Line, other: Line, tmp_path: Path):
+    """A fork of a fork below its own cut: only the one whose records it has comes along, and every check agrees."""
+    cli.ok("send", "sam", "Hello")
+    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "tom", "--at", "5", "--as", "ann")
+    cli.ok("send", "ann", "Hi")
+    cli.ok("export", "ann", str(tmp_path / "ann.everlog"))
+    other.ok("restore", str(tmp_path / "ann.everlog"))
+    assert sorted(row["agent"] for row in other.json("agents")) == ["ann", "sam"]
+    for proof in (["log", "check", "--all", "--deep"], ["verify", "--all"], ["rebuild", "--all"]):
+        other.ok(*proof)
