@@ -73,7 +73,7 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
 
 
 def test_agents_names_the_parents_of_forks(sam: Line) -> None:
-    """In JSON whose fork each is, and at which seq; nobody's that was created again. In the table where there is room."""
+    """Whose fork each is, and at which seq, in JSON and in the table; nobody's that was created again."""
     at = seq_of(sam, "two") + 1
     sam.ok("fork", "sam", "--at", str(at), "--as", "tom")
     sam.ok("fork", "tom", "--at", "2", "--as", "ann")
@@ -87,9 +87,7 @@ def test_agents_names_the_parents_of_forks(sam: Line) -> None:
     assert [(row["agent"], row["parent"]) for row in sam.json("agents")] == [("sam", None), ("tom", None)]
 
 
-def test_where_there_is_no_room_the_parents_are_not_in_the_table(
-    sam: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other columns are as wide as they were, to the letter."""
     narrow = "50"
     monkeypatch.setenv("COLUMNS", narrow)
