@@ -21,6 +21,9 @@ GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
 """Longest chat message shown whole without --full."""
 
+MEASURED_CELLS = 10_000
+"""A width in which every table fits, to measure it."""
+
 NO_CONTEXT = "The configuration was erased: there is no window to fill until the agent is sent something again."
 
 ROLES = {"system": "yellow", "user": "bold green", "assistant": "bold cyan", "tool": "magenta", "archival": "magenta"}
@@ -52,14 +55,25 @@ def agents(rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
     """The agents of a store."""
     if not rows:
         return Text("No agents yet. `everlog chat sam` begins one.", "dim")
+    out = console()
+    table = _agents(rows, now, forks=any(row["parent"] for row in rows))
+    needed = out.measure(table, options=out.options.update(max_width=MEASURED_CELLS)).maximum
+    return table if needed <= out.width else _agents(rows, now)
+
+
+def _agents(rows: Sequence[Mapping[str, Any]], now: int, *, forks: bool = False) -> Table:
+    """The table, with a column that says whose `forks` they are."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("agent", style="bold cyan", overflow="ellipsis", no_wrap=True)
     table.add_column("events", justify="right")
     table.add_column("messages", justify="right")
     table.add_column("last active", style="dim", no_wrap=True)
+    if forks:
+        table.add_column("", style="dim", no_wrap=True)
     for row in rows:
         active = times.relative(row["last_active"], now)
-        table.add_row(one_line(row["agent_id"]), f"{row['events']:,}", f"{row['messages']:,}", active)
+        of = [f"fork of {one_line(row['parent'])} at {row['parent_seq']}" if row["parent"] else ""] if forks else []
+        table.add_row(one_line(row["agent_id"]), f"{row['events']:,}", f"{row['messages']:,}", active, *of)
     return table
 
 

@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,7 +40,8 @@ def agents(args: Namespace, world: World) -> int:
 
 
 def agent_rows(system: System, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """The living agents of the store, by name: rows of the projection `agents`; and how many logs are damaged.
+    """The living agents of the store, by name: rows of the projection `agents`, with `parent` and `parent_seq` of forks
+    (else None); and how many logs are damaged.
 
     `until`: as it was then, microseconds UTC.
     """
@@ -58,7 +59,15 @@ def agent_rows(system: System, until: int | None = None) -> tuple[list[dict[str,
                 continue
             found.append(name)
         rows = projections.batch("agents", [(name, HEAD) for name in found]) if found else []
-    return sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"])), damaged
+    living = sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"]))
+    return [{**row, **_parent(system, row)} for row in living], damaged
+
+
+def _parent(system: System, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Whose fork an agent is, by its row of `agents`. A name that was created again is nobody's."""
+    parent, cut = system.store.parent_of(row["agent_id"]) or (None, 0)
+    begun_before = row["head"] - row["events"] < cut
+    return {"parent": parent, "parent_seq": cut} if begun_before else {"parent": None, "parent_seq": None}
 
 
 def memory(args: Namespace, world: World) -> int:

@@ -14,6 +14,8 @@ ROW = 28
 TALL, BELOW, BESIDE = 200, 44, 64
 ABOVE = 30
 LABEL_CHARS = 30
+CHAR_WIDE, BETWEEN = 6.6, 26
+"""Width of a character, and the least that is left between two labels of one axis."""
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1c2330; --dim: #5b6576; --line: #d8dde6; --bar: #2f6fb5; }
@@ -117,7 +119,7 @@ def _bars(chart: Chart) -> str:
         parts.append(_rect(LEFT, y, max(length, 1 if point.value > 0 else 0), ROW - 8, _title(point, chart.unit)))
         parts.append(_text(LEFT + length + 6, y + 15, amount(point.value, chart.unit)))
     parts.append(_text(LEFT + wide / 2, floor + 32, chart.unit, anchor="middle", dim=True))
-    parts.append(_text(LEFT - 8, floor + 16, chart.over, anchor="end", dim=True))
+    parts.append(_text(LEFT - 8, floor + 32, chart.over, anchor="end", dim=True))
     return _svg(chart, floor + BELOW, parts)
 
 
@@ -133,14 +135,23 @@ def _days(chart: Chart) -> str:
         parts.append(f'<line x1="{BESIDE}" y1="{y:.1f}" x2="{WIDTH - 8}" y2="{y:.1f}"/>')
         parts.append(_text(BESIDE - 6, y + 4, amount(end * part, chart.unit), anchor="end", dim=True))
     parts.append(_text(0, 10, chart.unit, dim=True))
-    shown = {0, len(points) - 1, *range(0, len(points), max(1, math.ceil(92 / each)))}
-    last = -1.0
     for number, point in enumerate(points):
-        x = BESIDE + number * each
         height = (floor - ABOVE) * point.value / end
-        parts.append(_rect(x + each * 0.1, floor - height, each * 0.8, height, _title(point, chart.unit)))
-        if (number in shown and x - last >= 92) or number == 0:
-            parts.append(_text(x + each * 0.1, floor + 18, point.label, dim=True))
-            last = x
+        x = BESIDE + number * each + each * 0.1
+        parts.append(_rect(x, floor - height, each * 0.8, height, _title(point, chart.unit)))
+    parts += [_text(x, floor + 18, label, anchor=anchor, dim=True) for x, label, anchor in _named_days(points, each)]
     parts.append(_text(BESIDE + min(wide, each * len(points)) / 2, floor + 38, chart.over, anchor="middle", dim=True))
     return _svg(chart, floor + BELOW, parts)
+
+
+def _named_days(points: Sequence[Point], each: float) -> list[tuple[float, str, str]]:
+    """Which days are named: the last, and from the first on as many as leave room. Place, label, and its anchor."""
+    wide = CHAR_WIDE * max(len(point.label) for point in points)
+    named = []
+    for number in range(0, len(points) - 1, math.ceil((wide + BETWEEN) / each)):
+        named.append((BESIDE + each * (number + 0.1), points[number].label, "start"))
+    begin, end = BESIDE + each * (len(points) - 0.9), BESIDE + each * (len(points) - 0.1)
+    at_its_end = begin + wide > WIDTH
+    begin = end - wide if at_its_end else begin
+    named = [one for one in named if one[0] + wide + BETWEEN <= begin]
+    return [*named, (end, points[-1].label, "end") if at_its_end else (begin, points[-1].label, "start")]

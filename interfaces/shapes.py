@@ -53,12 +53,14 @@ def answer(query: str, found: Page) -> Shape:
 
 
 def agent(row: Mapping[str, Any]) -> Shape:
-    """One row of the projection `agents`."""
+    """One row of the projection `agents`, with the parent of a fork."""
     return {
         "agent": row["agent_id"],
         "events": row["events"],
         "messages": row["messages"],
         "last_active": iso(row["last_active"]),
+        "parent": row["parent"],
+        "parent_seq": row["parent_seq"],
     }
 
 

@@ -123,7 +123,7 @@ def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
                     if not skip_damaged:
                         raise
                     left_out.append(LeftOut(name, str(error)))
-            whole = bool(left_out) or not _is_torn(taken)
+            whole = bool(left_out) or not _is_torn(store, taken)
         finally:
             if not whole:
                 _let_go([held for one in taken for held in one.held])
@@ -228,22 +228,23 @@ def _damaged(held: _Held) -> CorruptLog:
     )
 
 
-def _is_torn(taken: Sequence[_Taken]) -> bool:
+def _is_torn(store: FileStore, taken: Sequence[_Taken]) -> bool:
     """Whether an agent's records are missing between two partitions: it moved after the one was taken and before the
-    other was.
+    other was. A fork began where it is.
     """
     arrivals = [arrival for one in taken for arrival in _arrivals(one)]
     if not arrivals:
         return False
-    heads = [_heads(one) for one in taken]
+    heads = [(one.part.partition, _heads(one)) for one in taken]
     return any(
-        all(mine.get(name, 0) < seq - 1 for number, mine in enumerate(heads) if taken[number].part.partition != home)
+        all(mine.get(name, 0) < seq - 1 for partition, mine in heads if partition != home)
+        and (store.parent_of(name) or ("", 0))[1] != seq - 1
         for home, name, seq in arrivals
     )
 
 
 def _arrivals(one: _Taken) -> Iterator[tuple[str, str, int]]:
-    """Partition, agent and seq of each last arrival."""
+    """Partition, agent and seq of each last arrival, and of the first record of each fork that is sealed."""
     for entry in one.manifest.files:
         for name, seq in entry.arrivals.items():
             yield one.part.partition, name, seq

@@ -51,7 +51,7 @@ def test_a_turn_that_was_open_is_told(sam: Line) -> None:
     [
         (["sam", "--at", "999", "--as", "tom"], "has records 1 to"),
         (["sam", "--at", "yesterday", "--as", "tom"], "neither a seq"),
-        (["sam", "--at", "2001-01-01", "--as", "tom"], "began later"),
+        (["sam", "--at", "2001-01-01", "--as", "tom"], "began after"),
         (["sam", "--as", "sam"], "There is an agent 'sam' already"),
         (["nobody", "--as", "tom"], "no agent 'nobody'"),
     ],
@@ -70,3 +70,47 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
     said = sam.ok("delete", "sam", "--yes", "--with-forks")
     assert [line.split()[1].rstrip(".") for line in said.splitlines()] == ["ann", "tom", "sam"]
     assert sam.json("agents") == []
+
+
+def test_agents_names_the_parents_of_forks(sam: Line) -> None:
+    """Whose fork each is, and at which seq, in JSON and in the table; nobody's that was created again."""
+    at = seq_of(sam, "two") + 1
+    sam.ok("fork", "sam", "--at", str(at), "--as", "tom")
+    sam.ok("fork", "tom", "--at", "2", "--as", "ann")
+    parents = {row["agent"]: (row["parent"], row["parent_seq"]) for row in sam.json("agents")}
+    assert parents == {"ann": ("tom", 2), "sam": (None, None), "tom": ("sam", at)}
+    lines = sam.ok("agents").splitlines()
+    assert [line for line in lines if "fork of" in line] == [line for line in lines if line.startswith(("ann", "tom"))]
+    assert any(line.endswith(f"fork of sam at {at}") for line in lines)
+    sam.ok("delete", "tom", "--yes", "--with-forks")
+    sam.ok("create", "tom")
+    assert [(row["agent"], row["parent"]) for row in sam.json("agents")] == [("sam", None), ("tom", None)]
+
+
+def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other columns are as wide as they were, to the letter."""
+    narrow = "50"
+    monkeypatch.setenv("COLUMNS", narrow)
+    sam.ok("fork", "sam", "--as", "a fork with a longer name")
+    said = sam.ok("agents")
+    assert "fork of" not in said and "a fork with a longer name" in said
+    assert max(map(len, said.splitlines())) <= int(narrow)
+    monkeypatch.setenv("COLUMNS", "90")
+    assert "fork of sam at" in sam.ok("agents")
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_sql_says_of_a_fork_what_pressure_says(sam: Line, sealed: bool) -> None:
+    """Before it is called itself: its window and tokens are those at the cut, also when it alone is asked for."""
+    sam.ok("fork", "sam", "--at", str(seq_of(sam, "two") + 1), "--as", "tom")
+    sam.ok("fork", "tom", "--as", "ann")
+    if sealed:
+        sam.ok("log", "seal", "--all")
+    for name, alone in (("tom", []), ("ann", []), ("tom", ["--agent", "tom"]), ("ann", ["--agent", "ann"])):
+        query = f"""SELECT tokens, "window", fraction, warned, summary_seq FROM pressure WHERE agent_id = '{name}'"""
+        (row,) = sam.json("sql", query, *alone)["rows"]
+        shape = sam.json("pressure", name)
+        assert row == [shape[key] for key in ("tokens", "window", "fraction", "warned", "summary_seq")]
+        assert shape["window"] and shape["tokens"]
+    (row,) = sam.json("sql", "SELECT parent, parent_seq FROM agents WHERE agent_id = 'ann'")["rows"]
+    assert row == ["tom", sam.json("agents")[0]["parent_seq"]]

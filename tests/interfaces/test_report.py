@@ -1,5 +1,6 @@
 """`everlog report`: the same figures in the terminal, as JSON, and as one page that needs nothing else."""
 
+import itertools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -121,13 +122,23 @@ def test_the_page_is_whole_and_needs_nothing_else(busy: Line, tmp_path: Path) ->
 
 
 def check_drawing(tree: ET.Element) -> None:
-    """Every bar and every word lies inside of its drawing."""
+    """Every bar and every word lies inside of its drawing, and no two words on each other."""
     _, _, width, height = map(float, tree.attrib["viewBox"].split())
     for rect in tree.iter("rect"):
         x, y, w, h = (float(rect.attrib[name]) for name in ("x", "y", "width", "height"))
         assert 0 <= x <= x + w <= width and 0 <= y <= y + h <= height
-    for words in tree.iter("text"):
-        assert 0 <= float(words.attrib["x"]) <= width and 0 <= float(words.attrib["y"]) <= height
+    boxes = [box(words) for words in tree.iter("text")]
+    for left, top, right, bottom in boxes:
+        assert 0 <= left <= right <= width and 0 <= top <= bottom <= height
+    for one, other in itertools.combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def box(words: ET.Element) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a text of 12 px."""
+    x, y, wide = float(words.attrib["x"]), float(words.attrib["y"]), 6.6 * len(words.text or "")
+    left = x - {"start": 0, "middle": wide / 2, "end": wide}[words.attrib["text-anchor"]]
+    return left, y - 10, left + wide, y + 2
 
 
 def test_the_same_logs_at_the_same_moment_give_the_same_page(busy: Line, tmp_path: Path) -> None:
@@ -158,6 +169,20 @@ def test_no_name_is_taken_for_markup() -> None:
     for drawing in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         check_drawing(ET.fromstring(drawing))
     assert reporting.bar(0, 0) == "" and len(reporting.bar(1e-9, 5)) == 1
+
+
+@pytest.mark.parametrize("count", [*range(1, 20), 31, 60, 90, 365])
+def test_days_are_named_where_there_is_room(count: int) -> None:
+    """However many there are, the last one is named, all of it can be read, and no name touches another."""
+    days = [Point(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
+    chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "days", days)
+    page = reporthtml.page(Figures(1, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)
+    (drawing,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    tree = ET.fromstring(drawing)
+    check_drawing(tree)
+    named = [words.text for words in tree.iter("text") if words.text in {day.label for day in days}]
+    assert named[-1] == days[-1].label
+    assert count < 4 or named[0] == days[0].label
 
 
 def test_hostile_agents_are_reported(cli: Line, tmp_path: Path) -> None:

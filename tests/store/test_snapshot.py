@@ -124,6 +124,24 @@ def move(store: FileStore) -> None:
         say(log, "sam", 2)
 
 
+def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> None:
+    """That it begins after the cut is no gap, wherever it goes: nothing is missing before it."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 3)
+    store.fork("sam", 2, "tom", event_id=ids.new(clock.now()))
+    for step in ("written", "sealed", "moved", "sealed again"):
+        with closing(store.open("tom", "test")) as log:
+            say(log, "tom")
+            if step == "moved":
+                store.begin_move(log, "tom", "shard-001")
+        with closing(store.open("tom", "test")) as log:
+            if step.startswith("sealed"):
+                log.seal()
+        with snapshot(store) as position:
+            assert seqs(position, "tom") == [*range(3, store.reader("tom").head("tom").seq + 1)]
+            assert seqs(position, "sam") == [1, 2, 3]
+
+
 @pytest.mark.parametrize("harm", ["frame", "file gone"])
 def test_damage_is_an_error_that_names_the_file(store: FileStore, harm: str) -> None:
     """A frame that rotted before another, a sealed file that is not there: nobody gets an answer without them."""
