@@ -372,7 +372,7 @@ def test_nobody_reads(cli: Line):
 
 def test_a_bug_propagates(cli: Line, monkeypatch):
     """An exception that is no EverlogError is not dressed up."""
-    monkeypatch.setattr("interfaces.reading.agent_rows", lambda _: 1 / 0)
+    monkeypatch.setattr("interfaces.reading.agent_rows", lambda *_: 1 / 0)
     cli.ok("create", "sam")
     with pytest.raises(ZeroDivisionError):
         main(["--store", str(cli.root), "agents"], world=cli.world)
