@@ -30,7 +30,7 @@ def forks_table(forks: Forks) -> pa.Table:
 
 
 def lineage_table(forks: Forks, births: Births, names: Iterable[str]) -> pa.Table:
-    """Whose records are those of the forks `names` too: of a `life` of an `ancestor` up to the seq `upto`, inclusive."""
+    """Whose records are those of the forks `names` too: of a `life` of an `ancestor`, up to the seq `upto` (it too)."""
     rows = [(name, *part) for name in names for part in _ancestors(name, forks, births)]
     columns = {"agent_id": pa.string(), "ancestor": pa.string(), "life": pa.int64(), "upto": pa.int64()}
     return _table(rows, columns)
