@@ -68,17 +68,19 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
 
 
 def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
-    """The last records up to `at`, enough of them to tell which turns are open there.
+    """The last records of a life up to `at`, enough of them to tell which turns are open there.
 
     Turns are run one after the other: where one has a step, those before it have ended. So it goes back to the input
-    that opened the newest turn with a step, or to where the agent began.
+    that opened the newest turn with a step, or to where the agent began, or began anew.
     """
     count = TAIL_RECORDS
     while True:
         records = list(reader.read(agent_id, max(1, at - count + 1), at))
+        for place in reversed(range(len(records))):
+            if records[place].type == AgentCreated.kind:
+                return records[place:]
         worked = max((record.turn for record in records if record.step), default=0)
-        opened = any(record.turn == worked and not record.step for record in records if worked)
-        if opened or records[0].seq == 1 or any(record.type == AgentCreated.kind for record in records):
+        if (worked and any(r.turn == worked and not r.step for r in records)) or records[0].seq == 1:
             return records
         count *= 4
 

@@ -5,7 +5,7 @@ own step, time travel and analytics over all agents.
 """
 
 from .catalogue import PROJECTIONS
-from .engine import HEAD, Projections
+from .engine import HEAD, OF_A_STATE, Projections
 from .fates import Fate, fates
 from .kept import Attached, Kept
 from .rows import Row, Rows
@@ -15,6 +15,7 @@ from .state import DERIVER, activate, activate_many
 __all__ = [
     "DERIVER",
     "HEAD",
+    "OF_A_STATE",
     "PROJECTIONS",
     "Attached",
     "Fate",

@@ -31,7 +31,7 @@ _HOT_OPTIMIZERS = frozenset(
 _COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")  # the memory header tells when
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_window",)  # projections whose rows of now are all in the hot table
-_OF_A_STATE = frozenset(
+OF_A_STATE = frozenset(
     {
         "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
         "timers", "turn_records", "waking",
@@ -296,7 +296,7 @@ class Projections:
         """What a projection says, column by column."""
         agents, moments = [agent_id for agent_id, _ in wanted], [as_of for _, as_of in wanted]
         is_now = all(as_of == HEAD for as_of in moments)
-        if not (is_now and name in _OF_A_STATE):
+        if not (is_now and name in OF_A_STATE):
             self._complete(agents)
         hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
         statement = self._statement(name, hot=hot, few=self._few(wanted))

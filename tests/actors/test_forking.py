@@ -117,6 +117,28 @@ def test_a_fork_that_makes_no_sense_is_refused() -> None:
     assert world.system.fork("sam", "tom", at=head).head == head + 1
 
 
+def test_an_agent_that_began_anew_is_forked_as_it_is_now() -> None:
+    """Its name was taken again a moment ago: what its life before had open is no matter of the fork."""
+    world = World()
+
+    async def half() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.receive(UserMessage(text="Never answered"))
+
+    asyncio.run(half())
+    asyncio.run(world.system.delete("sam"))
+    with pytest.raises(BadInput, match="had been deleted"):
+        world.system.fork("sam", "tom")
+    asyncio.run(world.tell("Hello again"))
+    forked = world.system.fork("sam", "tom")
+    assert forked.closed == []
+    asyncio.run(world.tell("And you?", agent="tom"))
+    view = world.system.look("tom")
+    assert [row["text"] for row in view.rows("recall_memory")][-2:] == ["And you?", "Yes."]
+    assert rebuild(view).faults == [] and verify(view, world.system.tools).faults == []
+    view.close()
+
+
 def test_an_agent_is_not_deleted_under_its_forks() -> None:
     """A parent of a fork that lives stays; when that was deleted, it can go."""
     world = World()
