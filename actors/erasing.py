@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from events import BadInput, Fenced, RecordsErased, StoreError, draft
+from events import BadInput, Fenced, RecordsErased, StoreError, draft, event_of
 from projections import DERIVER, Projections, activate
 from store import Log, Progress, Sealed, Store
 
@@ -35,19 +35,36 @@ def erase(
     """Erase what records `from_seq` to `to_seq` say, both inclusive and in the log of the agent.
 
     Forks that share some of them are told first, by a record of their own, and drop the states that may quote them; the
-    agent is last. So an interruption before that leaves everything to be erased again. Nothing is begun unless all logs
-    can be opened. Raises BadInput for records that are an ancestor's, PartitionBusy.
+    agent is last. So an interruption before that leaves everything to be erased again. A fork that is made meanwhile is
+    told after that. Nothing is begun unless all logs can be opened. Raises BadInput for records that are an ancestor's,
+    PartitionBusy.
     """
     refuse_of_ancestor(store, agent_id, from_seq)
     reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
-    with ExitStack() as stack:
-        opened = _Opened(store, open_log, stack)
-        reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
-        done = Sealed()
-        for each in reached:
-            one = _erased(store, each, from_seq, clock, ids, progress)
-            done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
-        return done
+    done, told = Sealed(), set[str]()
+    while reach:
+        with ExitStack() as stack:
+            opened = _Opened(store, open_log, stack)
+            reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
+            for each in reached:
+                one = _erased(store, each, from_seq, clock, ids, progress)
+                done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
+        told |= reach.keys()
+        forks = forks_reached(store, agent_id, from_seq, to_seq)
+        reach = {name: last for name, last in forks.items() if name not in told}
+    return done
+
+
+def forks_untold(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
+    """The forks that share some of the records and have none of their own that says so: an erasure was interrupted."""
+    return [
+        name
+        for name, last in forks_reached(store, agent_id, from_seq, to_seq).items()
+        if not any(
+            isinstance(event, RecordsErased) and event.from_seq <= from_seq and event.to_seq >= last
+            for event in map(event_of, store.reader(name).read(name, last + 1))
+        )
+    ]
 
 
 def forks_reached(store: Store, agent_id: str, from_seq: int, to_seq: int) -> dict[str, int]:

@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from actors.erasing import forks_reached, refuse_of_ancestor
+from actors.erasing import forks_reached, forks_untold, refuse_of_ancestor
 from actors.hosting.indexes import caught_up
 from actors.system import System, View
 from events import BadInput, RecordsErased, is_erased
@@ -27,7 +27,7 @@ def erase(args: Namespace, world: World) -> int:
         refuse_of_ancestor(system.store, name, first)
         count = sum(not is_erased(record.payload) for record in view.reader.read(name, first, last))
     where = f"seq {first}" if first == last else f"seq {first} to {last}"
-    if not count:
+    if not count and not forks_untold(system.store, name, first, last):
         raise BadInput(f"What {name!r} had at {where} was erased already. `everlog events {name}` shows what is left.")
     forks = list(forks_reached(system.store, name, first, last))
     what = f"{count:,} record{'s' * (count > 1)} of {plain(name)} ({where})"

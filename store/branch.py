@@ -58,6 +58,11 @@ class Branch:
             return self._ancestor.chain(self._parent, seq)
         return self._own.chain(agent_id, seq)
 
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream, or of an ancestor's, is not carried out yet."""
+        above = self._reaches_back(agent_id) and self._ancestor.erasing(self._parent)
+        return above or self._own.erasing(agent_id)
+
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
         own = self._own.seq_at(agent_id, time)

@@ -156,6 +156,10 @@ class LogReader(Protocol):
         """The chain value of a stream at `seq`, from 1 to its head; GENESIS at 0. Raises BadInput for any other."""
         ...
 
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream was asked for and is not carried out yet: the words are still there."""
+        ...
+
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
         ...

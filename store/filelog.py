@@ -138,6 +138,10 @@ class FileLog:
         """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
         return self._reader.chain(agent_id, seq)
 
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet."""
+        return self._reader.erasing(agent_id)
+
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
         return self._reader.seq_at(agent_id, time)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError
 
+from .arrow import SCHEMA, batch_of
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from .disk import Disk, RealDisk, publish, remove_if_there, storage, understood
 from .exportfile import Exported
@@ -116,7 +117,9 @@ class FileStore(Restoring):
         return Reader(self._found(name, partition))
 
     def _history(self, agent_id: str) -> pa.Table:
-        return self.reader(agent_id).table(agent_id)
+        """All records of an agent, as they were written."""
+        records = list(self.reader(agent_id).read(agent_id))
+        return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
         """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""

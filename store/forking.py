@@ -11,7 +11,7 @@ each durable before the next, and harmless when it comes again:
 from collections import defaultdict
 from collections.abc import Sequence
 
-from events import AgentForked, BadInput, Draft, Record, draft
+from events import AgentForked, BadInput, Draft, Record, StoreError, draft
 
 from .contract import Log
 from .moving import Moving
@@ -38,6 +38,11 @@ class Forking(Moving):
         head = reader.head(parent).seq
         if not 1 <= at <= head:
             raise BadInput(f"{parent!r} cannot be forked at seq {at}: it has records 1 to {head}, the head.")
+        if reader.erasing(parent):
+            raise StoreError(
+                f"{parent!r} cannot be forked now: records of it, or of an agent that it was forked from, are being "
+                "erased. Try again when that is done; `everlog log seal` finishes an erasure that was interrupted."
+            )
         now = self._now()
         event = AgentForked(parent=parent, parent_seq=at, chain=reader.chain(parent, at).hex())
         first = draft(event, event_id=event_id, recorded_at=now, turn=0, step=0)

@@ -109,6 +109,11 @@ class Manifest(msgspec.Struct, frozen=True):
         """Number of the last commit in the closed files, 0 for none."""
         return max((entry.last_commit for entry in self.files), default=0)
 
+    def sealed_to(self) -> int:
+        """Number of the last commit before the first file of frames, 0 for none."""
+        frames = [entry.first_commit - 1 for entry in self.files if entry.kind != SEALED]
+        return min(frames, default=self.covered_to())
+
     def names(self) -> set[str]:
         """Names of all live files."""
         derived = (part.name for entry in self.files for part in (entry.state, entry.checkpoints) if part is not None)

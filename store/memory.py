@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from events import Draft, Fenced, PartitionBusy, Record, StoreError, tombstone
+from events import Draft, Fenced, PartitionBusy, Record, RecordsErased, StoreError, event_of, is_erased, tombstone
 
 from .admission import Group, Ledger, Weighed
 from .arrow import SCHEMA, batch_of
@@ -74,6 +74,13 @@ class MemoryReader:
         if found.seq != seq:
             raise refused(self, name, seq)
         return found.chain
+
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet."""
+        records = list(self.read(agent_id))
+        asked = [event for event in map(event_of, records) if isinstance(event, RecordsErased)]
+        left = [r.seq for r in records if r.type not in JOINTS and not is_erased(r.payload)]
+        return any(event.from_seq <= seq <= event.to_seq for event in asked for seq in left)
 
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""

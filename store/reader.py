@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from events import AnyEvent, CorruptLog, Record
+from events import AnyEvent, CorruptLog, Record, RecordsErased
 
 from .admission import follow
 from .arrow import EVENT_COLUMNS, SCHEMA, events_of, records_of
@@ -106,6 +106,17 @@ class Reader:
         if found.seq != seq:
             raise refused(self, name, seq)
         return found.chain
+
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet: what is sealed is."""
+        name = name_of(agent_id)
+        for table in self._since(self._seen(lost=False)[0].sealed_to() + 1):
+            asked = pc.and_(
+                pc.equal(table.column("type"), RecordsErased.kind), pc.equal(table.column("agent_id"), name)
+            )
+            if pc.any(asked).as_py():
+                return True
+        return False
 
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time, inclusive; 0 for none. Reads no words."""

@@ -276,12 +276,16 @@ class Sealing:
     def _travels(self, history: History, name: str, after: FileEntry) -> pa.Table:
         """All records of an agent up to the end of the new file, those in other partitions too, as if they were here.
 
-        Its commits count its records, for those of partitions do not go on from one to the other.
+        Its commits count its records, for those of partitions do not go on from one to the other. What ancestors wrote
+        becomes its own when what is erased is gone: a tombstone has the digest of what was written.
         """
         table = history(name)
         table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
-        table, _ = erased(table, self._erasures)
+        writers = table.column("agent_id").unique().to_pylist()
+        table, _ = erased(table, dict.fromkeys(writers, self._erasures.get(name, ())))
         table = table.sort_by("seq")
+        named = pa.repeat(pa.scalar(name, SCHEMA.field("agent_id").type), table.num_rows)
+        table = table.set_column(table.column_names.index("agent_id"), SCHEMA.field("agent_id"), named)
         return table.set_column(table.column_names.index("commit"), SCHEMA.field("commit"), table.column("seq"))
 
     def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]

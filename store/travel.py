@@ -68,6 +68,10 @@ class Traveller:
                 return place.chain(agent_id, seq)
         raise refused(self, name_of(agent_id), seq)
 
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet, in any of the partitions."""
+        return any(place.erasing(agent_id) for place in self._of(agent_id))
+
     def seq_at(self, agent_id: str, time: int) -> int:
         """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
         return max(place.seq_at(agent_id, time) for place in self._of(agent_id))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from actors.erasing import forks_reached
 from actors.forking import ELSEWHERE, tail
 from actors.replay import rebuild, verify
 from events import BadInput, FunctionResult, Record, RecordsErased, TurnAbandoned, UnknownAgent, UserMessage, event_of
@@ -171,3 +172,24 @@ def test_what_is_erased_reaches_forks_that_share_it() -> None:
         assert verify(view, world.system.tools).faults == []
         view.close()
     assert "records_erased" not in world.kinds("early")
+
+
+def test_a_fork_that_is_made_while_its_parent_is_erased_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not there when the erasure looked for forks, and is when it has ended: it is reached all the same."""
+    world = World()
+    asyncio.run(world.tell("Hello", "My secret is blue"))
+    head = len(world.log())
+    looked: list[int] = []
+
+    def late(*asked: object) -> dict[str, int]:
+        looked.append(1)
+        if len(looked) == 1:
+            found = forks_reached(*asked)  # type: ignore[arg-type]
+            world.system.fork("sam", "tom", at=head)
+            return found
+        return forks_reached(*asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("actors.erasing.forks_reached", late)
+    world.system.erase("sam", 5, head)
+    assert world.kinds("tom")[-1] == "records_erased"
+    assert not [record for record in world.log("tom") if record.text == "My secret is blue"]

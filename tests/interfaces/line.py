@@ -163,7 +163,7 @@ class Line:
     def ok(self, *argv: str) -> str:
         """The stdout of a command that must succeed."""
         code, out, err = self(*argv)
-        assert code == 0, err
+        assert code == 0, f"{err}{out}"
         return out
 
     def json(self, *argv: str) -> Any:

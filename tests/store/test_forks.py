@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from events import GENESIS, AgentForked, BadInput, Record, UnknownAgent, UsageError, event_of, extend, uuid7
+from events import (
+    GENESIS,
+    AgentForked,
+    BadInput,
+    Record,
+    StoreError,
+    UnknownAgent,
+    UsageError,
+    event_of,
+    extend,
+    uuid7,
+)  # fmt: skip
 from store import FileStore, MemoryStore, Store, check, check_moves, partition_of
 from store.contract import LogReader
 from tests.contract.drafts import NOW, Drafts
@@ -237,3 +248,22 @@ def test_only_a_fork_begins_a_stream_in_the_middle(store: Store) -> None:
     log = store.open("tom", "test")
     with pytest.raises(Exception, match="expected"):
         log.append("tom", 2, [Drafts().one()])
+
+
+def test_nothing_is_forked_while_words_wait_to_be_erased(store: Store) -> None:
+    """An erasure that is in the log and not carried out: the fork would keep the words for good. When it is, it is made
+    of what is left; so is a fork of a fork.
+    """
+    drafts = Drafts()
+    say(store, "sam", drafts, 4)
+    fork(store, "sam", 3, "tom")
+    log = store.open("sam", "test")
+    log.append("sam", 4, [erasing(1, 2)])
+    for parent in ("sam", "tom"):
+        with pytest.raises(StoreError, match="are being erased"):
+            fork(store, parent, 3, "ann")
+    log.seal()
+    log.close()
+    assert not store.reader("tom").erasing("tom")
+    fork(store, "tom", 3, "ann")
+    assert [text is None for _, text in words(store.reader("ann").read("ann", 1, 3))] == [True, True, False]
