@@ -7,7 +7,7 @@ from actors.system import System
 from events import StoreError
 from projections import Projections
 
-REBUILT_OF = 8
+REBUILT_OF = 32
 """Of so many agents one is rebuilt too: that takes as long as all the rest, and the laws ask it of every projection."""
 SAMPLE = 3
 """Model calls in a sample, which is taken of the same ones."""

@@ -48,7 +48,7 @@ def moved(cli: Line) -> None:
     cli.ok("move", "ann", "--to", "dedicated")
 
 
-@pytest.mark.parametrize("prepare", [unsealed, sealed_twice, moved])
+@pytest.mark.parametrize("prepare", [pytest.param(unsealed, marks=pytest.mark.long), sealed_twice, moved])
 def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
     """Logs and states of forks and of their forks, the archive and its old versions: no byte says it afterwards, all
     logs are whole, and what had nothing to do with it is there.

@@ -45,7 +45,7 @@ def kept(records: list[Record]) -> MemoryStore:
     return store
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(STREAMS, st.data())
 def test_the_first_state_of_a_fork_is_the_state_of_then_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject

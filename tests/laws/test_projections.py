@@ -48,7 +48,7 @@ def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(STREAMS, st.data())
 def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Record], data: st.DataObject) -> None:
     """Commit by commit, all at once, or at once up to a cut and commit by commit from there: the same tables."""
@@ -70,7 +70,7 @@ def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Re
     whole.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(STREAMS, st.data())
 def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Record], data: st.DataObject) -> None:
     """No later record changes what a projection says of an earlier moment."""
@@ -81,7 +81,7 @@ def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Recor
     then.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(STREAMS, st.data())
 def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data: st.DataObject) -> None:
     """After every commit, and loaded at any cut, the context of now is the same from the hot rows as from all rows."""
@@ -121,7 +121,7 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
         assert Search(engine, "sam", HEAD).recall("hello", 0, 5) == found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(STREAMS)
 def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[Record]) -> None:
     """`memory_pressure` and the context that decides on the warning say the same at any moment."""
