@@ -54,6 +54,10 @@ SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
 """Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
+_BOUND = "FROM query('{query}') LIMIT 0"
+"""A query as a part of another, where DuckDB refuses every statement that is no SELECT, and COPY in a WITH clause. It is
+looked at, and not run.
+"""
 _FAILED = (duckdb.Error, pa.ArrowException, OSError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
 
@@ -192,6 +196,7 @@ class FleetViews:
                     f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep "
                     "an answer in a file use --format and --out."
                 )
+            self._db.sql(_BOUND.format(query=query.replace("'", "''")))
             reader = self._db.sql(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:
             raise _error(error, self._damage) from error
@@ -245,7 +250,7 @@ def _error(error: Exception, damage: Damage) -> EverlogError:
             f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
             "columns or rows, aggregate before you sort, or give it more (--memory)."
         )
-    if "is not an table" in said:
+    if "is not an table" in said or "a COPY statement" in said:
         return BadInput(f"The query would write, and views are only read. Nothing was changed. ({said})")
     if "disabled" in said:
         return BadInput(f"The query may read the views of the fleet and nothing else: {said}")

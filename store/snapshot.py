@@ -57,6 +57,8 @@ class _Held(NamedTuple):
     partition: Partition
     entry: ParquetEntry
     fd: int
+    written: tuple[int, int]
+    """Its length, and when it was last written, as of then."""
 
 
 class _Taken(NamedTuple):
@@ -94,6 +96,16 @@ class Snapshot:
     def damage(self) -> CorruptLog | None:
         """The error for a sealed file that does not have its checksums; None if all have. Reads every byte of them."""
         return next((_damaged(held) for held in self._held if not _is_whole(held)), None)
+
+    def refuse_changed(self) -> None:
+        """Raises CorruptLog if a sealed file was written to since it was opened: nobody may, and answers are void."""
+        for held in self._held:
+            if _written(held.fd) != held.written:
+                raise CorruptLog(
+                    f"{held.partition.path / held.entry.name} was written to while it was read, and sealed files never "
+                    "change: the answer is worth nothing. Run `everlog log check --all`, and restore the file from a "
+                    "backup if it is damaged."
+                )
 
     def close(self) -> None:
         """Let go of the files. Idempotent."""
@@ -176,11 +188,16 @@ def _hold(partition: Partition, entry: FileEntry) -> _Held:
         raise
     except OSError as error:
         raise storage_error(error, "read", path) from error
-    held = _Held(partition, entry.parquet, fd)
-    if os.fstat(fd).st_size < entry.parquet.bytes:
+    held = _Held(partition, entry.parquet, fd, _written(fd))
+    if held.written[0] < entry.parquet.bytes:
         os.close(fd)
         raise _damaged(held)
     return held
+
+
+def _written(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_size, found.st_mtime_ns
 
 
 def _frames_of(
