@@ -55,9 +55,7 @@ FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life A
 """Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
-"""A query as a part of another, where DuckDB refuses every statement that is no SELECT, and COPY in a WITH clause. It is
-looked at, and not run.
-"""
+"""A query as a part of another: there DuckDB refuses what is no SELECT, and COPY in a WITH clause. Nothing is run."""
 _FAILED = (duckdb.Error, pa.ArrowException, OSError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
 

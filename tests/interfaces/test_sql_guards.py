@@ -134,3 +134,24 @@ def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileSto
             file.seek(0, os.SEEK_END)
             file.write(b"x")
         views.table("SELECT 1")
+
+
+@pytest.mark.parametrize("asking", [("sql", "SELECT 1", "--format", "csv", "--out"), ("report", "--html")])
+@pytest.mark.parametrize("place", ["store/made", "store/everlog.json", "to_store/made", "to_file", "store/log/../made"])
+def test_no_answer_is_written_into_the_store(
+    cli: Line, sealed: FileStore, tmp_path: Path, asking: tuple[str, ...], place: str
+) -> None:
+    """Also through links, and whether the file is there or not."""
+    (tmp_path / "to_store").symlink_to(sealed.root)
+    (tmp_path / "to_file").symlink_to(sealed.root / "everlog.json")
+    before = content(tmp_path)
+    assert "is inside the store" in cli.fails(*asking, str(tmp_path / place))
+    assert content(tmp_path) == before
+    assert (tmp_path / "to_file").is_symlink()
+
+
+def test_a_link_in_the_store_to_elsewhere_is_refused_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
+    """It would be replaced by the answer."""
+    (sealed.root / "link").symlink_to(tmp_path / "elsewhere")
+    assert "is inside the store" in cli.fails("sql", "SELECT 1", "--format", "csv", "--out", str(sealed.root / "link"))
+    assert (sealed.root / "link").is_symlink()
