@@ -13,7 +13,7 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from events import BadInput, CorruptLog, EverlogError
+from events import BadInput, CorruptLog, EverlogError, StoreError
 from store import FIGURES, SCHEMA
 
 from .catalogue import sql
@@ -248,6 +248,8 @@ def _error(error: Exception, damage: Damage) -> EverlogError:
             f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
             "columns or rows, aggregate before you sort, or give it more (--memory)."
         )
+    if "Too many open files" in said:
+        return StoreError(f"{said.rstrip('.')}: this process may have too few files open at once. Raise `ulimit -n`.")
     if "is not an table" in said or "a COPY statement" in said:
         return BadInput(f"The query would write, and views are only read. Nothing was changed. ({said})")
     if "disabled" in said:
