@@ -13,7 +13,7 @@ from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
 from store import Snapshot
 
-from . import answers, shapes, times
+from . import answers, times
 from .complaints import complain, plain
 from .contract import World
 from .opening import root_of, store_of, text_of
@@ -31,7 +31,8 @@ def sql(args: Namespace, world: World) -> int:
     with asked(args, world) as (views, position):
         schema, batches = views.select(query)
         if form == "json":
-            _print(args, shapes.line(answers.shape(schema, batches, position, at)) + "\n")
+            with _out(args) as out:
+                answers.write_json(answers.head(schema, position, at), batches, out)
         elif form == "table":
             from . import pages
 
@@ -110,11 +111,6 @@ def _query(args: Namespace) -> str:
     except UnicodeEncodeError as error:
         raise BadInput(f"The query is not UTF-8: {error.reason}.") from error
     return query
-
-
-def _print(args: Namespace, text: str) -> None:
-    with _out(args) as out:
-        out.write(text.encode())
 
 
 @contextmanager

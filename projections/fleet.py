@@ -17,6 +17,7 @@ from events import BadInput, CorruptLog, EverlogError, StoreError
 from store import FIGURES, SCHEMA
 
 from .catalogue import sql
+from .columns import as_texts, is_odd
 from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from .lineage import forks_table, lineage_table, lives_table
 
@@ -195,11 +196,19 @@ class FleetViews:
                     "an answer in a file use --format and --out."
                 )
             self._db.sql(_BOUND.format(query=query.replace("'", "''")))
-            reader = self._db.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+            reader = self._as_written(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:
             raise _error(error, self._damage) from error
         schema = pa.schema([_plain(field) for field in reader.schema])
         return schema, self._fetched(reader, schema)
+
+    def _as_written(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The answer, where columns that few tools know are texts."""
+        found = self._db.sql(query)
+        odd = [is_odd(kind) for kind in found.types]
+        if not any(odd):
+            return found
+        return self._db.sql(as_texts(query, found.columns, odd))
 
     def _fetched(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
