@@ -49,6 +49,7 @@ def fleet_views(
         ) as views,
     ):
         yield views, position
+        position.refuse_changed()
 
 
 def fleet_sql(store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:

@@ -25,7 +25,7 @@ def report(args: Namespace, world: World) -> int:
             from . import reporthtml
 
             page = reporthtml.page(found, of=f"{times.clock(at)} UTC", records=position.records)
-            with written(Path(args.html), "--html") as out:
+            with written(args, Path(args.html), "--html") as out:
                 out.write(page.encode())
         if args.json:
             told = msgspec.to_builtins(found)

@@ -13,10 +13,10 @@ from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
 from store import Snapshot
 
-from . import answers, shapes, times
+from . import answers, times
 from .complaints import complain, plain
 from .contract import World
-from .opening import store_of, text_of
+from .opening import root_of, store_of, text_of
 
 ROWS = 50
 """Rows of a table where nobody says how many."""
@@ -31,7 +31,8 @@ def sql(args: Namespace, world: World) -> int:
     with asked(args, world) as (views, position):
         schema, batches = views.select(query)
         if form == "json":
-            _print(args, shapes.line(answers.shape(schema, batches, position, at)) + "\n")
+            with _out(args) as out:
+                answers.write_json(answers.head(schema, position, at), batches, out)
         elif form == "table":
             from . import pages
 
@@ -112,11 +113,6 @@ def _query(args: Namespace) -> str:
     return query
 
 
-def _print(args: Namespace, text: str) -> None:
-    with _out(args) as out:
-        out.write(text.encode())
-
-
 @contextmanager
 def _out(args: Namespace) -> Iterator[IO[Any]]:
     """Where the answer goes: stdout, or a file that has its name once it is whole. Raises BadInput."""
@@ -125,13 +121,16 @@ def _out(args: Namespace) -> Iterator[IO[Any]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with written(Path(args.out), "--out") as out:
+    with written(args, Path(args.out), "--out") as out:
         yield out
 
 
 @contextmanager
-def written(path: Path, option: str) -> Iterator[IO[bytes]]:
-    """A file that a user named, which is there once it is whole. Raises BadInput where it cannot be written."""
+def written(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
+    """A file that a user named, which is there once it is whole. Raises BadInput where it cannot be written, and for a
+    file of the store.
+    """
+    _refuse_in_store(root_of(args), path, option)
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as out:
@@ -142,3 +141,16 @@ def written(path: Path, option: str) -> Iterator[IO[bytes]]:
     finally:
         if part.exists():
             part.unlink()
+
+
+def _refuse_in_store(root: Path, path: Path, option: str) -> None:
+    """Wherever links lead to: neither the file nor its folder may be the store's."""
+    try:
+        places = path.resolve(), path.parent.resolve() / path.name
+        inside = any(place.is_relative_to(root.resolve()) for place in places)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadInput(f"{option} {path}: it cannot be written ({error}).") from error
+    if inside:
+        raise BadInput(
+            f"{option} {path} is inside the store {root}, where everlog alone writes. Name a file elsewhere."
+        )

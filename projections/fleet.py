@@ -13,10 +13,11 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from events import BadInput, CorruptLog, EverlogError
+from events import BadInput, CorruptLog, EverlogError, StoreError
 from store import FIGURES, SCHEMA
 
 from .catalogue import sql
+from .columns import as_texts, is_odd
 from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from .lineage import forks_table, lineage_table, lives_table
 
@@ -54,6 +55,8 @@ SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
 """Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
+_BOUND = "FROM query('{query}') LIMIT 0"
+"""A query as a part of another: there DuckDB refuses what is no SELECT, and COPY in a WITH clause. Nothing is run."""
 _FAILED = (duckdb.Error, pa.ArrowException, OSError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
 
@@ -192,11 +195,20 @@ class FleetViews:
                     f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep "
                     "an answer in a file use --format and --out."
                 )
-            reader = self._db.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+            self._db.sql(_BOUND.format(query=query.replace("'", "''")))
+            reader = self._as_written(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:
             raise _error(error, self._damage) from error
         schema = pa.schema([_plain(field) for field in reader.schema])
         return schema, self._fetched(reader, schema)
+
+    def _as_written(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The answer, where columns that few tools know are texts."""
+        found = self._db.sql(query)
+        odd = [is_odd(kind) for kind in found.types]
+        if not any(odd):
+            return found
+        return self._db.sql(as_texts(query, found.columns, odd))
 
     def _fetched(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
@@ -245,7 +257,9 @@ def _error(error: Exception, damage: Damage) -> EverlogError:
             f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
             "columns or rows, aggregate before you sort, or give it more (--memory)."
         )
-    if "is not an table" in said:
+    if "Too many open files" in said:
+        return StoreError(f"{said.rstrip('.')}: this process may have too few files open at once. Raise `ulimit -n`.")
+    if "is not an table" in said or "a COPY statement" in said:
         return BadInput(f"The query would write, and views are only read. Nothing was changed. ({said})")
     if "disabled" in said:
         return BadInput(f"The query may read the views of the fleet and nothing else: {said}")

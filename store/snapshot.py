@@ -5,6 +5,7 @@ what their owner seals or compacts meanwhile loses its name, and not its bytes. 
 does that, which finds the files under the paths that are given.
 """
 
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from .filestore import FileStore
 from .lazy import pc
 from .manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from .moves import FROM, move_in
+from .openfiles import is_room, make_room, too_few
 from .parquet import is_whole
 from .partition import MANIFEST, Partition
 from .reader import closed_frames, heads_before
@@ -57,6 +59,8 @@ class _Held(NamedTuple):
     partition: Partition
     entry: ParquetEntry
     fd: int
+    written: tuple[int, int]
+    """Its length, and when it was last written, as of then."""
 
 
 class _Taken(NamedTuple):
@@ -95,6 +99,16 @@ class Snapshot:
         """The error for a sealed file that does not have its checksums; None if all have. Reads every byte of them."""
         return next((_damaged(held) for held in self._held if not _is_whole(held)), None)
 
+    def refuse_changed(self) -> None:
+        """Raises CorruptLog if a sealed file was written to since it was opened: nobody may, and answers are void."""
+        for held in self._held:
+            if _written(held.fd) != held.written:
+                raise CorruptLog(
+                    f"{held.partition.path / held.entry.name} was written to while it was read, and sealed files never "
+                    "change: the answer is worth nothing. Run `everlog log check --all`, and restore the file from a "
+                    "backup if it is damaged."
+                )
+
     def close(self) -> None:
         """Let go of the files. Idempotent."""
         _let_go(self._held)
@@ -109,8 +123,18 @@ class Snapshot:
 
 def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
     """The position of now. Every sealed file is checked, and nothing is read of a partition with damage, if
-    `skip_damaged`. Raises CorruptLog, NewerFormat, StoreError.
+    `skip_damaged`. The limit of open files of this process is raised if it has to be. Raises CorruptLog, NewerFormat,
+    StoreError.
     """
+    try:
+        return _snapshot(store, skip_damaged=skip_damaged)
+    except StoreError as error:
+        if not (isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE):
+            raise
+        raise StoreError(f"{store.root}: {too_few(_sealed(store))}") from error
+
+
+def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
     for _ in range(TAKES_MAX):
         taken: list[_Taken] = []
         left_out: list[LeftOut] = []
@@ -123,6 +147,9 @@ def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
                     if not skip_damaged:
                         raise
                     left_out.append(LeftOut(name, str(error)))
+            files = sum(len(one.held) for one in taken)
+            if not is_room(files):
+                raise StoreError(f"{store.root}: {too_few(files)}")
             whole = bool(left_out) or not _is_torn(store, taken)
         finally:
             if not whole:
@@ -162,6 +189,11 @@ def _take(partition: Partition, *, check: bool) -> _Taken:
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
+def _sealed(store: FileStore) -> int:
+    """How many sealed files there are."""
+    return sum(entry.kind == SEALED for name in store.partitions() for entry in load(store.partition(name)).files)
+
+
 def _is_old(partition: Partition, manifest: Manifest) -> bool:
     with storage("list", partition.path):
         return (partition.numbers(MANIFEST) or [0])[-1] != manifest.number
@@ -176,11 +208,17 @@ def _hold(partition: Partition, entry: FileEntry) -> _Held:
         raise
     except OSError as error:
         raise storage_error(error, "read", path) from error
-    held = _Held(partition, entry.parquet, fd)
-    if os.fstat(fd).st_size < entry.parquet.bytes:
+    make_room(fd)
+    held = _Held(partition, entry.parquet, fd, _written(fd))
+    if held.written[0] < entry.parquet.bytes:
         os.close(fd)
         raise _damaged(held)
     return held
+
+
+def _written(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_size, found.st_mtime_ns
 
 
 def _frames_of(

@@ -1,6 +1,7 @@
 -- Every request that was sent to a model, whatever came of it; summaries too. `context_sha256` names its exact bytes.
 SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
-    CASE r.type WHEN 'summary' THEN 'summary' ELSE 'reply' END AS purpose,
+    CASE r.type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(r.payload->>'purpose', 'reply')
+        ELSE 'reply' END AS purpose,
     CASE r.type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
     coalesce(r.payload->>'model', '') AS model, r.payload->>'context_sha256' AS context_sha256,
     (r.payload->>'context_bytes')::BIGINT AS context_bytes,

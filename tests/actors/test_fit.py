@@ -5,11 +5,14 @@ import json
 from collections.abc import Sequence
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from actors import fit
 from actors.setup import BlockText
 from events import ContextOverflow, Record, event_of
+from projections.fleet import FleetViews
+from store import batch_of
 from tests.world import World, completion, counted, kinds, say
 
 
@@ -116,6 +119,12 @@ def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one()
     assert {(r.purpose, r.words) for r in rejected} == {("summary", 100), ("summary", 40)}
     summary = next(event_of(record) for record in left if record.type == "summary")
     assert summary.method == "mechanical"
+    calls = world.system.look("sam").rows("model_calls")
+    assert {row["purpose"] for row in calls if row["outcome"] == "rejected"} == {"summary"}
+    plain = pa.Table.from_batches([batch_of(left)])
+    with FleetViews([], plain, threads=1) as views:
+        told_as = views.table("SELECT DISTINCT purpose FROM model_calls WHERE outcome = 'rejected'")
+    assert told_as.to_pylist() == [{"purpose": "summary"}]
     assert "records without a model's summary" in summary.text
 
 

@@ -172,8 +172,9 @@ def _is_call(one: Told) -> bool:
 
 def _model_call(one: Told) -> Row:
     kind, payload = one.record.type, one.payload
+    purpose = payload.get("purpose", "reply") if kind == "reply_rejected" else "reply"
     return {
-        **one.place, "recorded_at": one.record.recorded_at, "purpose": "summary" if kind == "summary" else "reply",
+        **one.place, "recorded_at": one.record.recorded_at, "purpose": "summary" if kind == "summary" else purpose,
         "outcome": {"reply_rejected": "rejected", "model_failed": "failed"}.get(kind, "ok"),
         "failure": payload.get("failure", "") if kind == "model_failed" else "", "model": payload.get("model", ""),
         "context_sha256": payload.get("context_sha256"), "context_bytes": payload.get("context_bytes"),

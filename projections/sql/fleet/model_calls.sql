@@ -1,7 +1,7 @@
 -- Every request that was sent to a model, whatever came of it; summaries too.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
-    CASE type WHEN 'summary' THEN 'summary' ELSE 'reply' END AS purpose,
+    CASE type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(f_kind, 'reply') ELSE 'reply' END AS purpose,
     CASE type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
     CASE type WHEN 'model_failed' THEN coalesce(f_kind, '') ELSE '' END AS failure,
     coalesce(TRY(payload->>'$.model'), '') AS model, TRY(payload->>'$.context_sha256') AS context_sha256,

@@ -1,0 +1,157 @@
+"""`everlog sql` writes nothing but the file that a user names, and never into the store."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from actors.analytics import fleet_views
+from events import BadInput, CorruptLog
+from projections import DERIVER
+from store import FileStore, Snapshot
+from tests.interfaces.line import Line
+
+
+@pytest.fixture
+def sealed(cli: Line) -> FileStore:
+    """A store whose one log is sealed."""
+    cli.ok("send", "sam", "I sail")
+    store = FileStore(cli.root, cli.clock.now)
+    log = store.open("sam", "test")
+    log.seal(DERIVER)
+    log.close()
+    return store
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    """Every file below it."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def held(position: Snapshot) -> str:
+    """The path under which the sealed file may be opened."""
+    (path,) = [*position.paths, *position.figured]
+    return path
+
+
+COPIES = [
+    "WITH x AS ({copy}) FROM x",
+    "with X as ( {copy} ) select * from X",
+    "WITH x AS MATERIALIZED ({copy}) FROM x",
+    "WITH x AS ({copy}) SELECT 1",
+    "WITH a AS (SELECT 1), x AS ({copy}) FROM a",
+    "WITH y AS (WITH x AS ({copy}) FROM x) FROM y",
+    "WITH RECURSIVE x AS ({copy}) FROM x",
+    "SELECT (WITH x AS ({copy}) FROM x)",
+    "SELECT * FROM ({copy})",
+    "SELECT * FROM (WITH x AS ({copy}) FROM x)",
+    "SELECT * FROM agents WHERE EXISTS (WITH x AS ({copy}) FROM x)",
+    "SELECT 1 ORDER BY (WITH x AS ({copy}) FROM x)",
+    "SELECT 1 LIMIT (WITH x AS ({copy}) FROM x)",
+    "SELECT 1 UNION ALL (WITH x AS ({copy}) FROM x)",
+    "FROM agents, LATERAL (WITH x AS ({copy}) FROM x)",
+    "PIVOT (WITH x AS ({copy}) FROM x) ON a USING count(*)",
+    "DESCRIBE WITH x AS ({copy}) FROM x",
+    "SUMMARIZE WITH x AS ({copy}) FROM x",
+    "EXPLAIN ANALYZE WITH x AS ({copy}) FROM x",
+    "EXPLAIN ANALYZE {copy}",
+    "FROM query('{quoted}')",
+    "FROM query('WITH x AS ({quoted}) FROM x')",
+    "FROM query('WITH x AS (CO' || 'PY {rest}) FROM x')",
+    "WITH x AS ({copy}) FROM query('FROM x')",
+    "/* a ') */ WITH x AS /* ( */ ({copy}) FROM x -- ')",
+    "-- SELECT 1\nWITH x AS ({copy}) FROM x;",
+    "WITH x AS ({copy}) FROM x') LIMIT 0 --",
+    "WITH x AS ({copy}) FROM x) LIMIT 0 --",
+    "SELECT 1; {copy}",
+    "SELECT 1; WITH x AS ({copy}) FROM x",
+    "; WITH x AS ({copy}) FROM x",
+    "CREATE MACRO m() AS TABLE WITH x AS ({copy}) FROM x",
+    "PREPARE p AS {copy}",
+    "{copy}",
+    "FROM enable_logging('QueryLog', storage := 'file', storage_path := '{path}')",
+    "FROM enable_profiling(save_location := '{path}')",
+]
+
+
+def copying(query: str, path: str) -> str:
+    """`query` with a COPY to a path in it, which writes to the file itself."""
+    copy = f"COPY (SELECT 'gone' AS a) TO '{path}' (FORMAT csv, USE_TMP_FILE false)"
+    quoted = copy.replace("'", "''")
+    return query.format(copy=copy, quoted=quoted, rest=quoted.removeprefix("COPY"), path=path)
+
+
+@pytest.mark.parametrize("query", COPIES)
+def test_no_query_writes_over_a_sealed_file(sealed: FileStore, query: str) -> None:
+    """COPY is refused wherever it stands, also to the one path that may be opened; every byte is as before."""
+    before = content(sealed.root)
+    with fleet_views(sealed) as (views, position):
+        with pytest.raises(BadInput):
+            views.table(copying(query, held(position)))
+        assert content(sealed.root) == before
+        assert views.table("SELECT count(*) AS n FROM agents").to_pylist() == [{"n": 1}]
+    assert content(sealed.root) == before
+
+
+@pytest.mark.parametrize("query", COPIES)
+def test_no_query_of_a_command_makes_a_file(cli: Line, sealed: FileStore, tmp_path: Path, query: str) -> None:
+    """Given as a file it is refused too, wherever it would write to."""
+    (tmp_path / "q.sql").write_text(copying(query, str(tmp_path / "made.csv")))
+    before = content(tmp_path)
+    assert "The query" in cli.fails("sql", "-f", str(tmp_path / "q.sql"))
+    assert content(tmp_path) == before
+    assert sealed.root in tmp_path.iterdir()
+
+
+READS = [
+    "SELECT 1;",
+    "SELECT 'it''s' AS a -- ');",
+    "FROM agents;",
+    "VALUES (1), (2)",
+    "DESCRIBE turns",
+    "SUMMARIZE turns",
+    "SHOW TABLES",
+    "WITH x AS (SELECT 1) FROM x",
+    "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) FROM t",
+    "FROM query('SELECT 1')",
+    "UNPIVOT (SELECT 1 AS a) ON a INTO NAME n VALUE v",
+    "SELECT 'COPY (SELECT 1) TO x' AS a",
+]
+
+
+@pytest.mark.parametrize("query", READS)
+def test_what_only_reads_is_answered(cli: Line, sealed: FileStore, query: str) -> None:
+    """No reading is taken for writing."""
+    assert sealed.root.exists()
+    assert cli.json("sql", query)["rows"]
+
+
+def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileStore) -> None:
+    """Whoever wrote: it is told when the question ends, with the name of the file."""
+    with pytest.raises(CorruptLog, match=r"\.parquet was written to while it was read"), fleet_views(sealed) as asked:
+        views, position = asked
+        with Path(held(position)).open("r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(b"x")
+        views.table("SELECT 1")
+
+
+@pytest.mark.parametrize("asking", [("sql", "SELECT 1", "--format", "csv", "--out"), ("report", "--html")])
+@pytest.mark.parametrize("place", ["store/made", "store/everlog.json", "to_store/made", "to_file", "store/log/../made"])
+def test_no_answer_is_written_into_the_store(
+    cli: Line, sealed: FileStore, tmp_path: Path, asking: tuple[str, ...], place: str
+) -> None:
+    """Also through links, and whether the file is there or not."""
+    (tmp_path / "to_store").symlink_to(sealed.root)
+    (tmp_path / "to_file").symlink_to(sealed.root / "everlog.json")
+    before = content(tmp_path)
+    assert "is inside the store" in cli.fails(*asking, str(tmp_path / place))
+    assert content(tmp_path) == before
+    assert (tmp_path / "to_file").is_symlink()
+
+
+def test_a_link_in_the_store_to_elsewhere_is_refused_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
+    """It would be replaced by the answer."""
+    (sealed.root / "link").symlink_to(tmp_path / "elsewhere")
+    assert "is inside the store" in cli.fails("sql", "SELECT 1", "--format", "csv", "--out", str(sealed.root / "link"))
+    assert (sealed.root / "link").is_symlink()
