@@ -9,6 +9,7 @@ from actors import envelopes, parts, render
 from events import Record, event_of, tombstone
 from tests.world import World
 
+from .edited import edited
 from .tampered import Change, calls, conversed, first, lived, payload_of, replaced, verified
 
 Patch = pytest.MonkeyPatch
@@ -18,6 +19,13 @@ Patch = pytest.MonkeyPatch
 def world() -> World:
     """An agent that did everything once; nobody changes its log."""
     return conversed()
+
+
+TELLING = {
+    "agent_configured", "context_trimmed", "memory_edited", "message_sent", "reply_rethought", "summary",
+    "summary_expanded", "turns_hidden",
+}  # fmt: skip
+"""Kinds of records that tell how others are shown, or that are shown apart from turns."""
 
 
 def erased(*seqs: int) -> Change:
@@ -143,6 +151,17 @@ def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> N
     seqs = [record.seq for record in world.log() if record.type == kind]
     for gone in ([seqs[0]], [seqs[-1]], seqs):
         assert verified(world, erased(*gone)).faults == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_changed_the_past_may_be_erased_too_and_nobody_is_accused(seed: int) -> None:
+    """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
+    world = edited(seed)
+    log, chance = world.log(), random.Random(seed)
+    assert verified(world).faults == []
+    telling = [record.seq for record in log if record.type in TELLING]
+    for gone in (chance.sample(telling, min(3, len(telling))), chance.sample(telling, 1), _ranges(chance, world)):
+        assert verified(world, erased(*gone)).faults == [], sorted(gone)
 
 
 def _ranges(chance: random.Random, world: World) -> set[int]:
