@@ -7,7 +7,8 @@ the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages
 the newest by its seq, `functions`. A request for a summary has `instructions` and `transcript`. Pure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -26,13 +27,18 @@ Parts = dict[str, bytes]
 _json = msgspec.json.Encoder()
 
 
-def of_request(context: Context, request: render.Request) -> Parts:
-    """The parts of a request for a reply. Nothing but separators is in no part."""
+def of_request(context: Context, request: render.Request, newest: Collection[int] | None = None) -> Parts:
+    """The parts of a request for a reply. Nothing but separators is in no part.
+
+    `newest`: the seqs that are marked one by one; None: those of the last messages.
+    """
     found = {name: text.encode() for name, text in request.system}
     chat = request.chat[1:]
     if chat and context.summary is not None and chat[0][0] == context.summary.seq:
         found["summary"] = _json.encode(chat.pop(0)[1])
-    old = max(0, len(chat) - RECENT)
+    if newest is not None:
+        chat = [*(m for m in chat if m[0] not in newest), *(m for m in chat if m[0] in newest)]
+    old = max(0, len(chat) - RECENT) if newest is None else sum(seq not in newest for seq, _ in chat)
     while 0 < old < len(chat) and chat[old - 1][0] == chat[old][0]:
         old -= 1
     if old:
@@ -42,6 +48,12 @@ def of_request(context: Context, request: render.Request) -> Parts:
     if request.functions:
         found["functions"] = request.functions
     return found
+
+
+def parted(request: render.Request) -> set[int]:
+    """Seqs of records that are shown in more than one place."""
+    runs = [seq for seq, _ in groupby(request.chat, key=itemgetter(0))]
+    return {seq for seq, count in Counter(runs).items() if count > 1}
 
 
 def singles(request: render.Request) -> dict[int, bytes]:

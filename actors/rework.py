@@ -17,6 +17,7 @@ from events import (
     TurnAbandoned,
     draft,
     event_of,
+    is_erased,
 )  # fmt: skip
 
 from . import transitions
@@ -39,9 +40,12 @@ class History:
         self._turns: dict[tuple[int, int], list[int]] = defaultdict(list)
         """Indexes of the records of each turn of each life."""
         self._cuts = {record.seq - 1 for record in records if record.type == AgentForked.kind}
+        self._begins = [0]
         life = 0
         for index, record in enumerate(records):
-            life += record.type == "agent_created"
+            if record.type == "agent_created":
+                life += 1
+                self._begins.append(index)
             self._lives.append(life)
             self._turns[life, record.turn].append(index)
 
@@ -54,6 +58,15 @@ class History:
             if fault is not None:
                 found.append(f"turn {turn}: {fault}")
         return found
+
+    def begin_of(self, index: int) -> int:
+        """The index of the first record of the life that a record is of."""
+        return self._begins[self._lives[index]]
+
+    def of_turn(self, index: int) -> Iterator[Record]:
+        """The records of the turn that a record is of."""
+        own, _ = self._turn_of(index)
+        return (self.records[i] for i in own)
 
     def of_step(self, index: int) -> list[Record]:
         """The record and those that it left behind: the same turn and step, until the next input or call."""
@@ -91,8 +104,10 @@ class History:
 
 
 def _is_forked(record: Record) -> bool:
-    """Whether it ends a turn that was open where the agent was forked."""
+    """Whether it ends a turn that was open where the agent was forked; it may have, if it was erased."""
     event = event_of(record) if record.type == TurnAbandoned.kind else None
+    if event is not None and is_erased(record.payload):
+        return True
     return isinstance(event, TurnAbandoned) and event.reason == "forked"
 
 

@@ -2,7 +2,8 @@
 and do the recorded replies still mean the same? It writes nothing and asks no model.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from hashlib import sha256
 from typing import TypeGuard
 
@@ -28,6 +29,7 @@ from .constants import RENDERER
 from .context import Context, context_of, of_turn
 from .decide import first_message_fault
 from .differing import Made
+from .doubts import Doubts, Erasures, newest_of
 from .fit import summary_fault, summary_room, transcript_bytes_max
 from .system import View
 from .tools import Tool
@@ -73,7 +75,7 @@ class Verifier:
         records = list(view.reader.read(view.agent_id))
         self._history = rework.History(records)
         self._records: Sequence[Record] = records
-        self._first_erased = next((r.seq for r in records if is_erased(r.payload)), None)
+        self._erasures = Erasures(self._history)
         self._matched: tuple[Record, ModelCall, Context] | None = None
         """The last call whose request is the same."""
         self._seen: dict[int, str] = {}
@@ -97,10 +99,11 @@ class Verifier:
         """What is to be checked, by index: model calls, and without a sample what was done where none would fit."""
         found = [(index, event_of(r)) for index, r in enumerate(self._records) if r.type in _KINDS]
         calls = [item for item in found if isinstance(item[1], MODEL_CALLS) and item[1].context_sha256]
-        gone = [r.seq for r in self._records if r.type in _CALL_KINDS and is_erased(r.payload)]
-        self._calls.erased += gone
-        self._calls.calls, self._calls.chosen = len(calls) + len(gone), len(calls) + len(gone)
+        gone = [r.seq for r in self._records if r.type in _CALL_KINDS and r.turn and is_erased(r.payload)]
+        self._calls.calls = len(calls) + len(gone)
         if self._sample is None:
+            self._calls.erased += gone
+            self._calls.chosen = self._calls.calls
             return [item for item in found if isinstance(item[1], MODEL_CALLS) or _is_measure(item[1])]
         chosen = [calls[number] for number in sampled(len(calls), self._sample, self._seed)]
         self._calls.chosen = len(chosen)
@@ -122,53 +125,108 @@ class Verifier:
         return context if all(function.sha256 in self._schemas for function in context.config.functions) else None
 
     def _judge(self, index: int, record: Record, event: AnyEvent, context: Context | None) -> None:
-        """Check a record. What differs is no fault where records that it was made of, or that it left, were erased."""
+        """Check a record. What differs is no fault where what was erased may be why."""
         is_call = isinstance(event, MODEL_CALLS) and bool(event.context_sha256)
         if context is not None and context.config.renderer != RENDERER:
-            if is_call:
+            if is_call and not self._erasures.is_config_sure(index):
+                self._calls.erased.append(record.seq)
+            elif is_call:
                 self._calls.renderer_gone.setdefault(context.config.renderer, []).append(record.seq)
             return
-        found = list(self._mismatches(index, record, event, context)) if context is not None else []
-        if context is None or (found and self._is_touched(index, record)):
-            self._calls.erased += [record.seq] * is_call
-            return
-        self.report.mismatches += found
+        found = [*self._mismatches(index, record, event, context)] if context is not None else [self._unset(record)]
+        faults = [mismatch for mismatch in found if mismatch is not None]
+        self.report.mismatches += faults
         if is_call:
-            (self._calls.mismatch if found else self._calls.equal).append(record.seq)
+            verdict = self._calls.mismatch if faults else self._calls.erased if found else self._calls.equal
+            verdict.append(record.seq)
 
-    def _is_touched(self, index: int, record: Record) -> bool:
-        if self._first_erased is not None and self._first_erased < record.seq:
-            return True
-        return any(is_erased(other.payload) for other in self._history.of_step(index))
+    def _unset(self, record: Record) -> Mismatch | None:
+        """Nothing can be made without a configuration and its schemas: they were erased, or they are a fault."""
+        if self._erasures.of_config:
+            return None
+        return _mismatch(record, "request", "the configuration that it was made of is not in the log")
 
-    def _mismatches(self, index: int, record: Record, event: AnyEvent, context: Context) -> Iterator[Mismatch]:
-        """All that is not as it was."""
+    def _mismatches(self, index: int, record: Record, event: AnyEvent, context: Context) -> Iterator[Mismatch | None]:
+        """All that is not as it was; None for what may be another because something was erased."""
+        doubts = cache(partial(self._erasures.doubts, index, context))
         if isinstance(event, MODEL_CALLS) and event.context_sha256:
-            yield from self._of_request(record, event, context)
+            yield from self._of_request(record, event, context, doubts)
         if isinstance(event, ModelReply | ReplyRejected | Summary) and event.raw:
-            yield from self._of_reply(index, record, event, context)
+            for found in self._of_reply(index, record, event, context):
+                yield None if self._is_reply_excused(index, event, doubts()) else found
         fault = self._measure_fault(index, record, event, context)
         if fault is not None:
-            yield _mismatch(record, "decision", fault)
+            excused = self._is_measure_excused(index, event, doubts())
+            yield None if excused else _mismatch(record, "decision", fault)
 
-    def _of_request(self, record: Record, event: ModelCall, context: Context) -> Iterator[Mismatch]:
+    def _is_reply_excused(self, index: int, event: ModelReply | ReplyRejected | Summary, doubts: Doubts | None) -> bool:
+        """Whether what the reply leads to may be another because of what was erased."""
+        if isinstance(event, ModelReply) and self._erasures.in_step(index):
+            return True
+        if doubts is None or isinstance(event, Summary):
+            return doubts is not None and doubts.config
+        if isinstance(event, ModelReply):
+            return doubts.of_desk(parts.read(event.parts))
+        return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
+
+    def _is_measure_excused(self, index: int, event: AnyEvent, doubts: Doubts | None) -> bool:
+        """Whether something else may be done about the context because of what was erased."""
+        if not _is_measure(event):
+            return doubts is not None and (doubts.config or doubts.reply)
+        return (doubts is not None and doubts.of_any) or self._erasures.in_step(index)
+
+    def _of_request(
+        self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], Doubts | None]
+    ) -> Iterator[Mismatch | None]:
         body = _body(event, context, self._schemas)
         digest, marks = render.sha256(body), parts.read(event.parts)
         if digest == event.context_sha256:
             self._matched = (record, event, context)
             self._part = None
         else:
-            now = self._made(record, event, context)
-            matched = self._made(*self._matched) if self._matched else None
-            difference = differing.difference(marks, now, matched, self._seen)
-            where = f"differs first in {difference.part}" if difference.part else "differs"
             sizes = (
                 f"{event.context_bytes:,} bytes ({event.context_sha256[:12]}), and has {len(body):,} ({digest[:12]})"
             )
-            fresh = difference if difference.part != self._part else None
-            self._part = difference.part
-            yield _mismatch(record, "request", f"the request {where}; it had {sizes}", fresh)
+            yield self._differing(record, event, context, doubts(), sizes)
         self._seen.update((int(name), mark) for name, mark in marks.items() if name.isdecimal())
+
+    def _differing(
+        self, record: Record, event: ModelCall, context: Context, doubts: Doubts | None, sizes: str
+    ) -> Mismatch | None:
+        """Where a request differs; None if only in what may differ."""
+        then = parts.read(event.parts)
+        now = self._made(record, event, context)
+        if doubts is not None:
+            sure = self._sure(then, event, now, doubts)
+            if sure is None:
+                return None
+            then, now = sure
+        matched = self._made(*self._matched) if self._matched else None
+        difference = differing.difference(then, now, matched, self._seen)
+        where = f"differs first in {difference.part}" if difference.part else "differs"
+        fresh = difference if difference.part != self._part else None
+        self._part = difference.part
+        return _mismatch(record, "request", f"the request {where}; it had {sizes}", fresh)
+
+    def _sure(
+        self, then: dict[str, str], event: ModelCall, now: Made, doubts: Doubts
+    ) -> tuple[dict[str, str], Made] | None:
+        """Marks of then and parts of today less those that may differ; None if nothing else does."""
+        if not then:
+            excused = doubts.of_transcript if _asks_summary(event) else doubts.of_any
+            return None if excused else (then, now)
+        today, parted = now.parts, set[int]()
+        if not _asks_summary(event):
+            request = render.composed(now.context, self._schemas)
+            today = parts.of_request(now.context, request, set(newest_of(then)))
+            parted = parts.parted(request)
+        excused_names = doubts.excused(then, today, parted)
+        found = parts.marks(today)
+        sure = {name: mark for name, mark in then.items() if name not in excused_names}
+        rest = {name: part for name, part in today.items() if name not in excused_names}
+        if list(sure.items()) != list(parts.marks(rest).items()):
+            return sure, msgspec.structs.replace(now, parts=rest)
+        return None if found != then or doubts.config else (then, msgspec.structs.replace(now, parts=today))
 
     def _made(self, record: Record, event: ModelCall, context: Context) -> Made:
         """A request and its parts, as they are made today."""

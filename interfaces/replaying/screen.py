@@ -38,10 +38,12 @@ class Screen:
         self._page = Text()
 
     def __enter__(self) -> Self:
-        for number, handler in ((signal.SIGTSTP, self._stop), (signal.SIGTERM, self._end)):
-            self._undo.callback(signal.signal, number, signal.signal(number, handler))
-        self._undo.callback(self._leave)
-        self._take()
+        with ExitStack() as undo:
+            for number, handler in ((signal.SIGTSTP, self._stop), (signal.SIGTERM, self._end)):
+                undo.callback(signal.signal, number, signal.signal(number, handler))
+            undo.callback(self._leave)
+            self._take()
+            self._undo = undo.pop_all()
         return self
 
     def __exit__(
@@ -81,24 +83,35 @@ class Screen:
             self._take()
 
     def _take(self) -> None:
+        """Idempotent."""
+        if self._live is not None:
+            return
         self._saved = termios.tcgetattr(self._fd)
         tty.setcbreak(self._fd)
         self._live = Live(
             self._page, console=self._out, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
-        self._live.start(refresh=True)
+        with ExitStack() as undo:
+            undo.callback(self._leave)
+            self._live.start(refresh=True)
+            undo.pop_all()
 
-    def _leave(self) -> None:
-        """Idempotent."""
+    def _leave(self) -> bool:
+        """Whether it had the terminal. Idempotent."""
         live, self._live = self._live, None
-        if live is not None:
+        if live is None:
+            return False
+        try:
             live.stop()
+        finally:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
+        return True
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._leave()
+        had = self._leave()
         os.kill(os.getpid(), signal.SIGSTOP)
-        self._take()
+        if had:
+            self._take()
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)

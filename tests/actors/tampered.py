@@ -97,20 +97,20 @@ def lived(seed: int) -> World:
     world.settings = msgspec.structs.replace(
         world.settings, window=chance.choice([4096, 8192]), verify_first=chance.random() < 0.3
     )
-    world.model.after = lambda request: counted(request, _line(chance))
+    world.model.after = lambda request: counted(request, line_of(chance))
 
     async def live() -> None:
         async with world.system.agent("sam", world.settings) as agent:
             for _ in range(chance.randint(6, 14)):
-                await agent.receive(_input(chance))
+                await agent.receive(input_of(chance))
                 await agent.run()
-                await _by_hand(agent, chance)
+                await by_hand(agent, chance)
 
     asyncio.run(live())
     return world
 
 
-def _line(chance: random.Random) -> str:
+def line_of(chance: random.Random) -> str:
     words = " ".join(chance.choices(["sea", "boat", "wind", "Ada", "harbour", "\u00e9t\u00e9", "\U0001f30a"], k=12))
     beat = {"request_heartbeat": True} if chance.random() < 0.3 else {}
     deeds = [
@@ -126,7 +126,7 @@ def _line(chance: random.Random) -> str:
     return completion(words, chance.sample(deeds, chance.randint(1, 3)))
 
 
-def _input(chance: random.Random) -> UserMessage | SystemAlert | UserLogin | Heartbeat:
+def input_of(chance: random.Random) -> UserMessage | SystemAlert | UserLogin | Heartbeat:
     text = "What do you know of the sea? " * chance.choice([1, 3, 30, 400])
     return chance.choice(
         [UserMessage(text=text)] * 5
@@ -134,7 +134,7 @@ def _input(chance: random.Random) -> UserMessage | SystemAlert | UserLogin | Hea
     )
 
 
-async def _by_hand(agent: Agent, chance: random.Random) -> None:
+async def by_hand(agent: Agent, chance: random.Random) -> None:
     if chance.random() < 0.15:
         await agent.summarize()
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from rich.live import Live
 from rich.text import Text
 
 from interfaces.replaying.screen import Screen
@@ -197,6 +198,41 @@ def test_an_error_of_ours_leaves_nothing_behind(terminal: tuple[int, int]) -> No
         raise ZeroDivisionError
     assert termios.tcgetattr(program) == before
     assert [signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)] == handlers
+
+
+def test_a_stop_while_the_terminal_is_given_back_does_not_take_it(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-Z while a fork runs: it stays as it was until the fork is done, and is left as it was found."""
+    _, program = terminal
+    before = termios.tcgetattr(program)
+    with at(terminal) as screen:
+        monkeypatch.setattr(os, "kill", lambda _pid, _number: None)
+        taken = termios.tcgetattr(program)
+        with screen.suspended():
+            screen._stop(signal.SIGTSTP, None)
+            assert termios.tcgetattr(program) == before
+        assert termios.tcgetattr(program) == taken
+        screen._stop(signal.SIGTSTP, None)
+        assert termios.tcgetattr(program) == taken
+    assert termios.tcgetattr(program) == before
+
+
+def test_a_screen_that_cannot_be_begun_leaves_nothing_behind(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys come one by one before the page is shown: where that fails, they come by lines again."""
+    _, program = terminal
+    before, handler = termios.tcgetattr(program), signal.getsignal(signal.SIGTSTP)
+
+    def failing(_live: Live, *, refresh: bool) -> None:
+        raise OSError(refresh)
+
+    monkeypatch.setattr(Live, "start", failing)
+    with pytest.raises(OSError, match="True"), at(terminal):
+        pass
+    assert termios.tcgetattr(program) == before
+    assert signal.getsignal(signal.SIGTSTP) == handler
 
 
 def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
