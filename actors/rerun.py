@@ -13,6 +13,7 @@ import msgspec
 from events import BadInput, MemoryEdited, ModelError, Record, event_of
 from store import Store, name_of
 
+from . import leftovers
 from .agent import Agent
 from .constants import BLOCK_CHARS
 from .context import Context, context_of, of_turn
@@ -174,11 +175,15 @@ class _Scene:
         comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
         opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
         async with opened as agent:
+            agent.repeats = next(agent.records(past.cut + 1)).event_id
             driver = Driver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
-            await self._set_up(agent, driver)
-            model.agent = agent
-            script.begin(agent)
-            failed = await (driver.recorded(script) if what.recorded else driver.live(time))
+            try:
+                await self._set_up(agent, driver)
+                model.agent = agent
+                script.begin(agent)
+                failed = await (driver.recorded(script) if what.recorded else driver.live(time))
+            finally:
+                await leftovers.end(agent, agent.open_turns)
         return Rerun(
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
             left_out=[*past.left_out, *driver.left_out],
