@@ -37,6 +37,7 @@ from .effects import Answer, Clock, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
 from .journal import Journal
+from .leftovers import without_leftovers
 from .think import Thinker
 from .tools import Tool
 from .transitions import refuse_no_input
@@ -51,7 +52,7 @@ class Agent:
     __slots__ = (
         "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_timed", "_tools",
         "_turn", "_turns", "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model", "model_name",
-        "schemas", "searcher", "unsealed", "zone",
+        "repeats", "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -71,14 +72,12 @@ class Agent:
         self.head = head
         """Seq of the last record."""
         self.searcher = searcher
-        self._models = models
-        self._journal = journal
-        self._tools = tools
-        self._clock, self._ids = clock, ids
-        self._listen = listen
-        self._turn = 0
-        self._timed = False  # whether a timer was ever set in this life
+        self._models, self._journal, self._tools = models, journal, tools
+        self._clock, self._ids, self._listen = clock, ids, listen
+        self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
+        self.repeats: str | None = None
+        """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
         self._writing, self._running, self.archiving = (asyncio.Lock() for _ in range(3))
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
         self.model: Model | None = None
@@ -119,7 +118,8 @@ class Agent:
                 self._follow(recorded)
             else:
                 await self._set_up(settings, recorded)
-            self._waiting.extend((turn, "") for turn in woken.open_turns)
+            if self.repeats is None:
+                self._waiting.extend((turn, "") for turn in await without_leftovers(self, woken))
         elif not create:
             raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
@@ -240,7 +240,7 @@ class Agent:
                     said_at=times[number],
                     turn=one.turn,
                     step=one.step,
-                    cause=names[0] if number else cause,
+                    cause=names[0] if number else self.repeats if turn is None else cause,
                 )
                 for number, one in enumerate(placed)
             ]

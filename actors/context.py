@@ -170,6 +170,8 @@ class Woken(msgspec.Struct, frozen=True):
     """A timer was set in this life, whatever became of it."""
     open_turns: Sequence[int]
     """Oldest first."""
+    causes: Mapping[int, str]
+    """Of the open turns whose input names a cause: its id. Only inputs of reruns do."""
     configurations: Sequence[AgentConfigured]
     """Of all its lives, the oldest first: each may hold schemas that later ones name."""
     recorded: AgentConfigured | None
@@ -179,7 +181,7 @@ class Woken(msgspec.Struct, frozen=True):
 class _Turn:
     """How far a turn is after some of its records."""
 
-    __slots__ = ("opened", "owed", "stopped", "waits")
+    __slots__ = ("cause", "opened", "owed", "stopped", "waits")
 
     def __init__(self) -> None:
         self.opened = self.stopped = False
@@ -187,6 +189,8 @@ class _Turn:
         """An input has no reply yet."""
         self.owed = 0
         """Calls without a result."""
+        self.cause: str | None = None
+        """What the input that opened it names as its cause."""
 
     @property
     def open(self) -> bool:
@@ -211,16 +215,19 @@ def woken_of(rows: Sequence[Mapping[str, Any]]) -> Woken:
         if living:
             kinds.add(kind)
             turn = turns.setdefault(row["turn"], _Turn())
-            turn.opened |= row["input"] and not row["step"]
+            if row["input"] and not row["step"]:
+                turn.opened, turn.cause = True, row["cause"]
             turn.waits = row["input"] or (turn.waits and kind != ModelReply.kind)
             turn.owed += row["owed"] or 0
             turn.stopped |= kind in _STOPS
     exists = bool(kinds) and AgentDeleted.kind not in kinds
+    unfinished = sorted(number for number, turn in turns.items() if number and turn.open) if exists else ()
     return Woken(
         exists=exists,
         turn=max(turns) if exists else 0,
         timed=exists and TimerSet.kind in kinds,
-        open_turns=sorted(number for number, turn in turns.items() if number and turn.open) if exists else (),
+        open_turns=unfinished,
+        causes={number: cause for number in unfinished if (cause := turns[number].cause) is not None},
         configurations=configured[False] + configured[True],
         recorded=configured[True][-1] if configured[True] else None,
     )

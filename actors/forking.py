@@ -92,7 +92,7 @@ def _row(record: Record) -> Mapping[str, Any]:
     said = record.type in INPUTS and not is_imported(event) and not is_erased(record.payload)
     return {
         "type": record.type, "living": True, "turn": record.turn, "step": record.step, "input": said, "owed": owed,
-        "text": None, "configuration": None,
+        "cause": record.cause, "text": None, "configuration": None,
     }  # fmt: skip
 
 

@@ -7,12 +7,14 @@ the byte, until a change makes a request another one: there it stops, and says s
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 
 import msgspec
 
 from events import BadInput, MemoryEdited, ModelError, Record, event_of
 from store import Store, name_of
 
+from . import leftovers
 from .agent import Agent
 from .constants import BLOCK_CHARS
 from .context import Context, context_of, of_turn
@@ -27,6 +29,7 @@ from .rerun_tools import Recorder, stand_ins
 from .setup import Settings
 from .system import Models, System, View
 from .tools import Tool
+from .view import since_epoch, zoned
 
 Tell = Callable[[Pair], None]
 """Is told each turn as it has ended, beside that of then."""
@@ -38,8 +41,10 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done again, and what is to be otherwise."""
 
     agent_id: str
-    from_seq: int
-    """The first record that is done again; in the middle of a turn: that turn's first."""
+    from_seq: int | datetime
+    """The first record that is done again, or a time (UTC if it has no zone): the first at or after it. In the middle
+    of a turn: that turn's first.
+    """
     fork: str
     """Name of the agent that does it."""
     settings: Settings = Settings()
@@ -127,11 +132,12 @@ class _Scene:
     def __init__(self, what: WhatIf, stage: Stage, system: System, view: View) -> None:
         self._what, self._stage, self._view = what, stage, view
         records = list(view.reader.read(view.agent_id))
-        cut = _cut(view, records, what.from_seq)
+        first = _first(view, records, what.from_seq)
+        cut = _cut(view, records, first)
         self._whole = past_of(records, cut)
         self.past = self._whole.upto(what.turns)
         if not self.past.inputs:
-            raise _nothing(view.agent_id, records, what.from_seq)
+            raise _nothing(view.agent_id, records, first)
         view.request(cut)  # it can be asked for: its configuration and schemas were not erased
         self._before = view.context(cut)
         self._blocks = _edits(what.settings, self._before)
@@ -174,11 +180,15 @@ class _Scene:
         comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
         opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
         async with opened as agent:
+            agent.repeats = next(agent.records(past.cut + 1)).event_id
             driver = Driver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
-            await self._set_up(agent, driver)
-            model.agent = agent
-            script.begin(agent)
-            failed = await (driver.recorded(script) if what.recorded else driver.live(time))
+            try:
+                await self._set_up(agent, driver)
+                model.agent = agent
+                script.begin(agent)
+                failed = await (driver.recorded(script) if what.recorded else driver.live(time))
+            finally:
+                await leftovers.end(agent, agent.open_turns)
         return Rerun(
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
             left_out=[*past.left_out, *driver.left_out],
@@ -209,6 +219,20 @@ class _Fresh:
     def new(self, at: int) -> str:
         """A fresh UUIDv7."""
         return self._ids.new(self._clock.now())
+
+
+def _first(view: View, records: Sequence[Record], moment: int | datetime) -> int:
+    """The seq that a moment names: itself, or the first that was recorded then or later."""
+    if isinstance(moment, int):
+        return moment
+    at = since_epoch(moment)
+    found = next((record.seq for record in records if record.recorded_at >= at), 0)
+    if not found:
+        raise BadInput(
+            f"{view.agent_id!r} cannot be run again from {zoned(moment).isoformat()} on: its newest record, seq "
+            f"{view.head.seq}, is older."
+        )
+    return found
 
 
 def _cut(view: View, records: Sequence[Record], seq: int) -> int:

@@ -19,6 +19,16 @@ from .searching import AgentSearcher
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def zoned(moment: datetime) -> datetime:
+    """A time with its zone: UTC if it has none."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def since_epoch(moment: datetime) -> int:
+    """A time as microseconds UTC; it is UTC if it has no zone."""
+    return (zoned(moment) - EPOCH) // timedelta(microseconds=1)
+
+
 def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
     """The seq that a moment names: itself, or the last that was recorded by then (UTC if it has no zone).
 
@@ -29,10 +39,9 @@ def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
         if not 1 <= moment <= head:
             raise BadInput(f"There is no seq {moment}: {agent_id!r} has records 1 to {head}, the head.")
         return moment
-    when = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    seq = reader.seq_at(agent_id, (when - EPOCH) // timedelta(microseconds=1))
+    seq = reader.seq_at(agent_id, since_epoch(moment))
     if not seq:
-        raise BadInput(f"{agent_id!r} began after {when.isoformat()}; it has records 1 to {head}, the head.")
+        raise BadInput(f"{agent_id!r} began after {zoned(moment).isoformat()}; it has records 1 to {head}, the head.")
     return seq
 
 

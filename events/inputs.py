@@ -78,7 +78,9 @@ class TurnAbandoned(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "turn_abandoned"
 
     reason: Literal["steps_max", "forked", "context"]
-    """`steps_max`: too many model calls; `forked`: it was open at the fork's cut; `context`: nothing makes it fit."""
+    """`steps_max`: too many model calls; `forked`: it was open at the fork's cut, or was left open by
+    a rerun; `context`: nothing makes it fit.
+    """
 
 
 class BudgetExceeded(Event, frozen=True, kw_only=True):

@@ -17,9 +17,8 @@ def rerunning(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="first",
-        metavar="SEQ",
-        type=values.seq,
-        help="the first record that is done again; inside a turn: its beginning",
+        metavar="SEQ|TIME",
+        help="the first record that is done again, or the first from that time on; inside a turn: its beginning",
     )
     parser.add_argument("--as", dest="new", metavar="NEW", required=True, help="name of the fork")
     parser.add_argument("--turns", metavar="N", type=values.count, help="how many turns, at most (all)")

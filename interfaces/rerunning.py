@@ -13,6 +13,7 @@ from store import name_of
 from . import shapes, times
 from .complaints import complain
 from .contract import World
+from .moments import asked
 from .opening import agents_of, looking, settings_of, system_of
 from .running import FAILED
 
@@ -23,13 +24,12 @@ def rerun(args: Namespace, world: World) -> int:
     """The command `rerun`."""
     if args.report:
         return _report(args, world)
-    if args.first is None:
-        args.fail("say where it begins: --from SEQ")
+    first = asked(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
     if args.recorded and args.live_tools:
         args.fail("--recorded runs nothing outside: leave --live-tools away")
     what = WhatIf(
         agent_id=name_of(args.name),
-        from_seq=args.first,
+        from_seq=first,
         fork=args.new,
         settings=settings_of(args),
         turns=args.turns,

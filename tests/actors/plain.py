@@ -96,7 +96,7 @@ def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [
         {
             "seq": r.seq, "living": r.seq >= born, "turn": r.turn, "step": r.step, "type": r.type,
-            "input": r.seq in waiting, "owed": None, "text": r.text,
+            "cause": r.cause, "input": r.seq in waiting, "owed": None, "text": r.text,
             "configuration": r.payload if r.type == "agent_configured" else None,
         }
         for r in records

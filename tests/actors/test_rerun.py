@@ -1,6 +1,7 @@
 """Reruns: what is done again, what is otherwise, and what is told of it."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -73,6 +74,20 @@ def test_from_inside_a_turn_is_from_its_beginning():
     for from_seq, cut in ((3, BIRTH), (begins[0] + 2, BIRTH), (begins[1] - 1, BIRTH), (begins[1], begins[1] - 1)):
         done = again(world, from_seq=from_seq, fork=f"from-{from_seq}")
         assert done.comparison.cut == cut, from_seq
+
+
+def test_from_a_time_is_from_the_first_record_at_or_after_it():
+    """At the very moment of a record, just before it, and without a zone; after the newest there is nothing."""
+    world = lived(say("A."), say("B."), said=("one", "two"))
+    second = [record for record in world.log() if record.type == "user_message"][1]
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=second.recorded_at)
+    early = at - timedelta(microseconds=1)
+    for number, moment in enumerate((at, early, at.replace(tzinfo=None))):
+        assert again(world, from_seq=moment, fork=f"from-{number}").comparison.cut == second.seq - 1
+    assert again(world, from_seq=at - timedelta(days=9), fork="whole").comparison.cut == BIRTH
+    with pytest.raises(BadInput, match=f"its newest record, seq {len(world.log())}, is older"):
+        again(world, from_seq=at + timedelta(days=9), fork="none")
+    assert "none" not in world.system.agents()
 
 
 def test_turns_are_run_up_to_the_number_asked_for():

@@ -82,6 +82,14 @@ def test_json_is_what_the_page_shows(told: Line):
     assert {key: shape[key] for key in again} == again
 
 
+def test_it_begins_at_a_time_as_a_fork_does(told: Line):
+    """The first record from then on; `2h` is so long ago."""
+    second = told.lines("events", "sam", "--type", "user_message")[1]
+    for fork, moment, cut in (("tom", second["recorded_at"], second["seq"] - 1), ("ann", "2h", 7)):
+        shape = told.json("rerun", "sam", "--from", moment, "--as", fork, "--recorded")
+        assert shape["parent_seq"] == cut
+
+
 def test_the_recorded_replies_need_no_model(told: Line):
     """Everything is the same; after a change it stops at the request that is another one, and shows how."""
     asked = len(told.script.asked)
@@ -133,6 +141,8 @@ def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.Mo
     ("argv", "said"),
     [
         (("--from", "99", "--as", "tom"), "records 1 to"),
+        (("--from", "2999-01-01", "--as", "tom"), "is older"),
+        (("--from", "soon", "--as", "tom"), "neither a seq"),
         (("--from", "8", "--as", "sam"), "already"),
         (("--as", "nobody", "--report"), "no agent 'nobody'"),
         (("--from", "8", "--as", "tom", "--system", "/no/such/file"), "cannot be read"),

@@ -219,16 +219,24 @@ def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
 
 
 def test_two_recorded_reruns_are_equal_and_verify() -> None:
-    """They write the same, keys of calls excepted, which are of one agent; and the fork verifies as any agent does."""
+    """They write the same, but for keys of calls, and the cause of inputs, which is the fork itself; and the
+    fork verifies as any agent does.
+    """
     world, _ = lived(3)
     for name in ("one", "two"):
         again(world, WhatIf(agent_id="sam", from_seq=8, fork=name, recorded=True))
     one, two = own(world, "one"), own(world, "two")
     bare: dict[str, Any] = {"agent_id": "", "commit": 0}
+    firsts = {name: next(r.event_id for r in world.log(name) if r.agent_id == name) for name in ("one", "two")}
     blank = [
-        [msgspec.structs.replace(record, **bare) for record in side if record.type != "function_started"]
-        for side in (one, two)
+        [
+            msgspec.structs.replace(record, **bare, cause="fork" if record.cause == firsts[name] else record.cause)
+            for record in side
+            if record.type != "function_started"
+        ]
+        for name, side in (("one", one), ("two", two))
     ]
+    assert any(record.cause == "fork" for record in blank[0])
     assert blank[0] == blank[1]
     with closing(world.system.look("one")) as view:
         assert verify(view, world.system.tools).faults == []
