@@ -48,6 +48,7 @@ from .setup import Settings
 from .sources import Sources
 from .system import System, View
 from .tools import Tool
+from .view import since_epoch
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")
@@ -282,15 +283,17 @@ class AgentSystem:
         """Names of all agents with a log, sorted."""
         return self._reading.agents()
 
-    def sql(self, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:
+    def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
         """The answer of one SELECT over the views of all agents (docs/analytics.md), at one position of their logs.
 
-        `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one. It
-        blocks, and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
+        `as_of`: only what was recorded by then, inclusive; UTC if it has no zone. `agent`: only the records of that one.
+        It blocks, and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog,
+        StoreError.
         """
         from .analytics import fleet_sql
 
-        return fleet_sql(self.store, query, as_of=as_of, agent=agent)
+        upto = None if as_of is None else since_epoch(as_of)
+        return fleet_sql(self.store, query, as_of=upto, agent=agent)
 
     def look(self, name: str, *, as_of: int | datetime | None = None) -> View:
         """An agent for reading, as it is now or as it was at a seq or a time. Starts nothing; close it.

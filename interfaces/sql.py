@@ -14,8 +14,9 @@ from projections.fleet import FleetViews
 from store import Snapshot
 
 from . import answers, times
-from .complaints import complain, plain
+from .complaints import complain
 from .contract import World
+from .moments import time_in
 from .opening import root_of, store_of, text_of
 
 ROWS = 50
@@ -51,7 +52,7 @@ def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]
     world.give_way()
     with fleet_views(
         store_of(args, world),
-        as_of=moment(args.as_of),
+        as_of=time_in(args, world),
         agent=args.agent,
         skip_damaged=args.skip_damaged,
         memory_mb=FLEET_MEMORY_MB if args.memory is None else args.memory,
@@ -59,19 +60,6 @@ def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]
         for left in position.left_out:
             complain(f"{left.partition} is left out: {left.reason}")
         yield views, position
-
-
-def moment(text: str | None) -> int | None:
-    """Microseconds UTC of --as-of. Raises BadInput."""
-    if text is None:
-        return None
-    try:
-        return times.microseconds(text)
-    except (ValueError, OverflowError) as error:
-        raise BadInput(
-            f"--as-of {plain(text[:60])}: all agents together have no seq, only times. Give an ISO time, as "
-            "2024-01-31T12:00 (UTC unless it says otherwise)."
-        ) from error
 
 
 def say_position(position: Snapshot, at: int, *, every: bool) -> None:

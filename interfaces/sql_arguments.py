@@ -30,7 +30,9 @@ def _asking(parser: argparse.ArgumentParser) -> None:
 
 
 def _over(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--as-of", metavar="TIME", help="only what was recorded up to this ISO time")
+    parser.add_argument(
+        "--as-of", metavar="TIME", help="only what was recorded up to then: an ISO time, or 2h for that long ago"
+    )
     parser.add_argument("--agent", metavar="NAME", help="only the records of this agent")
     parser.add_argument("--memory", metavar="MB", type=values.count, help="memory that it may use (2048)")
     parser.add_argument(
