@@ -286,7 +286,7 @@ class AgentSystem:
     def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
         """The answer of one SELECT over the views of all agents (docs/analytics.md), at one position of their logs.
 
-        `as_of`: only what was recorded by then, inclusive; UTC without a zone. `agent`: only records of that one. It blocks,
+        `as_of`: only what was recorded by then; UTC without a zone. `agent`: only records of that one. It blocks,
         and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
         """
         from .analytics import fleet_sql
