@@ -21,10 +21,11 @@ from .constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from .contract import Head, Progress, Store
 from .exportfile import Contents, Exported, ExportReader, ExportWriter, damaged
 from .moves import chain_before, is_departure, move_in
-from .names import name_of
+from .names import name_of, partition_of
 from .partition import token
 
 _IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
+_IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
 
 
 class Part(NamedTuple):
@@ -204,6 +205,7 @@ class _Walk:
         self.seq = stream.from_seq - 1
         self.chain = chain
         self.commit = 0
+        self.away = False
 
     def follow(self, record: Record) -> str:
         """Go past a record; says what is wrong with it, if anything is."""
@@ -211,17 +213,28 @@ class _Walk:
             return f"seq {record.seq} comes after {self.seq}"
         if record.commit not in (self.commit, self.commit + 1):
             return f"commit {record.commit} comes after {self.commit} at seq {record.seq}"
+        if self.away and chain_before(record, record.seq, Head(self.seq, self.chain, away=True)) != self.chain:
+            return f"seq {self.seq} is of a move, and seq {record.seq} does not say that it ended"
+        move = move_in(record)
+        if move is not None and not _is_place(self.stream.agent_id, move.partition):
+            return f"seq {record.seq} is of a move to or from {move.partition!r}, and no store has such a partition"
         if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
             return f"seq {record.seq} is no tombstone and no record"
         if not self.commit and self.stream.parent and chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
             return f"its first record does not say that it is a fork of {self.stream.parent!r}"
         self.seq, self.commit, self.chain = record.seq, record.commit, extend(self.chain, record)
+        self.away = move is not None and is_departure(record)
         return ""
 
     @property
     def done(self) -> bool:
         """Whether it ends here, as its header says."""
-        return (self.seq, self.chain.hex()) == (self.stream.to_seq, self.stream.chain)
+        return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
+
+
+def _is_place(name: str, partition: str) -> bool:
+    """Whether an agent can have been in a partition of that name, in whichever store."""
+    return partition == partition_of(name) or _IS_SHARD(partition) is not None
 
 
 def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int], None]
