@@ -141,8 +141,8 @@ class Moving:
             if gone.epoch > assignment.epoch:
                 if not self._has_place(name, gone.partition):
                     raise CorruptLog(
-                        f"The log of {name!r} says at seq {head.seq} that it went to {gone.partition!r}, and this store "
-                        "has no such partition for it. Nothing was changed; restore the log from a backup."
+                        f"The log of {name!r} says at seq {head.seq} that it went to {gone.partition!r}, and this "
+                        "store has no such partition for it. Nothing was changed; restore the log from a backup."
                     )
                 assignment = _onward(assignment, gone.partition, gone.epoch)
                 self._register.move(assignment)

@@ -1,12 +1,15 @@
 """`everlog export` and `everlog restore`: an agent goes into a file, and comes out of it as it was."""
 
 import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from actors.api import open_system
-from events import BadInput, UnknownAgent
+from events import BadInput, Record, UnknownAgent
+from store.contract import Append
+from store.restoring import _groups
 from tests.interfaces.line import Line, says
 from tests.interfaces.test_erase import CANARY, leftovers, store_of, talk
 
@@ -227,3 +230,27 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
     assert sorted(row["agent"] for row in other.json("agents")) == ["ann", "sam"]
     for proof in (["log", "check", "--all", "--deep"], ["verify", "--all"], ["rebuild", "--all"]):
         other.ok(*proof)
+
+
+def test_nobody_sees_what_is_half_restored(cli: Line, other: Line, tmp_path: Path, monkeypatch):
+    """Not the views, not whoever makes an agent of that name; `log check --all` tells of it, and it can be finished."""
+    talk(cli)
+    file = str(tmp_path / "sam.everlog")
+    cli.ok("export", "sam", file)
+
+    def stopping(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
+        yield next(iter(_groups(commits)))[:2]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("store.restoring._groups", stopping)
+        assert other("restore", file)[0] == 130
+    assert other.json("agents") == []
+    counting = ["sql", "SELECT agent_id, events FROM agents"]
+    assert other.json(*counting)["rows"] == []
+    assert "a restore was interrupted" in other.ok("log", "check", "--all")
+    assert "A restore of 'sam' was interrupted" in other.fails("create", "sam")
+    assert other.json("agents") == []
+    other.ok("restore", file)
+    assert envelopes(other, "sam") == envelopes(cli, "sam")
+    assert other.json(*counting)["rows"] == cli.json(*counting)["rows"] != []
