@@ -30,8 +30,10 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
     travel(source, ROUTE[:2], words_for(ROUTE[:2]))
     fork(source, "sam", 5, "tom")
     say(source, "tom", Drafts(NOW + 5_000_000), 2)
-    path = tmp_path / "tom.everlog"
-    save(source, "tom", path)
+    fork(source, "tom", 7, "ann")
+    say(source, "ann", Drafts(NOW + 6_000_000), 1)
+    path = tmp_path / "ann.everlog"
+    save(source, "ann", path)
     whole = FaultyDisk()
     FileStore.create(ROOT, now, "sim", disk=whole)
     start = len(whole.log)
@@ -48,11 +50,13 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
             store = FileStore(ROOT, now, disk=disk)
             for name in store.agents():
                 assert_whole(store.reader(name), name)
-                assert store.reader(name).head(name).seq == {"sam": 6, "tom": 8}[name]
+                assert store.reader(name).head(name).seq == {"sam": 7, "tom": 8, "ann": 9}[name]
             store.restore(path, Counting())
-            assert_same(source, store, "tom")
+            assert_same(source, store, "ann")
+            for name in ("sam", "tom"):
+                assert [r.type for r in store.reader(name).read(name)].count("agent_deleted") == 1
             assert_fine(store)
-            say(store, "tom", Drafts(NOW + 9_000_000), 1)
+            say(store, "ann", Drafts(NOW + 9_000_000), 1)
             assert not [path for path in disk.files if path.name == "restoring"]
 
 
