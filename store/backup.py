@@ -7,7 +7,7 @@ before anybody relies on it.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +20,7 @@ from events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is
 from .constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from .contract import Head, Progress, Store
 from .exportfile import Contents, Exported, ExportReader, ExportWriter, damaged
-from .moves import chain_before, is_departure, move_in
+from .moves import chain_before, fork_in, is_departure, move_in
 from .names import name_of, partition_of
 from .partition import token
 
@@ -200,8 +200,10 @@ def commits_of(export: ExportReader) -> Iterator[tuple[Exported, list[Record]]]:
 class _Walk:
     """Where one stream is while an export is verified."""
 
-    def __init__(self, stream: Exported, chain: bytes) -> None:
+    def __init__(self, stream: Exported, chain: bytes, others: Collection[str]) -> None:
+        """`others`: whose streams are in the same export."""
         self.stream = stream
+        self.others = others
         self.seq = stream.from_seq - 1
         self.chain = chain
         self.commit = 0
@@ -220,10 +222,24 @@ class _Walk:
             return f"seq {record.seq} is of a move to or from {move.partition!r}, and no store has such a partition"
         if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
             return f"seq {record.seq} is no tombstone and no record"
-        if not self.commit and self.stream.parent and chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
-            return f"its first record does not say that it is a fork of {self.stream.parent!r}"
+        wrong = self._wrong_beginning(record)
+        if wrong:
+            return wrong
         self.seq, self.commit, self.chain = record.seq, record.commit, extend(self.chain, record)
         self.away = move is not None and is_departure(record)
+        return ""
+
+    def _wrong_beginning(self, record: Record) -> str:
+        """What is wrong with where the stream begins. An ancestor that gave it nothing may be passed over."""
+        fork, parent = fork_in(record), self.stream.parent
+        if self.commit or not parent:
+            return "" if fork is None else f"seq {record.seq} begins a fork of {fork.parent!r}, but the header has none"
+        if fork is None or chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
+            return f"its first record does not say that it is a fork of {parent!r}"
+        if fork.parent != parent and fork.parent in self.others:
+            return (
+                f"its first record says that it is a fork of {fork.parent!r}, and the header that it is of {parent!r}"
+            )
         return ""
 
     @property
@@ -245,6 +261,7 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
     """
     wanted = {*places.items(), *((stream.parent, stream.parent_seq) for stream in export.contents.streams)}
     found: dict[tuple[str, int], bytes] = {}
+    names = frozenset(stream.agent_id for stream in export.contents.streams)
     walk: _Walk | None = None
     ended: set[str] = set()
     for stream, records in commits_of(export):
@@ -252,7 +269,7 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
         if walk is None or walk.stream is not stream:
             if name in ended or (walk is not None and not walk.done):
                 raise damaged(export.path, f"the records of {name!r} are not where they should be")
-            walk = _Walk(stream, _chain_before(export, stream, found))
+            walk = _Walk(stream, _chain_before(export, stream, found), names)
             ended.add(name)
         for record in records:
             wrong = walk.follow(record)

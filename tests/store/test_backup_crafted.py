@@ -1,11 +1,12 @@
 """Exports that nobody's `everlog export` wrote: whole by their checksum and their chain, and refused all the same."""
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from events import GENESIS, CorruptLog, Draft, Record, extend, place
+from events import GENESIS, AgentForked, CorruptLog, Draft, Record, draft, extend, place, uuid7
 from store import Contents, FileStore, partition_of
 from store.contract import Append, Head
 from store.exportfile import Exported, ExportWriter
@@ -27,8 +28,8 @@ Stream = tuple[list[Record], Exported]
 def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, chain: bytes = GENESIS) -> Stream:
     """Records that are in one chain, and what a header says of them."""
     records = []
-    for seq, draft in enumerate(drafts, cut + 1):
-        records.append(place(draft, name, seq, seq - cut))
+    for seq, one in enumerate(drafts, cut + 1):
+        records.append(place(one, name, seq, seq - cut))
         chain = extend(chain, records[-1])
     return records, Exported(name, cut + 1, cut + len(drafts), chain.hex(), parent, cut)
 
@@ -91,8 +92,8 @@ def test_a_log_never_sends_its_agent_out_of_the_store(store: FileStore) -> None:
     """Its last record names a place that the store does not have: nobody follows it, and no folder is made."""
     store.register("eve")
     log = store.open("eve", "test")
-    for draft in moved("eve", OUTSIDE):
-        log.append("eve", log.head("eve").seq, [draft])
+    for one in moved("eve", OUTSIDE):
+        log.append("eve", log.head("eve").seq, [one])
     log.close()
     before = sorted(store.root.parent.rglob("*"))
     with pytest.raises(CorruptLog, match="this store has no such partition"):
@@ -102,3 +103,52 @@ def test_a_log_never_sends_its_agent_out_of_the_store(store: FileStore) -> None:
     assert [path for path in before if "agents" in path.parts] == [
         path for path in sorted(store.root.parent.rglob("*")) if "agents" in path.parts
     ]
+
+
+def forking(parent: str, cut: int, chain: bytes) -> Draft:
+    event = AgentForked(parent=parent, parent_seq=cut, chain=chain.hex())
+    return draft(event, event_id=uuid7(NOW, 999), recorded_at=NOW, turn=0, step=0)
+
+
+def family(parent: str, said: str, *others: str) -> list[Stream]:
+    """A parent, others by themselves, and a fork of it whose first record says that it is one of `said`."""
+    before = stream(parent, Drafts().some(1))
+    chain = bytes.fromhex(before[1].chain)
+    more = [stream(other, Drafts(NOW + at).some(1)) for at, other in enumerate(others, 1)]
+    return [before, *more, stream("kid", [forking(said, 1, chain)], parent, 1, chain)]
+
+
+@pytest.mark.parametrize("name", [unicodedata.normalize("NFD", "\u00e9"), "x" * 256, ""])
+def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, name: str) -> None:
+    """Decomposed, too long, or none: of an agent, and of a parent."""
+    refused(store, crafted(tmp_path / "a.everlog", stream(name, Drafts().some(1))), "name")
+    if name:
+        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a name as a log has it")
+
+
+def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None:
+    refused(store, crafted(tmp_path / "a.everlog", *family("source:x", "source:x")), "sources have no forks")
+    chain = bytes.fromhex(stream("sam", Drafts().some(1))[1].chain)
+    fork = stream("source:x", [forking("sam", 1, chain)], "sam", 1, chain)
+    refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "sources have no forks")
+
+
+def test_a_fork_of_somebody_else_than_its_first_record_says_is_refused(store: FileStore, tmp_path: Path) -> None:
+    """Another parent may be named for one thing alone: the one that the record names is not in the export."""
+    refused(store, crafted(tmp_path / "a.everlog", *family("sam", "ann", "ann")), "is a fork of 'ann', and the header")
+    drafts = [forking("sam", 0, GENESIS), *Drafts().some(1)]
+    refused(store, crafted(tmp_path / "b.everlog", stream("kid", drafts)), "but the header has none")
+    assert store.restore(crafted(tmp_path / "c.everlog", *family("sam", "passed over"))).written == 2
+
+
+def test_a_header_with_a_name_twice_is_refused(store: FileStore, tmp_path: Path) -> None:
+    twice = stream("sam", Drafts().some(1))
+    refused(store, crafted(tmp_path / "a.everlog", twice, ([], twice[1])), "a name twice")
+
+
+def test_a_row_group_that_would_fill_the_memory_is_refused(store: FileStore, tmp_path: Path) -> None:
+    """It is small in the file, and larger than any that an export has; nothing of it is read."""
+    records, header = stream("sam", [Drafts(NOW + at).one("a" * 9_000_000) for at in range(24)])
+    path = crafted(tmp_path / "a.everlog", (records, header))
+    assert path.stat().st_size < 100_000
+    refused(store, path, "row group 0 has 216,")
