@@ -5,6 +5,7 @@ store is only read, so agents may be at work meanwhile. What is read back is hel
 before anybody relies on it.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ from .names import name_of, partition_of
 from .partition import token
 
 _IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""What a disk says that has no links, as many that are carried about."""
 _IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
 
 
@@ -51,7 +54,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
     for stream in streams:
         parts += lineage(store, stream)
     if path.exists() and not replace:
-        raise BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+        raise _there(path)
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     total = sum(part.to_seq - part.from_seq + 1 for part in parts)
     try:
@@ -62,8 +65,13 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
             writer.finish(contents)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _put(temporary, path)
         _sync_folder(path.parent)
+    except FileExistsError as error:  # it was made meanwhile
+        raise _there(path) from error
     except OSError as error:
         raise StoreError(
             f"{path} could not be written: {error.strerror or error}. The store is as it was, and so is any file of "
@@ -73,6 +81,21 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return contents
+
+
+def _there(path: Path) -> BadInput:
+    return BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Give a file its name, if nobody has it: where the disk has no links, in two steps. Raises FileExistsError."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        path.open("xb").close()
+        os.replace(temporary, path)
 
 
 def counting(total: int, progress: Progress | None) -> Callable[[int], None]:
