@@ -62,7 +62,7 @@ def restore(args: Namespace, world: World) -> int:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("say the same again: it goes on from there.") from error
     if args.json:
-        restored = [{**_stream(each.stream), "restored": each.written} for each in done.streams]
+        restored = [{**_stream(each.stream), "restored": each.written, "ended": each.ended} for each in done.streams]
         print(shapes.line({"agent": done.contents.agent_id, "file": str(path), "streams": restored}))
         return 0
     for each in done.streams:
@@ -80,7 +80,8 @@ def _told(restored: Restored) -> str:
     before = stream.records - restored.written
     also = f" ({before:,} were here)" if before else ""
     what = f"{restored.written:,} record{'s' * (restored.written > 1)} restored{also}"
-    return f"{_who(stream)}: {what}, chain {_short(stream)} equal."
+    end = " Only its fork was asked for: it is ended here." if restored.ended else ""
+    return f"{_who(stream)}: {what}, chain {_short(stream)} equal.{end}"
 
 
 def _who(stream: Exported) -> str:

@@ -36,25 +36,26 @@ class _Part(NamedTuple):
         return self.agent or self.name
 
 
-def _parts(args: Namespace, store: FileStore) -> list[_Part]:
-    """The partition of the agent that is named, or all of the store. Raises UnknownAgent."""
+def _parts(args: Namespace, store: FileStore, *, restoring: bool) -> list[_Part]:
+    """The partition of the agent that is named, or all of the store, and where one is restored. Raises UnknownAgent."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
     if not args.all:
         name = name_of(args.name)
         return [_Part(store.reader(name).partition, name)]
     owners = {partition_of(name): name for name in store.assigned()}  # sources too
-    return sorted((_Part(name, owners.get(name)) for name in store.partitions()), key=lambda part: part.label)
+    parts = (_Part(name, owners.get(name)) for name in store.partitions(restoring=restoring))
+    return sorted(parts, key=lambda part: part.label)
 
 
 class _Doing:
     """Does something to partition after partition; one that cannot be done is told of, and the others go on."""
 
-    def __init__(self, args: Namespace, store: FileStore, what: str) -> None:
+    def __init__(self, args: Namespace, store: FileStore, what: str, *, restoring: bool = False) -> None:
         self._args = args
         self._what = what
         self.store = store
-        self.parts = _parts(args, store)
+        self.parts = _parts(args, store, restoring=restoring)
         self.found: list[Shape] = []
         self.failed = False
 
@@ -82,7 +83,7 @@ class _Doing:
 
 def check(args: Namespace, world: World) -> int:
     """The command `log check`."""
-    doing = _Doing(args, store_of(args, world), "checking")
+    doing = _Doing(args, store_of(args, world), "checking", restoring=True)
     fine = True
     for part, what in doing.each():
         with progress.shown(what) as moved:

@@ -5,9 +5,10 @@ store is only read, so agents may be at work meanwhile. What is read back is hel
 before anybody relies on it.
 """
 
+import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -20,11 +21,14 @@ from events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is
 from .constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from .contract import Head, Progress, Store
 from .exportfile import Contents, Exported, ExportReader, ExportWriter, damaged
-from .moves import chain_before, is_departure, move_in
-from .names import name_of
+from .moves import chain_before, fork_in, is_departure, move_in
+from .names import name_of, partition_of
 from .partition import token
 
 _IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""What a disk says that has no links, as many that are carried about."""
+_IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
 
 
 class Part(NamedTuple):
@@ -50,7 +54,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
     for stream in streams:
         parts += lineage(store, stream)
     if path.exists() and not replace:
-        raise BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+        raise _there(path)
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     total = sum(part.to_seq - part.from_seq + 1 for part in parts)
     try:
@@ -61,8 +65,13 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
             writer.finish(contents)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _put(temporary, path)
         _sync_folder(path.parent)
+    except FileExistsError as error:  # it was made meanwhile
+        raise _there(path) from error
     except OSError as error:
         raise StoreError(
             f"{path} could not be written: {error.strerror or error}. The store is as it was, and so is any file of "
@@ -72,6 +81,21 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return contents
+
+
+def _there(path: Path) -> BadInput:
+    return BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Give a file its name, if nobody has it: where the disk has no links, in two steps. Raises FileExistsError."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        path.open("xb").close()
+        os.replace(temporary, path)
 
 
 def counting(total: int, progress: Progress | None) -> Callable[[int], None]:
@@ -199,11 +223,14 @@ def commits_of(export: ExportReader) -> Iterator[tuple[Exported, list[Record]]]:
 class _Walk:
     """Where one stream is while an export is verified."""
 
-    def __init__(self, stream: Exported, chain: bytes) -> None:
+    def __init__(self, stream: Exported, chain: bytes, others: Collection[str]) -> None:
+        """`others`: whose streams are in the same export."""
         self.stream = stream
+        self.others = others
         self.seq = stream.from_seq - 1
         self.chain = chain
         self.commit = 0
+        self.away = False
 
     def follow(self, record: Record) -> str:
         """Go past a record; says what is wrong with it, if anything is."""
@@ -211,17 +238,42 @@ class _Walk:
             return f"seq {record.seq} comes after {self.seq}"
         if record.commit not in (self.commit, self.commit + 1):
             return f"commit {record.commit} comes after {self.commit} at seq {record.seq}"
+        if self.away and chain_before(record, record.seq, Head(self.seq, self.chain, away=True)) != self.chain:
+            return f"seq {self.seq} is of a move, and seq {record.seq} does not say that it ended"
+        move = move_in(record)
+        if move is not None and not _is_place(self.stream.agent_id, move.partition):
+            return f"seq {record.seq} is of a move to or from {move.partition!r}, and no store has such a partition"
         if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
             return f"seq {record.seq} is no tombstone and no record"
-        if not self.commit and self.stream.parent and chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
-            return f"its first record does not say that it is a fork of {self.stream.parent!r}"
+        wrong = self._wrong_beginning(record)
+        if wrong:
+            return wrong
         self.seq, self.commit, self.chain = record.seq, record.commit, extend(self.chain, record)
+        self.away = move is not None and is_departure(record)
+        return ""
+
+    def _wrong_beginning(self, record: Record) -> str:
+        """What is wrong with where the stream begins. An ancestor that gave it nothing may be passed over."""
+        fork, parent = fork_in(record), self.stream.parent
+        if self.commit or not parent:
+            return "" if fork is None else f"seq {record.seq} begins a fork of {fork.parent!r}, but the header has none"
+        if fork is None or chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
+            return f"its first record does not say that it is a fork of {parent!r}"
+        if fork.parent != parent and fork.parent in self.others:
+            return (
+                f"its first record says that it is a fork of {fork.parent!r}, and the header that it is of {parent!r}"
+            )
         return ""
 
     @property
     def done(self) -> bool:
         """Whether it ends here, as its header says."""
-        return (self.seq, self.chain.hex()) == (self.stream.to_seq, self.stream.chain)
+        return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
+
+
+def _is_place(name: str, partition: str) -> bool:
+    """Whether an agent can have been in a partition of that name, in whichever store."""
+    return partition == partition_of(name) or _IS_SHARD(partition) is not None
 
 
 def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int], None]
@@ -232,6 +284,7 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
     """
     wanted = {*places.items(), *((stream.parent, stream.parent_seq) for stream in export.contents.streams)}
     found: dict[tuple[str, int], bytes] = {}
+    names = frozenset(stream.agent_id for stream in export.contents.streams)
     walk: _Walk | None = None
     ended: set[str] = set()
     for stream, records in commits_of(export):
@@ -239,7 +292,7 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
         if walk is None or walk.stream is not stream:
             if name in ended or (walk is not None and not walk.done):
                 raise damaged(export.path, f"the records of {name!r} are not where they should be")
-            walk = _Walk(stream, _chain_before(export, stream, found))
+            walk = _Walk(stream, _chain_before(export, stream, found), names)
             ended.add(name)
         for record in records:
             wrong = walk.follow(record)

@@ -77,4 +77,7 @@ ID_MEMORY_S = 24 * 60 * 60
 
 assert RESTORE_COMMITS + 1 < GROUP_APPENDS_MAX
 assert 4 * RESTORE_CHARS <= GROUP_BYTES_MAX // 2
+EXPORT_GROUP_BYTES_MAX = 4 * ROW_GROUP_BYTES + FRAME_BYTES_MAX // 2 + 8 * 1024 * 1024
+"""Uncompressed bytes of a row group of an export: what waits for one more commit, and the largest commit."""
+
 assert APPEND_BYTES_MAX <= GROUP_BYTES_MAX < FRAME_BYTES_MAX

@@ -10,7 +10,7 @@ believed. Which bytes these are is the same in every version of the format.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
@@ -21,9 +21,11 @@ import pyarrow as pa
 from events import BadInput, CorruptLog, NewerFormat, Record, StoreError
 
 from .arrow import SCHEMA, batch_of, records_of
-from .constants import EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
+from .constants import EXPORT_GROUP_BYTES_MAX, EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
 from .lazy import pq
+from .names import name_of
 from .parquet import DICTIONARIES, ENCODINGS, STATISTICS
+from .sources import is_source
 
 HEADER = "everlog"
 CHECKSUM = "everlog.sha256"
@@ -178,6 +180,7 @@ class ExportReader:
             self.contents = _header(self._file.metadata.metadata or {}, path)
             if not self._file.schema_arrow.equals(SCHEMA):
                 raise damaged(path, "its columns are not those of a log")
+            _refuse_bombs(self._file.metadata, path)
 
     def records(self) -> Iterator[Record]:
         """All records, in the order of the file; some thousand are in memory at a time."""
@@ -266,4 +269,35 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> Contents:
         raise damaged(path, f"its header is not one ({error})") from error
     if contents.agent_id not in [stream.agent_id for stream in contents.streams]:
         raise damaged(path, f"it has no records of {contents.agent_id!r}")
+    wrong = _wrong_in(contents.streams)
+    if wrong:
+        raise damaged(path, wrong)
     return contents
+
+
+def _wrong_in(streams: Sequence[Exported]) -> str:
+    """What no header says of its streams."""
+    names = [stream.agent_id for stream in streams]
+    if len(set(names)) < len(names):
+        return "its header has a name twice"
+    for stream in streams:
+        for name in filter(None, (stream.agent_id, stream.parent)):
+            try:
+                is_name = name_of(name) == name
+            except BadInput:
+                is_name = False
+            if not is_name:
+                return f"{name!a} in its header is not a name as a log has it"
+        if not stream.agent_id:
+            return "a stream in its header has no name"
+        if stream.parent and (is_source(stream.parent) or is_source(stream.agent_id)):
+            return f"{stream.agent_id!r} in its header is a fork of {stream.parent!r}, and sources have no forks"
+    return ""
+
+
+def _refuse_bombs(metadata: Any, path: Path) -> None:
+    """Raises CorruptLog for a row group that is larger than any that is written: it is read into memory whole."""
+    for number in range(metadata.num_row_groups):
+        size = metadata.row_group(number).total_byte_size
+        if size > EXPORT_GROUP_BYTES_MAX:
+            raise damaged(path, f"row group {number} has {size:,} bytes, and none has above {EXPORT_GROUP_BYTES_MAX:,}")

@@ -14,7 +14,7 @@ import google_crc32c
 import msgspec
 import pyarrow as pa
 
-from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError
+from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError, UsageError
 
 from .arrow import SCHEMA, batch_of
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
@@ -102,16 +102,33 @@ class FileStore(Restoring):
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""
-        return self._register.add(self._assignment(name_of(agent_id), shared=shared))
+        assignment = self._assignment(name_of(agent_id), shared=shared)
+        self._refuse_restoring(assignment.agent_id)
+        return self._register.add(assignment)
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
         """`register` many together, with few syncs; gives those that were new, in the order given."""
         assignments = [self._assignment(name, shared=shared) for name in dict.fromkeys(map(name_of, names))]
+        for assignment in assignments:
+            self._refuse_restoring(assignment.agent_id)
         added = self._register.add_many(assignments)
         return [assignment.agent_id for assignment in assignments if assignment.agent_id in added]
 
     def _assignment(self, name: str, *, shared: bool) -> Assignment:
         return Assignment(name, shard_of(name, self.shards) if shared else partition_of(name))
+
+    def _claim(self, wanted: Assignment) -> None:
+        self._refuse_restoring(wanted.agent_id)
+        super()._claim(wanted)
+
+    def _refuse_restoring(self, name: str) -> None:
+        """Raises UsageError for a name that nobody has yet, and that a restore will give to its agent."""
+        if self._is_restoring(name) and self._register.find(name) is None:
+            raise UsageError(
+                f"A restore of {name!r} was interrupted, or goes on just now. Finish it with the same `{COMMAND}`; or, "
+                f"where the export is lost, remove {self._mark_of(partition_of(name)).parent}, which nobody has seen "
+                "yet."
+            )
 
     def _place(self, name: str, partition: str) -> Reader:
         return Reader(self._found(name, partition))
@@ -144,6 +161,8 @@ class FileStore(Restoring):
 
     def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
                 ) -> FileLog:  # fmt: skip
+        if not restoring:
+            self._free_if_whole(partition)
         return FileLog.open(
             self.partition(partition),
             command,
@@ -159,8 +178,8 @@ class FileStore(Restoring):
         """Own the partition of a name that nobody has, and say in it what is restored there."""
         name = partition_of(stream.agent_id)
         log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
-        path = self.root / "log" / name / RESTORING
-        content = msgspec.json.encode([stream.agent_id, stream.to_seq, stream.chain])
+        path = self._mark_of(name)
+        content = msgspec.json.encode(_Mark(stream.agent_id, stream.to_seq, stream.chain))
         kept = False
         try:
             with storage("restore into", path):
@@ -178,15 +197,37 @@ class FileStore(Restoring):
                 log.close()
         return log
 
-    def _is_restoring(self, agent_id: str) -> bool:
-        path = self.root / "log" / partition_of(agent_id) / RESTORING
+    def _free_if_whole(self, partition: str) -> None:
+        """Let a partition be opened whose restore came to its end, and died before it said so."""
+        if not self._is_marked(partition):
+            return
+        path = self._mark_of(partition)
+        with storage("read", path):
+            content = self._disk.read(path)
+        mark = understood(content, _Mark, path)
+        name = mark.agent_id
+        assignment = self._register.find(name)  # it is registered last of all
+        if assignment is None or assignment.partition != partition:
+            return
+        reader = self.reader(name)
+        if reader.head(name).seq >= mark.seq and reader.chain(name, mark.seq).hex() == mark.chain:
+            self._set_free(name)
+
+    def _mark_of(self, partition: str) -> Path:
+        return self.root / "log" / partition / RESTORING
+
+    def _is_marked(self, partition: str) -> bool:
+        path = self._mark_of(partition)
         with storage("look for", path):
             return self._disk.exists(path)
+
+    def _is_restoring(self, agent_id: str) -> bool:
+        return self._is_marked(partition_of(agent_id))
 
     def _set_free(self, agent_id: str) -> None:
         """All records are there: anybody may open the partition."""
         if self._is_restoring(agent_id):
-            path = self.root / "log" / partition_of(agent_id) / RESTORING
+            path = self._mark_of(partition_of(agent_id))
             with storage("restore into", path):
                 remove_if_there(self._disk, path)
                 self._disk.sync_dir(path.parent)
@@ -204,11 +245,12 @@ class FileStore(Restoring):
         """Where the partition `name` is, or would be."""
         return Partition(self._disk, self.root / "log" / name, name, self.store_id)
 
-    def partitions(self) -> list[str]:
-        """Names of all partitions, sorted."""
+    def partitions(self, *, restoring: bool = False) -> list[str]:
+        """Names of all partitions, sorted; with `restoring` also those where a restore has not come to its end."""
         folder = self.root / "log"
         with storage("list the partitions in", folder):
-            return sorted(self._disk.names(folder)) if self._disk.exists(folder) else []
+            names = sorted(self._disk.names(folder)) if self._disk.exists(folder) else []
+        return [name for name in names if restoring or not self._is_marked(name)]
 
 
 def _refuse_orphans(disk: Disk, root: Path) -> None:
@@ -219,6 +261,14 @@ def _refuse_orphans(disk: Disk, root: Path) -> None:
             f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder hold what agents said. "
             "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."
         )
+
+
+class _Mark(msgspec.Struct, array_like=True):
+    """What the file `restoring` says: who is restored there, to which seq, and the chain value at it."""
+
+    agent_id: str
+    seq: int
+    chain: str
 
 
 class _FormatOnly(msgspec.Struct):

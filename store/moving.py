@@ -106,7 +106,7 @@ class Moving:
     def begin_move(self, log: Log, agent_id: str, to: str) -> None:
         """Let an agent go from the partition of `log` to another one. See `store.Store`."""
         name = name_of(agent_id)
-        if to not in {partition_of(name), *(f"shard-{number:03d}" for number in range(self.shards))}:
+        if not self._has_place(name, to):
             raise BadInput(
                 f"{name!r} cannot go to {to!r}: there is {partition_of(name)}, for itself, and {self.shards} shards."
             )
@@ -125,6 +125,10 @@ class Moving:
             log.append(name, head.seq, append.drafts)
         self._register.move(_onward(self._assigned(name), to, epoch))
 
+    def _has_place(self, name: str, partition: str) -> bool:
+        """Whether an agent may be in a partition of that name: its own, or a shard of this store."""
+        return partition in {partition_of(name), *(f"shard-{number:03d}" for number in range(self.shards))}
+
     def finish_move(self, log: Log, agent_id: str) -> bool:
         """Take an agent in whose move to the partition of `log` was begun. See `store.Store`."""
         name = name_of(agent_id)
@@ -135,6 +139,11 @@ class Moving:
         if head.away:  # whoever let it go may have died before it was registered
             gone = _departure(log, name, head)
             if gone.epoch > assignment.epoch:
+                if not self._has_place(name, gone.partition):
+                    raise CorruptLog(
+                        f"The log of {name!r} says at seq {head.seq} that it went to {gone.partition!r}, and this "
+                        "store has no such partition for it. Nothing was changed; restore the log from a backup."
+                    )
                 assignment = _onward(assignment, gone.partition, gone.epoch)
                 self._register.move(assignment)
         if assignment.partition != log.partition:

@@ -3,9 +3,13 @@
 Everything is verified before anything is written. Then the commits of a stream are appended as they were to the
 partition of its name, and only when the last of them is durable is the name registered: so an agent is there with all
 of its records or not at all. Until then a file `restoring` lies in the partition, nobody else can open it, and the same
-restore goes on from what is there. An agent that is here already with the first of the records gets the others.
+restore goes on from what is there. An agent that is here with the first of the records gets the others.
+
+An ancestor that nobody had is here for its fork alone: after its records it ends with `agent_deleted`, before it has
+its name. So it never runs a turn that was open at the cut, and no timer of it goes off; the fork's past is before that.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
@@ -13,7 +17,19 @@ from pathlib import Path
 
 import msgspec
 
-from events import GENESIS, BadInput, CorruptLog, Draft, Record, StoreError, extend
+from events import (
+    GENESIS,
+    AgentDeleted,
+    BadInput,
+    CorruptLog,
+    Draft,
+    Record,
+    StoreError,
+    draft,
+    extend,
+    uuid7,
+)
+from events.ids import RANDOM_BITS
 
 from .backup import commits_of, counting, verify
 from .constants import RESTORE_CHARS, RESTORE_COMMITS
@@ -34,6 +50,8 @@ class Restored(msgspec.Struct, frozen=True):
     stream: Exported
     written: int
     """Records that were restored; the others were there already."""
+    ended: bool = False
+    """Whether it is an ancestor that was ended, for only its fork was asked for."""
 
 
 class Restoration(msgspec.Struct, frozen=True):
@@ -82,8 +100,10 @@ class Restoring(Forking):
                 name = stream.agent_id
                 self._refuse_other(stream, places[name], chains.get((name, places[name])))
             done = []
+            parents = {stream.parent for stream in streams} - {export.contents.agent_id}
             for stream, commits in _by_stream(export):
-                done.append(Restored(stream, self._take_in(stream, commits, derive, count)))
+                ends = stream.agent_id in parents
+                done.append(self._take_in(stream, commits, derive, count, ends=ends))
             return Restoration(export.contents, done)
 
     def _ends(self, stream: Exported) -> tuple[Head, int]:
@@ -102,17 +122,19 @@ class Restoring(Forking):
         else:
             same = (assignment.parent, assignment.parent_seq) == (stream.parent, stream.parent_seq)
         if not same:
-            raise _taken(stream)
+            reader = self._reader(assignment, None)
+            last = next(reader.read(stream.agent_id, reader.head(stream.agent_id).seq), None)
+            raise _ended(last) if last is not None and _is_end(last) else _taken(stream)
 
     def _take_in(self, stream: Exported, commits: Iterator[list[Record]], derive: Derive | None,
-                 count: Callable[[int], None]) -> int:  # fmt: skip
-        """Restore one stream; how many records were not there yet."""
+                 count: Callable[[int], None], *, ends: bool) -> Restored:  # fmt: skip
+        """Restore one stream; `ends`: if nobody has it yet, it is ended where it ends."""
         name = stream.agent_id
         assignment = self._register.find(name)
         head = self._ends(stream)[0].seq
         if assignment is not None and head >= stream.to_seq:
             self._set_free(name)
-            return 0
+            return Restored(stream, 0)
         begun = assignment is None or self._is_restoring(name)  # somebody may have taken the name since
         if begun:
             log = self._open_restoring(stream)
@@ -122,13 +144,16 @@ class Restoring(Forking):
             log = self.open_partition(self._assigned(name).partition, COMMAND, label=name)
         with closing(log):
             written = _append(log, stream, commits, count)
+            ends = ends and (begun or not head)
+            if ends:
+                _end(log, stream, self._now())
             if begun:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
                 if not self._register.add(wanted) and self._assigned(name) != wanted:
                     raise _taken(stream)
                 self._set_free(name)
             log.seal(derive)
-        return written
+        return Restored(stream, written, ends)
 
 
 def _taken(stream: Exported) -> BadInput:
@@ -138,6 +163,36 @@ def _taken(stream: Exported) -> BadInput:
         f"There is {what} here already, and its records are others than those of the export. Nothing was changed. A "
         "name is a part of each record's digest, so nobody is restored under another one: restore into another store "
         "(--store DIR)."
+    )
+
+
+def _end(log: Log, stream: Exported, now: int) -> None:
+    """End an ancestor after its last record, which is the last of its log, or was before it was ended."""
+    name, seq = stream.agent_id, stream.to_seq
+    if log.head(name).seq == seq:
+        (last,) = log.read(name, seq)
+        end = draft(AgentDeleted(), event_id=_end_id(name, seq + 1, now), recorded_at=now, turn=last.turn, step=0)
+        (result,) = log.append_group([Append(name, seq, [end], as_it_was=True)])
+        if not isinstance(result, Commit):
+            raise result
+
+
+def _end_id(name: str, seq: int, at: int) -> str:
+    """The id of the record that ends an ancestor: it is told from an agent that somebody deleted by that."""
+    seed = hashlib.sha256(f"{name}\0{seq}\0ancestor".encode()).digest()
+    return uuid7(at, int.from_bytes(seed, "big") % 2**RANDOM_BITS)
+
+
+def _is_end(record: Record) -> bool:
+    is_deletion = record.type == AgentDeleted.kind
+    return is_deletion and record.event_id == _end_id(record.agent_id, record.seq, record.recorded_at)
+
+
+def _ended(last: Record) -> BadInput:
+    return BadInput(
+        f"Of {last.agent_id!r} only the past of a fork is here: it was restored up to seq {last.seq - 1} with that, "
+        "and ended. Nothing was changed. To have the agent itself, and more forks of it, begin with another store "
+        "(--store DIR): restore the agent's own export there, and then those of its forks."
     )
 
 
@@ -159,6 +214,8 @@ def _append(log: Log, stream: Exported, commits: Iterable[list[Record]], count: 
             written += len(result.records)
             count(len(result.records))
     head = log.head(name)
+    if head.seq > stream.to_seq:  # an ancestor that was ended before this was interrupted
+        head = Head(stream.to_seq, log.chain(name, stream.to_seq))
     if (head.seq, head.chain.hex()) != (stream.to_seq, stream.chain):
         raise StoreError(
             f"{name!r} ends at seq {head.seq} with chain {head.chain.hex()}, and the export at {stream.to_seq} with "

@@ -1,12 +1,17 @@
 """`everlog export` and `everlog restore`: an agent goes into a file, and comes out of it as it was."""
 
 import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from actors.api import open_system
-from events import BadInput, UnknownAgent
+from actors.hosting.standing import standings
+from events import BadInput, Record, TimerSet, UnknownAgent, draft, uuid7
+from store.contract import Append
+from store.restoring import _groups
 from tests.interfaces.line import Line, says
 from tests.interfaces.test_erase import CANARY, leftovers, store_of, talk
 
@@ -77,7 +82,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
     out = cli.ok("export", "tom", file, "--with-sources", "--force")
     assert "1 record of the source books." in out and "Not in it" not in out
     assert other.ok("restore", file).count("restored, chain") == 3
-    assert [row["agent"] for row in other.json("agents")] == ["sam", "tom"]
+    assert [row["agent"] for row in other.json("agents")] == ["tom"]
     assert other.json("sources")[0]["source"] == "books"
     assert envelopes(other, "tom") == envelopes(cli, "tom")
     assert shown(other, "tom") == shown(cli, "tom")
@@ -224,6 +229,64 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
     cli.ok("send", "ann", "Hi")
     cli.ok("export", "ann", str(tmp_path / "ann.everlog"))
     other.ok("restore", str(tmp_path / "ann.everlog"))
-    assert sorted(row["agent"] for row in other.json("agents")) == ["ann", "sam"]
+    assert [row["agent"] for row in other.json("agents")] == ["ann"]
+    assert store_of(other).agents() == ["ann", "sam"]
     for proof in (["log", "check", "--all", "--deep"], ["verify", "--all"], ["rebuild", "--all"]):
         other.ok(*proof)
+
+
+def test_nobody_sees_what_is_half_restored(cli: Line, other: Line, tmp_path: Path, monkeypatch):
+    """Not the views, not whoever makes an agent of that name; `log check --all` tells of it, and it can be finished."""
+    talk(cli)
+    file = str(tmp_path / "sam.everlog")
+    cli.ok("export", "sam", file)
+
+    def stopping(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
+        yield next(iter(_groups(commits)))[:2]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("store.restoring._groups", stopping)
+        assert other("restore", file)[0] == 130
+    assert other.json("agents") == []
+    counting = ["sql", "SELECT agent_id, events FROM agents"]
+    assert other.json(*counting)["rows"] == []
+    assert "a restore was interrupted" in other.ok("log", "check", "--all")
+    assert "A restore of 'sam' was interrupted" in other.fails("create", "sam")
+    assert other.json("agents") == []
+    other.ok("restore", file)
+    assert envelopes(other, "sam") == envelopes(cli, "sam")
+    assert other.json(*counting)["rows"] == cli.json(*counting)["rows"] != []
+
+
+def raised(complaint: str) -> None:
+    raise AssertionError(complaint)
+
+
+def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_path: Path, capsys):
+    """It was in a turn at the cut, and has a timer: where the fork is restored it is over, and its name begins anew."""
+    cli.ok("create", "sam")
+    with closing(store_of(cli).open("sam", "test")) as log:
+        timer = TimerSet(text="Look.", timer="tea", due_at=10**15)
+        event_id = uuid7(cli.clock.now(), 7)
+        log.append("sam", log.head("sam").seq, [draft(timer, event_id=event_id, recorded_at=1, turn=0, step=0)])
+    cli.ok("send", "sam", "Hello")
+    said = [record["seq"] for record in cli.lines("events", "sam") if record["type"] == "user_message"][-1]
+    head = len(cli.lines("events", "sam"))
+    for at, name in ((said, "tom"), (head, "ann")):
+        cli.ok("fork", "sam", "--at", str(at), "--as", name)
+        file = str(tmp_path / f"{name}.everlog")
+        cli.ok("export", name, file)
+        place = Line(tmp_path / f"with {name}", capsys)
+        out = place.ok("restore", file)
+        assert "Only its fork was asked for: it is ended here." in out
+        assert [row["agent"] for row in place.json("agents")] == [name]
+        assert "was deleted" in place("memory", "sam")[2]
+        assert envelopes(place, name) == envelopes(cli, name)
+        assert shown(place, name) == shown(cli, name)
+        woken = {one.agent_id: (one.unfinished, len(one.timers)) for one in standings(store_of(place), raised)}
+        assert {who: does for who, does in woken.items() if any(does)} == {name: (False, 1)}
+        place.script.answers = [says("Hello, I am new.")]
+        assert "I am new" in place.ok("send", "sam", "Hello")
+        for proof in (["log", "check", "--all", "--deep"], ["verify", "--all"], ["rebuild", "--all"]):
+            assert place.ok(*proof)

@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from events import Draft, Record, is_erased, uuid7
+from store import export
 from store.archive import Archive
 from store.archive.fold import ENDED, spans_in
+from store.register import Assignment, Register
 from tests.store.archive_world import END, NOW, Chance, World, found, rows_of
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
@@ -250,3 +252,28 @@ def test_what_is_erased_in_a_parent_is_found_in_no_fork(tmp_path: Path) -> None:
     assert archive.check() == []
     archive.close()
     world.close()
+
+
+def test_an_index_that_follows_while_a_fork_is_restored_learns_nothing_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the fork deleted stays deleted, though somebody searched between its last record and its name."""
+    source = World(tmp_path / "a")
+    memory = source.insert("sam", "under the elm")
+    source.insert("sam", "under the oak")
+    forked(source, "sam", 2, "tom")
+    source.delete("tom", memory)
+    source.close()
+    export(source.store, "tom", tmp_path / "tom.everlog", store_id="a", made_at=NOW)
+    world = World(tmp_path / "b")
+    archive, add = world.archive(), Register.add
+
+    def late(register: Register, assignment: Assignment) -> bool:
+        archive.follow()
+        return add(register, assignment)
+
+    monkeypatch.setattr(Register, "add", late)
+    world.store.restore(tmp_path / "tom.everlog")
+    archive.follow()
+    assert found(archive, "under", "tom") == ["under the oak"]
+    assert archive.check() == []

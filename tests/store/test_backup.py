@@ -119,7 +119,9 @@ def test_a_name_that_is_somebody_else_is_refused(store: Store, other: Store, tmp
         assert list(other.reader("tom").read("tom")) == before and other.agents() == ["tom"]
 
 
-def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(store: Store, other: Store, tmp_path: Path) -> None:
+def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
+    store: Store, other: Store, made: MakeStore, tmp_path: Path
+) -> None:
     """Forks of forks, cut before and after their parents' own records: an ancestor comes as far as it is needed."""
     drafts = Drafts()
     say(store, "sam", drafts, 5)
@@ -140,10 +142,41 @@ def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(store: Store, oth
     assert other.parent_of("before") == ("sam", 2)
     assert_same(store, other, "before")
     for name in ("sam", "tom"):
-        through(store, name, other, tmp_path)
-    for name in ("sam", "tom", "after", "before"):
-        assert_same(store, other, name)
+        with pytest.raises(BadInput, match=f"Of '{name}' only the past of a fork is here: .* begin with another store"):
+            through(store, name, other, tmp_path)
     assert_fine(other)
+    third = made("third")
+    for name in ("sam", "tom", "after", "before"):
+        assert not any(restored.ended for restored in through(store, name, third, tmp_path).streams)
+    for name in ("sam", "tom", "after", "before"):
+        assert_same(store, third, name)
+    assert_fine(third)
+
+
+def test_an_ancestor_that_nobody_had_is_ended_after_what_its_fork_needs(
+    store: Store, other: Store, made: MakeStore, tmp_path: Path
+) -> None:
+    """The fork alone lives, and goes from there into a third store; a fork with an earlier cut finds all it needs."""
+    drafts = Drafts()
+    say(store, "sam", drafts, 5)
+    fork(store, "sam", 4, "tom")
+    say(store, "tom", drafts, 2)
+    fork(store, "tom", 6, "ann")
+    fork(store, "sam", 3, "early")
+    assert [r.ended for r in through(store, "ann", other, tmp_path).streams] == [True, True, False]
+    for name, end in (("sam", 5), ("tom", 7)):
+        last = list(other.reader(name).read(name))[-1]
+        assert (last.seq, last.type, last.agent_id) == (end, "agent_deleted", name)
+    assert [(r.written, r.ended) for r in through(store, "early", other, tmp_path).streams] == [(0, False), (1, False)]
+    third = made("third")
+    done = through(other, "ann", third, tmp_path)
+    assert [(r.stream.agent_id, r.stream.to_seq, r.ended) for r in done.streams] == [
+        ("sam", 4, True), ("tom", 6, True), ("ann", 7, False),
+    ]  # fmt: skip
+    for place in (other, third):
+        say(place, "ann", Drafts(NOW + 5_000_000), 1)
+        assert_whole(place.reader("ann"), "ann")
+        assert_fine(place)
 
 
 def test_an_ancestor_is_never_half_of_a_commit(store: Store, other: Store, tmp_path: Path) -> None:
@@ -157,9 +190,8 @@ def test_an_ancestor_is_never_half_of_a_commit(store: Store, other: Store, tmp_p
     done = through(store, "tom", other, tmp_path)
     assert [(r.stream.agent_id, r.stream.to_seq) for r in done.streams] == [("sam", 4), ("tom", 3)]
     assert_same(store, other, "tom")
-    through(store, "sam", other, tmp_path)
-    assert_same(store, other, "sam")
-    assert [record.commit for record in other.reader("sam").read("sam")] == [1, 1, 1, 1, 2, 2]
+    found = [(record.commit, record.type) for record in other.reader("sam").read("sam")]
+    assert found == [(1, "user_message")] * 4 + [(2, "agent_deleted")]
 
 
 def test_an_agent_that_moved_is_whole_in_one_partition_and_moves_on(store: Store, other: Store, tmp_path: Path) -> None:

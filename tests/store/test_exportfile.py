@@ -1,5 +1,6 @@
 """The file of an export: any tool reads it, and whatever happens to it on the way is found."""
 
+import errno
 import hashlib
 import json
 import random
@@ -166,6 +167,35 @@ def test_a_file_that_is_there_is_not_overwritten_unasked(store: MemoryStore, tmp
     save(store, "sam", path, replace=True)
     assert ExportReader(path).contents.records == 1
     assert [entry.name for entry in tmp_path.iterdir()] == ["sam.everlog"]
+
+
+def without_links(*_: object) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_was_made_meanwhile_is_not_overwritten_unasked(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """It was not there when the export began, and is when that is done: it stays, and nothing is left beside it. So it
+    is on a disk that has no links, as many that are carried about.
+    """
+    say(store, "sam", Drafts(), 2)
+    path = tmp_path / "sam.everlog"
+    if not links:
+        monkeypatch.setattr("os.link", without_links)
+    save(store, "sam", path)
+    assert path.read_bytes().startswith(b"PAR1") and list(tmp_path.iterdir()) == [path]
+    path.unlink()
+
+    def somebody(_done: int, _all: int) -> None:
+        path.write_text("mine")
+
+    with pytest.raises(BadInput, match=r"There is a file .* already.*--force"):
+        save(store, "sam", path, progress=somebody)
+    assert path.read_text() == "mine" and list(tmp_path.iterdir()) == [path]
+    save(store, "sam", path, progress=somebody, replace=True)
+    assert path.read_bytes().startswith(b"PAR1")
 
 
 def test_a_log_that_is_not_in_its_chain_is_not_exported(store: MemoryStore, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from events import BadInput, PartitionBusy, StoreError, UsageError
 from store import FileStore, MemoryStore, check, partition_of
+from store.register import Assignment
 from tests.contract.drafts import NOW, Drafts
 from tests.store.backups import assert_fine, assert_same, save
 from tests.store.conftest import now
@@ -29,8 +30,10 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
     travel(source, ROUTE[:2], words_for(ROUTE[:2]))
     fork(source, "sam", 5, "tom")
     say(source, "tom", Drafts(NOW + 5_000_000), 2)
-    path = tmp_path / "tom.everlog"
-    save(source, "tom", path)
+    fork(source, "tom", 7, "ann")
+    say(source, "ann", Drafts(NOW + 6_000_000), 1)
+    path = tmp_path / "ann.everlog"
+    save(source, "ann", path)
     whole = FaultyDisk()
     FileStore.create(ROOT, now, "sim", disk=whole)
     start = len(whole.log)
@@ -47,11 +50,13 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
             store = FileStore(ROOT, now, disk=disk)
             for name in store.agents():
                 assert_whole(store.reader(name), name)
-                assert store.reader(name).head(name).seq == {"sam": 6, "tom": 8}[name]
+                assert store.reader(name).head(name).seq == {"sam": 7, "tom": 8, "ann": 9}[name]
             store.restore(path, Counting())
-            assert_same(source, store, "tom")
+            assert_same(source, store, "ann")
+            for name in ("sam", "tom"):
+                assert [r.type for r in store.reader(name).read(name)].count("agent_deleted") == 1
             assert_fine(store)
-            say(store, "tom", Drafts(NOW + 9_000_000), 1)
+            say(store, "ann", Drafts(NOW + 9_000_000), 1)
             assert not [path for path in disk.files if path.name == "restoring"]
 
 
@@ -78,12 +83,66 @@ def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeyp
     assert "a restore was interrupted" in check(store.partition(partition_of("sam"))).notes[0]
     with pytest.raises(BadInput, match="restore of another export of 'sam' was interrupted"):
         store.restore(second)
-    store.register("sam")
-    with pytest.raises(UsageError, match="was interrupted"):
-        store.open("sam", "test")
+    assert (store.partitions(), store.partitions(restoring=True)) == ([], [partition_of("sam")])
+    say(store, "ann", Drafts(NOW + 7_000_000), 2)
+    for take in (
+        lambda: store.register("sam"),
+        lambda: store.register_many(["tom", "sam"]),
+        lambda: store.fork("ann", 2, "sam", event_id=Drafts(NOW + 8_000_000).one().event_id),
+    ):
+        with pytest.raises(UsageError, match=r"restore of 'sam' was interrupted.*`everlog restore`.*remove /sim/log/"):
+            take()
+    assert store.agents() == ["ann"]
     store.restore(first)
+    assert store.partitions() == sorted([partition_of("ann"), partition_of("sam")])
     store.restore(second)
     assert_same(source, store, "sam")
+
+
+def test_who_registered_a_name_at_that_very_moment_does_not_lock_it(tmp_path: Path) -> None:
+    """The name was taken just before the restore began, and that was interrupted: the same restore still ends it."""
+    source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
+    say(source, "sam", Drafts(), 6)
+    save(source, "sam", tmp_path / "sam.everlog")
+    disk = FaultyDisk()
+    store = FileStore.create(ROOT, now, "sim", disk=disk)
+    whole = FaultyDisk()
+    FileStore.create(ROOT, now, "sim", disk=whole).restore(tmp_path / "sam.everlog")
+    disk.crash_at = next(step for step, (kind, name) in enumerate(whole.log) if kind == "write" and ".open" in name)
+    with pytest.raises(Crash):
+        store.restore(tmp_path / "sam.everlog")
+    store = FileStore(ROOT, now, disk=disk.killed())
+    store._register.add(Assignment("sam", partition_of("sam")))
+    with pytest.raises(UsageError, match="was interrupted"):
+        store.open("sam", "test")
+    store.restore(tmp_path / "sam.everlog")
+    assert_same(source, store, "sam")
+    assert_fine(store)
+
+
+def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process died after the last step but one, and the export is lost: nobody is kept out for that."""
+    source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
+    say(source, "sam", Drafts(), 6)
+    fork(source, "sam", 4, "tom")
+    for name in ("sam", "tom"):
+        save(source, name, tmp_path / f"{name}.everlog")
+    store = FileStore.create(ROOT, now, "sim", disk=FaultyDisk())
+    store.restore(tmp_path / "sam.everlog")
+    with monkeypatch.context() as patched:
+        patched.setattr(FileStore, "_set_free", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.restore(tmp_path / "tom.everlog")
+    assert partition_of("tom") not in store.partitions()
+    store.open("tom", "test").close()
+    assert partition_of("tom") in store.partitions()
+    assert_same(source, store, "tom")
+    assert_fine(store)
+
+
+def interrupted(_: FileStore, agent_id: str) -> None:
+    if agent_id == "tom":
+        raise KeyboardInterrupt
 
 
 def test_a_log_that_is_open_elsewhere_is_not_restored_into(tmp_path: Path) -> None:
