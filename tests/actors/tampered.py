@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pytest
 
 from actors.agent import Agent
 from actors.replay import Report, verify
@@ -143,3 +144,8 @@ def payload_of(record: Record) -> dict[str, Any]:
     """The payload of a record."""
     found: dict[str, Any] = json.loads(record.payload)
     return found
+
+
+def some(few: int, many: int) -> list[Any]:
+    """Seeds: a few for every run, many for the long one."""
+    return [*range(few), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(few, many))]

@@ -10,7 +10,7 @@ from events import Record, event_of, tombstone
 from tests.world import World
 
 from .edited import edited
-from .tampered import Change, calls, conversed, first, lived, payload_of, replaced, verified
+from .tampered import Change, calls, conversed, first, lived, payload_of, replaced, some, verified
 
 Patch = pytest.MonkeyPatch
 
@@ -129,7 +129,7 @@ def test_an_old_call_without_marks_that_shows_what_was_erased_is_excused(world: 
 
 
 @pytest.mark.parametrize("marked", [True, False])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", some(3, 12))
 def test_whatever_is_erased_nobody_is_accused(seed: int, marked: bool) -> None:
     """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
     world = lived(seed)
@@ -153,7 +153,7 @@ def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> N
         assert verified(world, erased(*gone)).faults == []
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", some(2, 8))
 def test_what_changed_the_past_may_be_erased_too_and_nobody_is_accused(seed: int) -> None:
     """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
     world = edited(seed)
@@ -173,7 +173,7 @@ def _ranges(chance: random.Random, world: World) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", some(2, 8))
 def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(seed: int, monkeypatch: Patch) -> None:
     """All calls for replies that are left are mismatches, as long as the configuration is there."""
     world = lived(seed)
