@@ -16,6 +16,8 @@ from actors.effects import Clock, Ids, Model
 from actors.real import RealClock, RealIds
 from events import Call, EverlogError, Record
 
+from .bounds import hold_memory
+
 
 class Interface(Protocol):
     """The level of records: who is told what happened, as it happens, and adds nothing to it."""
@@ -119,3 +121,4 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ask: Ask = input
     give_way: Callable[[], None] = give_way
+    hold_memory: Callable[[int], None] = hold_memory

@@ -14,6 +14,7 @@ from projections.fleet import FleetViews
 from store import Snapshot
 
 from . import answers, times
+from .bounds import ending_tidily
 from .complaints import complain
 from .contract import World
 from .moments import time_in
@@ -50,13 +51,18 @@ def sql(args: Namespace, world: World) -> int:
 def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views that the arguments are about. Who writes meanwhile goes first: this process is in no hurry."""
     world.give_way()
-    with fleet_views(
-        store_of(args, world),
-        as_of=time_in(args, world),
-        agent=args.agent,
-        skip_damaged=args.skip_damaged,
-        memory_mb=FLEET_MEMORY_MB if args.memory is None else args.memory,
-    ) as (views, position):
+    memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
+    world.hold_memory(memory_mb)
+    with (
+        ending_tidily(),
+        fleet_views(
+            store_of(args, world),
+            as_of=time_in(args, world),
+            agent=args.agent,
+            skip_damaged=args.skip_damaged,
+            memory_mb=memory_mb,
+        ) as (views, position),
+    ):
         for left in position.left_out:
             complain(f"{left.partition} is left out: {left.reason}")
         yield views, position

@@ -36,7 +36,7 @@ VIEWS = (
     "failures",
 )
 """Every view, in the order in which they are made."""
-ROWS_AT_ONCE = 65_536
+ROWS_AT_ONCE = 8_192
 """Rows of an answer that are fetched at a time."""
 
 _FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
@@ -57,7 +57,7 @@ FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life A
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
 """A query as a part of another: there DuckDB refuses what is no SELECT, and COPY in a WITH clause. Nothing is run."""
-_FAILED = (duckdb.Error, pa.ArrowException, OSError)
+_FAILED = (duckdb.Error, pa.ArrowException, OSError, MemoryError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
 
 
@@ -252,7 +252,7 @@ def _error(error: Exception, damage: Damage) -> EverlogError:
     said = _first(error)
     if "Query interrupted" in said or said.startswith("INTERRUPT"):
         raise KeyboardInterrupt from error
-    if "Out of Memory Error" in said:
+    if isinstance(error, MemoryError) or "Out of Memory Error" in said or "bad_alloc" in said:
         return BadInput(
             f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
             "columns or rows, aggregate before you sort, or give it more (--memory)."

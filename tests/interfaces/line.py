@@ -141,7 +141,13 @@ class Line:
     def world(self) -> World:
         model = real_model if self.real else lambda *_: self.script
         return World(
-            clock=self.clock, ids=self._ids, model=model, sleep=self._sleep, ask=self._ask, give_way=lambda: None
+            clock=self.clock,
+            ids=self._ids,
+            model=model,
+            sleep=self._sleep,
+            ask=self._ask,
+            give_way=lambda: None,
+            hold_memory=lambda _: None,
         )
 
     async def _sleep(self, seconds: float) -> None:

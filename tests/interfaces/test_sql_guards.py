@@ -1,6 +1,9 @@
 """`everlog sql` writes nothing but the file that a user names, and never into the store."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +158,58 @@ def test_a_link_in_the_store_to_elsewhere_is_refused_too(cli: Line, sealed: File
     (sealed.root / "link").symlink_to(tmp_path / "elsewhere")
     assert "is inside the store" in cli.fails("sql", "SELECT 1", "--format", "csv", "--out", str(sealed.root / "link"))
     assert (sealed.root / "link").is_symlink()
+
+
+def process(cli: Line, tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
+    """The command in a process of its own, whose temporary folder is a new one."""
+    (tmp_path / "scratch").mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-m", "interfaces.main", "--store", str(cli.root), "sql", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")},
+    )
+
+
+def test_sigterm_leaves_no_folder(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
+    """Told to end while it answers, the process ends with 143, and its temporary folder is gone."""
+    assert sealed.root.exists()
+    child = process(cli, tmp_path, "SELECT range FROM range(1000000000000)", "--format", "csv")
+    assert child.stdout is not None
+    assert child.stdout.readline() == b'"range"\n'
+    assert list((tmp_path / "scratch").glob("everlog-sql-*"))
+    child.send_signal(signal.SIGTERM)
+    child.communicate()
+    assert child.returncode == 143
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_memory_outside_of_the_limit_of_duckdb_is_held_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
+    """A text of two gigabytes is refused where 64 MB may be used."""
+    assert sealed.root.exists()
+    child = process(cli, tmp_path, "SELECT lpad('x', 2000000000, 'y')", "--memory", "64", "--json")
+    _, err = child.communicate()
+    assert child.returncode == 1
+    assert b"needs more memory" in err and b"--memory" in err
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+MEASURED = """
+import resource, sys
+from interfaces.main import main
+code = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_rows_are_streamed(cli: Line, sealed: FileStore) -> None:
+    """An answer of 200 MB as JSON takes no more memory than a short one and its limit."""
+    assert sealed.root.exists()
+    peaks = []
+    for count in (1, 1_000_000):
+        query = f"SELECT range, repeat('x', 200) FROM range({count})"
+        words = [sys.executable, "-c", MEASURED, "--store", str(cli.root), "sql", query, "--memory", "64", "--json"]
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        peaks.append(int(done.stderr.split()[-1]))
+    assert peaks[1] < peaks[0] + 160
