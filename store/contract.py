@@ -241,7 +241,7 @@ class Store(Protocol):
         """Give `agent_id` a partition, durably; False if it has one already, of either kind.
 
         It has it for itself, or with `shared` it is in one of the `shards`, chosen by its name. BadInput for an
-        impossible name, and for `shared` where there are no shards.
+        impossible name, and for `shared` where there are no shards; UsageError for one that is being restored.
         """
         ...
 
@@ -302,9 +302,10 @@ class Store(Protocol):
         """Take in the agents of an export (`backup.export`), each with the records that it had, and the same chain.
 
         All of it is verified first. An agent that is here with all of these records is left as it is; one that has the
-        first of them gets the others. After an interruption the same call goes on. Raises CorruptLog for an export that
-        is damaged; BadInput for a file that is none, and for a name whose records are others; NewerFormat,
-        PartitionBusy, StoreError. But for the last two nothing was changed then.
+        first of them gets the others; an ancestor that nobody has is ended where its fork was cut. After an
+        interruption the same call goes on. Raises CorruptLog for an export that is damaged; BadInput for a file that
+        is none, and for a name whose records are others; NewerFormat, PartitionBusy, StoreError. But for the last two
+        nothing was changed then.
         """
         ...
 
