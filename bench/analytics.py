@@ -232,11 +232,14 @@ def ask_for_ever(root: str) -> None:
     while True:
         for question in QUESTIONS.values():
             fleet_sql(store, question.ours)
+            print("answered", flush=True)
 
 
 @contextmanager
 def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
-    """Another process that asks; it stands still until it is told to go on."""
+    """Another process that asks; it stands still until it is told to go on. Raises RuntimeError if it died or answered
+    nothing while the block ran.
+    """
     code = f"from bench.analytics import ask_for_ever; ask_for_ever({str(store.root)!r})"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
@@ -244,9 +247,16 @@ def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
         child.stdout.readline()
         child.send_signal(signal.SIGSTOP)
         yield child
+        died = child.poll()
+        child.kill()
+        answers = child.stdout.read().count("answered")
+        if died is not None or not answers:
+            raise RuntimeError(f"whoever asked meanwhile gave {answers} answers and ended with {died}")
     finally:
         child.kill()
         child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
 
 
 def writing(store: FileStore, plan: Plan) -> tuple[list[float], list[float]]:
