@@ -265,6 +265,10 @@ def writing(store: FileStore, plan: Plan) -> tuple[list[float], list[float]]:
     alone, meanwhile = [], []
     try:
         with asking(store) as child:
+            child.send_signal(signal.SIGCONT)
+            assert child.stdout is not None
+            child.stdout.readline()  # it has answered, and goes on asking
+            child.send_signal(signal.SIGSTOP)
             writers.write(plan.stretch_s / 2)
             for number in range(plan.pairs):
                 for asks in (False, True) if number % 2 else (True, False):

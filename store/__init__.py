@@ -24,7 +24,7 @@ from .constants import (
 )
 from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
 from .disk import Disk, DiskFile, RealDisk
-from .exportfile import Contents, Exported
+from .exports import Contents, Exported, Restoration, Restored
 from .figured import FIGURES
 from .filelog import FileLog
 from .filestore import FileStore
@@ -33,7 +33,6 @@ from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
-from .restoring import Restoration, Restored
 from .snapshot import LeftOut, Part, Snapshot, snapshot
 from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
 from .stats import Stats, stats

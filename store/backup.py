@@ -20,7 +20,8 @@ from events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is
 
 from .constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from .contract import Head, Progress, Store
-from .exportfile import Contents, Exported, ExportReader, ExportWriter, damaged
+from .exportfile import ExportReader, ExportWriter, damaged
+from .exports import Contents, Exported
 from .moves import chain_before, fork_in, is_departure, move_in
 from .names import name_of, partition_of
 from .partition import token

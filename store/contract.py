@@ -33,15 +33,14 @@ other numbers are those of the roadmap: hosts and later releases.)
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 import pyarrow as pa
 
 from events import Draft, Record, StoreError
 
-if TYPE_CHECKING:
-    from .restoring import Restoration
+from .exports import Restoration
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -298,7 +297,7 @@ class Store(Protocol):
         """
         ...
 
-    def restore(self, path: Path, derive: Derive | None = None, progress: Progress | None = None) -> "Restoration":
+    def restore(self, path: Path, derive: Derive | None = None, progress: Progress | None = None) -> Restoration:
         """Take in the agents of an export (`backup.export`), each with the records that it had, and the same chain.
 
         All of it is verified first. An agent that is here with all of these records is left as it is; one that has the

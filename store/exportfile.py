@@ -22,6 +22,7 @@ from events import BadInput, CorruptLog, NewerFormat, Record, StoreError
 
 from .arrow import SCHEMA, batch_of, records_of
 from .constants import EXPORT_GROUP_BYTES_MAX, EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
+from .exports import Contents, Exported
 from .lazy import pq
 from .names import name_of
 from .parquet import DICTIONARIES, ENCODINGS, STATISTICS
@@ -36,53 +37,6 @@ MAGIC = b"PAR1"
 TAIL_BYTES = 4 + len(MAGIC)
 """At the end of every Parquet file: the length of the footer, and the magic."""
 READ_BYTES = 1024 * 1024
-
-
-class Exported(msgspec.Struct, frozen=True):
-    """One stream of an export: records `from_seq` to `to_seq` of an agent, or of a source, without a gap."""
-
-    agent_id: str
-    from_seq: int
-    to_seq: int
-    chain: str
-    """Chain value at `to_seq`, in hexadecimal."""
-    parent: str = ""
-    """Of a fork: whose records come before these; another stream of the same export."""
-    parent_seq: int = 0
-    """Of a fork: the cut, the last of the parent's records that are the fork's too."""
-    erased: int = 0
-    """How many of the records are tombstones."""
-
-    @property
-    def records(self) -> int:
-        """How many there are."""
-        return self.to_seq - self.from_seq + 1
-
-
-class Contents(msgspec.Struct, frozen=True):
-    """What an export holds: its header."""
-
-    format: int
-    agent_id: str
-    """Whom it is an export of."""
-    store_id: str
-    """The store that it was made from."""
-    made_at: int
-    """Microseconds UTC."""
-    streams: list[Exported]
-    """Ancestors first, oldest first; then the agent; then sources."""
-    sources: list[str] = []
-    """Sources that the agent could search; those that are among the streams are in the export too."""
-
-    @property
-    def records(self) -> int:
-        """How many there are in all streams."""
-        return sum(stream.records for stream in self.streams)
-
-    @property
-    def own(self) -> Exported:
-        """The stream of the agent itself."""
-        return next(stream for stream in self.streams if stream.agent_id == self.agent_id)
 
 
 class _Sink:

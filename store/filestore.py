@@ -19,7 +19,7 @@ from events import BadInput, CorruptLog, Moved, NewerFormat, StoreError, UsageEr
 from .arrow import SCHEMA, batch_of
 from .constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from .disk import Disk, RealDisk, publish, remove_if_there, storage, understood
-from .exportfile import Exported
+from .exports import Exported
 from .filelog import FileLog
 from .names import name_of, partition_of, shard_of
 from .partition import Partition, token

@@ -16,7 +16,7 @@ from .arrow import SCHEMA, batch_of
 from .chains import BEGINNING, chain_over, refused
 from .contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
 from .erasing import JOINTS, erasures_in
-from .exportfile import Exported
+from .exports import Exported
 from .names import name_of, partition_of, shard_of
 from .register import Assignment
 from .restoring import COMMAND, Restoring

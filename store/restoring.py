@@ -15,8 +15,6 @@ from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
-import msgspec
-
 from events import (
     GENESIS,
     AgentDeleted,
@@ -34,7 +32,8 @@ from events.ids import RANDOM_BITS
 from .backup import commits_of, counting, verify
 from .constants import RESTORE_CHARS, RESTORE_COMMITS
 from .contract import Append, Commit, Derive, Head, Log, Progress
-from .exportfile import Contents, Exported, ExportReader
+from .exportfile import ExportReader
+from .exports import Exported, Restoration, Restored
 from .forking import Forking
 from .moves import chain_before, is_departure
 from .names import name_of, partition_of
@@ -42,28 +41,6 @@ from .register import Assignment
 from .sources import is_source, source_of
 
 COMMAND = "everlog restore"
-
-
-class Restored(msgspec.Struct, frozen=True):
-    """What became of one stream of an export."""
-
-    stream: Exported
-    written: int
-    """Records that were restored; the others were there already."""
-    ended: bool = False
-    """Whether it is an ancestor that was ended, for only its fork was asked for."""
-
-
-class Restoration(msgspec.Struct, frozen=True):
-    """What a restore did."""
-
-    contents: Contents
-    streams: list[Restored]
-
-    @property
-    def written(self) -> int:
-        """Records that were restored, of all streams."""
-        return sum(restored.written for restored in self.streams)
 
 
 class Restoring(Forking):

@@ -9,7 +9,8 @@ import pytest
 from events import GENESIS, AgentForked, CorruptLog, Draft, Record, draft, extend, place, uuid7
 from store import Contents, FileStore, partition_of
 from store.contract import Append, Head
-from store.exportfile import Exported, ExportWriter
+from store.exportfile import ExportWriter
+from store.exports import Exported
 from store.moves import arrival, departure
 from tests.contract.drafts import NOW, Drafts
 from tests.store.conftest import now
