@@ -1,4 +1,4 @@
-"""The process that asks while writers are measured: the bench counts its answers."""
+"""The process that asks while writers are measured: the bench notices if it dies."""
 
 import select
 import signal
@@ -8,13 +8,6 @@ import pytest
 
 from bench.analytics import asking
 from store import FileStore
-
-
-def test_a_process_that_answers_nothing_fails_the_bench(tmp_path: Path) -> None:
-    """It stood still all the time: nothing was measured."""
-    store = FileStore.create(tmp_path / "store", lambda: 1, "s")
-    with pytest.raises(RuntimeError, match="0 answers"), asking(store):
-        pass
 
 
 def test_a_process_that_died_fails_the_bench(tmp_path: Path) -> None:
