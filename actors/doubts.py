@@ -147,8 +147,6 @@ class Erasures:
         self._configs = self._standing(AgentConfigured.kind)
         self._replies = self._standing(ModelReply.kind)
         self._trims = [index for index, record in enumerate(records) if record.type == ContextTrimmed.kind]
-        self.of_config = any(records[index].type == AgentConfigured.kind for index in self._gone)
-        """A configuration was erased, of any life."""
 
     def _standing(self, kind: str) -> list[int]:
         """Indexes of what is left of a kind, less what the boot said."""

@@ -133,18 +133,12 @@ class Verifier:
             elif is_call:
                 self._calls.renderer_gone.setdefault(context.config.renderer, []).append(record.seq)
             return
-        found = [*self._mismatches(index, record, event, context)] if context is not None else [self._unset(record)]
+        found = [*self._mismatches(index, record, event, context)] if context is not None else [None]
         faults = [mismatch for mismatch in found if mismatch is not None]
         self.report.mismatches += faults
         if is_call:
             verdict = self._calls.mismatch if faults else self._calls.erased if found else self._calls.equal
             verdict.append(record.seq)
-
-    def _unset(self, record: Record) -> Mismatch | None:
-        """Nothing can be made without a configuration and its schemas: they were erased, or they are a fault."""
-        if self._erasures.of_config:
-            return None
-        return _mismatch(record, "request", "the configuration that it was made of is not in the log")
 
     def _mismatches(self, index: int, record: Record, event: AnyEvent, context: Context) -> Iterator[Mismatch | None]:
         """All that is not as it was; None for what may be another because something was erased."""

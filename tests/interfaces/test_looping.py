@@ -57,7 +57,7 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
 
     async def busy() -> None:
         signal.pthread_kill(main, signal.SIGINT)
-        pressed.wait(60)
+        pressed.wait(10)
 
     try:
         with Looping() as loop:

@@ -184,6 +184,7 @@ def test_sigterm_leaves_no_folder(cli: Line, sealed: FileStore, tmp_path: Path) 
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.long
 def test_memory_outside_of_the_limit_of_duckdb_is_held_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
     """A text of two gigabytes is refused where 64 MB may be used."""
     assert sealed.root.exists()

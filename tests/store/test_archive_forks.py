@@ -26,9 +26,12 @@ class Forks(Chance):
             world.log(name)
 
     def fork(self) -> None:
-        """An agent begins as what another one was."""
-        parent = self.random.choice(self.agents)
+        """An agent begins as what another one was, of which nothing waits to be erased."""
+        parents = [name for name in self.agents if not self.world.store.reader(name).erasing(name)]
+        parent = self.random.choice(parents or self.agents)
         reader = self.world.store.reader(parent)
+        if not parents:
+            return
         records = [record for record in reader.read(parent) if not is_erased(record.payload)]
         if records:
             cut = self.random.choice(records)
