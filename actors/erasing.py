@@ -48,11 +48,16 @@ def erase(
             reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
             for each in reached:
                 one = _erased(store, each, from_seq, clock, ids, progress)
-                done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
+                done = _both(done, one)
         told |= reach.keys()
         forks = forks_reached(store, agent_id, from_seq, to_seq)
         reach = {name: last for name, last in forks.items() if name not in told}
     return done
+
+
+def _both(one: Sealed, other: Sealed) -> Sealed:
+    """What two sealings did together."""
+    return Sealed(*(getattr(one, field) + getattr(other, field) for field in Sealed.__struct_fields__))
 
 
 def forks_untold(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
@@ -127,7 +132,7 @@ def _erased(store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, 
             store.finish_move(log, reach.agent_id)
             at = log
         one = _erased_in(log, reach.agent_id, event, turn, clock, ids, progress)
-        done = Sealed(*(getattr(done, field) + getattr(one, field) for field in Sealed.__struct_fields__))
+        done = _both(done, one)
     return done
 
 
