@@ -30,10 +30,10 @@ from events import (
 from projections import HEAD
 from store import Damage
 
-from . import setup
+from . import asked, setup
 from .constants import BUSY_S, INBOX_MAX
 from .context import Context, Woken, woken_of
-from .effects import Answer, Clock, Ids, Model, Searcher
+from .effects import Answer, Clock, Hear, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
 from .journal import Journal
@@ -50,9 +50,9 @@ class Agent:
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_listen", "_models", "_running", "_thinker", "_timed", "_tools",
-        "_turn", "_turns", "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model", "model_name",
-        "repeats", "schemas", "searcher", "unsealed", "zone",
+        "_clock", "_ids", "_journal", "_listen", "_running", "_thinker", "_timed", "_tools", "_turn", "_turns",
+        "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model_name", "models", "repeats", "schemas",
+        "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +72,8 @@ class Agent:
         self.head = head
         """Seq of the last record."""
         self.searcher = searcher
-        self._models, self._journal, self._tools = models, journal, tools
+        self._journal, self._tools = journal, tools
+        self.models = asked.Models(models)
         self._clock, self._ids, self._listen = clock, ids, listen
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
@@ -80,8 +81,6 @@ class Agent:
         """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
         self._writing, self._running, self.archiving = (asyncio.Lock() for _ in range(3))
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
-        self.model: Model | None = None
-        """Made when it is first asked: an agent can be opened, read and deleted without a key."""
         self.model_name = setup.OFFLINE
         """What the newest configuration calls the model."""
         self.cut: Damage | None = None
@@ -151,9 +150,8 @@ class Agent:
             self.schemas = {**self.schemas, **schemas} if self.schemas else schemas
 
     async def close(self) -> None:
-        """Let go of the model. Idempotent."""
-        if self.model is not None:
-            await self.model.close()
+        """Let go of the models. Idempotent."""
+        await self.models.keep()
 
     @property
     def turn(self) -> int:
@@ -255,11 +253,9 @@ class Agent:
             self._listen(commit.records)
         return commit.records
 
-    async def ask(self, request: bytes) -> Answer:
-        """Send a request to the model of the newest configuration. Raises ModelError, for a missing key too."""
-        if self.model is None:
-            self.model = self._models(self.model_name)
-        return await self.model.ask(request)
+    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
+        """Send a request to the model of that name. Raises ModelError, for a missing key too."""
+        return await self.models.ask(name, request, hear)
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
@@ -325,16 +321,14 @@ class Agent:
         settings that cannot be.
         """
         async with self._running:
-            before = self.model_name
             try:
                 await self._set_up(settings, (await self._woken()).recorded, event_id)
             except DuplicateId:  # it came again after the agent was set up otherwise, or is the id of something else
                 if not await self.known(event_id, AgentConfigured):
                     raise
-            if self.model is not None and self.model_name != before:
-                await self.model.close()
-                self.model = None
-            return cast("AgentConfigured", (await self._woken()).recorded)
+            configured = cast("AgentConfigured", (await self._woken()).recorded)
+            await self.models.keep(configured.model, configured.summarizer, configured.fallback)
+            return configured
 
     async def _take_back(
         self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None

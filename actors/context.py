@@ -17,6 +17,8 @@ from events import (
     MemoryEdited,
     MessageSent,
     ModelReply,
+    ModelSwitched,
+    ReplyRejected,
     ReplyRethought,
     Summary,
     SummaryExpanded,
@@ -50,6 +52,11 @@ class Block(msgspec.Struct, frozen=True):
     limit: int
     """Characters, inclusive."""
     seq: int
+    description: str = ""
+    read_only: bool = False
+    origin: str = ""
+    """The shared block that it follows; empty: it is the agent's own."""
+    origin_version: int = 0
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -72,6 +79,34 @@ class Context(msgspec.Struct, frozen=True):
     """When core memory, summary or configuration last changed, microseconds UTC."""
     last_reply: ModelReply | None
     """The newest reply of the log, whether or not its turn is shown: what a byte of request costs is known from it."""
+    switches: Mapping[int, str] = {}
+    """By turn, the model that took the place of the agent's own."""
+    refusals: Sequence[Message] = ()
+    """Replies that were refused and are shown to the model."""
+    turn: int = 0
+    """The turn that the call is of; 0: none."""
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self.switches.get(self.turn, self.config.model)
+
+    @property
+    def summarizer(self) -> str:
+        """The model that is asked for a summary."""
+        return self.model if self.turn in self.switches else self.config.summarizer or self.model
+
+    @property
+    def refused(self) -> Message | None:
+        """The reply that was refused last, if nothing came after it in the turn: the next one answers it."""
+        last = self.refusals[-1] if self.refusals else None
+        if (
+            last is None
+            or last.turn != self.turn
+            or any(m.seq > last.seq for m in self.messages if m.turn == self.turn)
+        ):
+            return None
+        return last
 
     @property
     def warned(self) -> bool:
@@ -102,6 +137,8 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     trims: dict[int | str, ContextTrimmed] = {}
     hidden: set[int] = set()
     rethought: dict[int, str] = {}
+    switches: dict[int, str] = {}
+    refusals: list[Message] = []
     slots: dict[str, Message] = {}
     header = (0, 0, 0, 0)
     """Seq, recall, archival and time of the newest row that has them."""
@@ -125,6 +162,10 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
             hidden.update(event.turns)
         elif isinstance(event, ReplyRethought):
             rethought[event.target_seq] = event.text
+        elif isinstance(event, ModelSwitched):
+            switches[turn] = event.to
+        elif isinstance(event, ReplyRejected):
+            refusals.append(message)
     reply = slots.get("reply")
     return Context(
         agent_id=agent_id,
@@ -138,6 +179,8 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
         archival=header[2],
         modified_at=header[3],
         last_reply=cast("ModelReply", reply.event) if reply else None,
+        switches=switches,
+        refusals=refusals,
     )
 
 
@@ -155,8 +198,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
 
 
 _CONFIGURED = AgentConfigured.kind
-_CHANGES = frozenset({ContextTrimmed.kind, TurnsHidden.kind, ReplyRethought.kind})
-"""Kinds of records that change how others are shown."""
+_CHANGES = frozenset(
+    {ContextTrimmed.kind, TurnsHidden.kind, ReplyRethought.kind, ModelSwitched.kind, ReplyRejected.kind}
+)
+"""Kinds of records that are heeded and are no messages themselves."""
 
 
 class Woken(msgspec.Struct, frozen=True):
@@ -265,20 +310,26 @@ def is_warning(event: AnyEvent) -> bool:
 
 def of_turn(context: Context, turn: int) -> Context:
     """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
-    if not context.messages or context.messages[-1].turn <= turn:
-        return context
-    return msgspec.structs.replace(context, messages=[m for m in context.messages if m.turn <= turn])
+    messages = context.messages
+    if messages and messages[-1].turn > turn:
+        messages = [m for m in messages if m.turn <= turn]
+    return msgspec.structs.replace(context, messages=messages, turn=turn)
 
 
 def _blocks(slots: Mapping[str, Message]) -> list[Block]:
     """Blocks in a stable order: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
     blocks = [
-        Block(message.event.label, message.event.text, message.event.limit, message.seq)
-        for message in slots.values()
-        if isinstance(message.event, MemoryEdited)
+        _block(message.event, message.seq) for message in slots.values() if isinstance(message.event, MemoryEdited)
     ]
     return sorted(blocks, key=lambda block: (first.get(block.label, 2), block.label))
+
+
+def _block(edited: MemoryEdited, seq: int) -> Block:
+    return Block(
+        edited.label, edited.text, edited.limit, seq, edited.description, edited.read_only, edited.origin,
+        edited.origin_version,
+    )  # fmt: skip
 
 
 def summary_of(context: Context) -> Summary | SummaryExpanded | None:

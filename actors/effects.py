@@ -3,7 +3,7 @@
 Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models); tests bring their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -34,6 +34,21 @@ class Answer(msgspec.Struct, frozen=True):
     attempts: int = 1
 
 
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """What came of a reply that is streamed, as it came: some words, or a part of a call."""
+
+    text: str = ""
+    """Of the reply's content."""
+    call: int = -1
+    """Which of its calls the rest is of, from 0; -1: none."""
+    name: str = ""
+    arguments: str = ""
+
+
+Hear = Callable[[Piece], None]
+"""Is told the pieces of a reply in order. What it is told may come to nothing: only the answer counts."""
+
+
 class Model(Protocol):
     """One chat-completions endpoint."""
 
@@ -46,6 +61,14 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
+        ...
+
+
+class Streaming(Model, Protocol):
+    """A model that also tells the pieces of a reply as they come."""
+
+    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+        """`ask`, for a request that asks for a stream; the answer is the reply put together, as if it had not."""
         ...
 
 

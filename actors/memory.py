@@ -6,6 +6,8 @@ Limits are checked before an edit exists: a value that is too long is refused an
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from events import Event, FunctionError, MemoryEdited
 
 from .archival import Change, Changes
@@ -94,8 +96,18 @@ class Memory:
                 f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "
                 "existing core memory and/or moving some of it to archival memory."
             )
-        self._blocks[label] = Block(label, value, block.limit, block.seq)
-        self._events.append(MemoryEdited(text=value, label=label, operation=operation, limit=block.limit))
+        if block.read_only:
+            raise FunctionError(f"The memory block {label!r} can be read and not edited.")
+        self._blocks[label] = msgspec.structs.replace(block, value=value)
+        self._events.append(
+            MemoryEdited(
+                text=value,
+                label=label,
+                operation=operation,
+                limit=block.limit,
+                description=block.description,
+            )
+        )
 
 
 def _whole(text: str) -> bool:

@@ -97,6 +97,18 @@ def reply(raw: str, window: int) -> ModelReply:
     )
 
 
+def lossy_fault(reply: ModelReply) -> str:
+    """What the model is told of a reply that could only be read by guessing."""
+    return f"Your reply could only be read by guessing ({reply.repair}), so nothing of it was done. Say it again."
+
+
+def said(raw: str) -> str:
+    """What the model said in `raw`, as it is shown to it again."""
+    message = _decoder.decode(raw).choices[0].message
+    calls = "".join(f"\n{call.name} {call.arguments}" for call in _calls(message))
+    return _text(message.content) + calls
+
+
 def usage_of(raw: str) -> Usage:
     """The tokens that `raw` says it cost; zeros where it does not say."""
     try:

@@ -18,6 +18,7 @@ from events import (
     Heartbeat,
     MessageSent,
     ModelReply,
+    ReplyRejected,
     SystemAlert,
     UserLogin,
     UserMessage,
@@ -93,7 +94,7 @@ def composed(context: Context, schemas: Mapping[str, str]) -> Request:
     """What `request` gives, and what it was put together from."""
     system = system_parts(context)
     chat = _shown(context, system)
-    body = _json.encode({"model": context.config.model, "messages": [message for _, message in chat]})
+    body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
     functions = _functions(tuple([schemas[function.sha256] for function in context.config.functions]))
     return Request(body[:-1] + functions + b"}", system, chat, functions)
 
@@ -136,6 +137,10 @@ def _shown(context: Context, system: Sequence[tuple[str, str]]) -> _Shown:
     results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
     for message in context.messages:
         _show(chat, context, message, results)
+    refused = context.refused
+    if refused is not None and isinstance(refused.event, ReplyRejected):
+        chat.append((refused.seq, _Said("assistant", refused.event.said)))
+        chat.append((refused.seq, _Said("user", envelopes.alert(refused.at, zone, refused.event.text))))
     return chat
 
 
@@ -241,7 +246,7 @@ def summary_request(context: Context, covers_to: int, words: int, bytes_max: int
     parts = dict(summary_parts(context, covers_to, words, bytes_max))
     return _json.encode(
         {
-            "model": context.config.model,
+            "model": context.summarizer,
             "messages": [
                 {"role": "system", "content": parts["instructions"]},
                 {"role": "user", "content": parts["transcript"]},

@@ -63,9 +63,7 @@ class Driver:
             return
         await self.agent.commit([configured], turn=self.agent.turn, step=0)
         await self.agent.activate(Settings(), create=False, as_it_is=True)
-        if self.agent.model is not None:
-            await self.agent.model.close()
-            self.agent.model = None
+        await self.agent.models.keep()
 
     async def do(self, act: Act) -> None:
         """Do again what was done."""

@@ -123,7 +123,7 @@ def reply_difference(
     """The first event of the step that would not be what it was; None if all would."""
     recorded = history.of_step(index)
     again = _again(history.records[index], reply, context, recorded, tools)
-    shapes = [_line(record.type, record.text, record.payload) for record in recorded]
+    shapes = [_recorded(record) for record in recorded]
     if len(again) != len(shapes) and history.is_cut_short(index):
         again, shapes = again[: len(shapes)], shapes[: len(again)]
     for number, (then, now) in enumerate(zip_longest(shapes, again, fillvalue="nothing")):
@@ -175,6 +175,12 @@ def _left_by(result: FunctionResult, recorded: Sequence[Record]) -> list[Event]:
     return left
 
 
+def _recorded(record: Record) -> str:
+    """The event of a record as it would be written today: an older everlog left out what it did not know."""
+    event = event_of(record)
+    return _shape(event) if isinstance(event, Event) else _line(record.type, record.text, record.payload)
+
+
 def _shape(event: Event) -> str:
     """The event without envelope, as text."""
     bare = draft(event, event_id="", recorded_at=0, turn=0, step=0)
@@ -190,6 +196,7 @@ def with_request(parsed: ModelReply, recorded: ModelReply) -> ModelReply:
     return msgspec.structs.replace(
         parsed,
         latency_us=recorded.latency_us,
+        attempts=recorded.attempts,
         context_sha256=recorded.context_sha256,
         context_bytes=recorded.context_bytes,
         parts=recorded.parts,

@@ -1,7 +1,7 @@
 """How an agent begins and how it is set up: what the caller asked for, made into events. Reads presets only."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -16,6 +16,8 @@ from events import (
     FunctionResult,
     MemoryEdited,
     ModelReply,
+    Sampling,
+    Section,
     UsageError,
     UserLogin,
 )
@@ -36,6 +38,9 @@ class BlockText(msgspec.Struct, frozen=True):
     label: str
     value: str
     limit: int = BLOCK_CHARS
+    description: str = ""
+    """What it is for, in words for the model."""
+    read_only: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +66,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summary_fraction: float | None = None
     keep_last: int | None = None
     pressure_fraction: float | None = None
+    sections: Sequence[Section] | None = None
+    """The parts of the system prompt, instead of a preset or a text; an empty list goes back to the preset."""
+    calling: Literal["native", "schema", "text"] | None = None
+    """How the model calls functions."""
+    stream: bool | None = None
+    sampling: Sampling | None = None
+    """All of it: what it leaves out is the endpoint's own default again."""
+    summarizer: str | None = None
+    """Name of the model that writes summaries; empty: the agent's own."""
+    fallback: str | None = None
+    """Name of the model that is asked where the agent's own cannot be; empty: none."""
+    first_attempts_max: int | None = None
+    monologue_chars_max: int | None = None
+    """0: no limit."""
+    day_tokens_max: int | None = None
+    """0: no limit."""
+    day_cost_max: float | None = None
+    """0: no limit."""
+
+
+_PLAIN = (
+    "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
+    "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
+)  # fmt: skip
+"""Settings that are recorded as they are given."""
 
 
 def configuration(
@@ -95,10 +125,7 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
-        steps_max=_either(settings.steps_max, before.steps_max),
-        pressure_fraction=_either(settings.pressure_fraction, before.pressure_fraction),
-        summary_fraction=_either(settings.summary_fraction, before.summary_fraction),
-        keep_last=_either(settings.keep_last, before.keep_last),
+        **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
 
 
@@ -181,7 +208,14 @@ def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
         ),
         configured,
         *(
-            MemoryEdited(text=block.value, label=block.label, operation="created", limit=block.limit)
+            MemoryEdited(
+                text=block.value,
+                label=block.label,
+                operation="created",
+                limit=block.limit,
+                description=block.description,
+                read_only=block.read_only,
+            )
             for block in blocks.values()
         ),
         ModelReply(

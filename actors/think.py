@@ -17,6 +17,7 @@ from events import (
     ModelError,
     ModelFailed,
     ModelReply,
+    ModelSwitched,
     OverBudget,
     Record,
     ReplyRejected,
@@ -27,9 +28,10 @@ from events import (
 )
 
 from . import decide, fit, parse, parts, render
-from .constants import FIRST_ATTEMPTS_MAX, SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
+from .constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
 from .context import Context, context_of, of_turn
-from .effects import Answer
+from .effects import Answer, Hear
+from .failures import failure_of
 
 
 class Thought(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ class Author(Protocol):
     head: int
     schemas: Mapping[str, str]
 
-    async def ask(self, request: bytes) -> Answer: ...
+    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer: ...
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
@@ -76,6 +78,8 @@ class Thinker:
             try:
                 fitted = await self.fitted(turn, step, overflowed=overflowed)
             except ModelError as error:  # nobody answers the request for a summary
+                if await self._switched(error, await self.context(turn), {}, turn, step, cause):
+                    continue
                 await self._failed(error, {}, turn, step, cause)
                 raise
             if fitted is None:
@@ -85,7 +89,7 @@ class Thinker:
             attempt += 1
             sent = _sent(body, parts.of_request(context, request))
             try:
-                answer = await self._agent.ask(body)
+                answer = await self._agent.ask(context.model, body)
                 reply = parse.reply(answer.raw, context.config.window)
             except ContextOverflow as error:
                 overflowed = True
@@ -93,15 +97,22 @@ class Thinker:
                 await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
                 continue
             except ModelError as error:
-                await self._failed(error, sent, turn, step, cause)
+                if await self._switched(error, context, sent, turn, step, cause):
+                    continue
+                asked = {"model": context.model} if context.model != context.config.model else {}
+                await self._failed(error, {**sent, **asked}, turn, step, cause)
                 raise
-            reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, **sent)
+            reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
             overflowed = False
+            if reply.lossy and context.refused is None:
+                again = _refused(reply, parse.lossy_fault(reply), attempt, shown=True, said=parse.said(answer.raw))
+                await self._agent.commit([again], turn=turn, step=step, cause=cause)
+                continue
             fault = decide.first_message_fault(reply) if self._verifies(context) else None
             if fault is None:
                 return Thought(context, reply, cause)
             await self._agent.commit([_refused(reply, fault, attempt)], turn=turn, step=step, cause=cause)
-            if attempt >= FIRST_ATTEMPTS_MAX:
+            if attempt >= context.config.first_attempts_max:
                 gave_up = ModelError(
                     f"The model gave no acceptable first message in {attempt} attempts; the last fault was: {fault}. "
                     "Use another model, or switch the check off with --no-verify-first.",
@@ -109,6 +120,20 @@ class Thinker:
                 )
                 await self._failed(gave_up, sent, turn, step, cause)
                 raise gave_up
+
+    async def _switched(
+        self, error: ModelError, context: Context, sent: Mapping[str, Any], turn: int, step: int, cause: str
+    ) -> bool:
+        """Whether the fallback model is asked for the rest of the turn: the agent's own cannot be."""
+        fallback = context.config.fallback
+        if not fallback or turn in context.switches or not failure_of(error).falls_back:
+            return False
+        switched = ModelSwitched(
+            text=str(error), to=fallback, model=context.model, failure=error.kind, attempts=error.attempts,
+            raw=error.raw if isinstance(error, BadReply) else "", **sent,
+        )  # fmt: skip
+        await self._agent.commit([switched], turn=turn, step=step, cause=cause)
+        return True
 
     def _verifies(self, context: Context) -> bool:
         return context.config.verify_first and decide.is_first(context)
@@ -151,7 +176,7 @@ class Thinker:
             asked = (context, cut.covers_to, words, fit.transcript_bytes_max(context))
             body = render.summary_request(*asked)
             sent = _sent(body, parts.of_summary_request(render.summary_parts(*asked)))
-            fault, answer, reply = await self._summary(body, context.config.window)
+            fault, answer, reply = await self._summary(body, context)
             text = reply.text.strip() if reply else ""
             fault = fault or fit.summary_fault(text, room)
             known = {**sent, **_known(answer, reply)}
@@ -166,12 +191,12 @@ class Thinker:
         text = fit.mechanical(context, covered, room)
         await self._commit_summary(context, cut, covered, turn, step, text=text, method="mechanical")
 
-    async def _summary(self, body: bytes, window: int) -> tuple[str | None, Answer | None, ModelReply | None]:
+    async def _summary(self, body: bytes, context: Context) -> tuple[str | None, Answer | None, ModelReply | None]:
         """Ask for a summary: a fault in words, what came back, and the reply. Raises ModelError if nobody answers."""
         answer: Answer | None = None
         try:
-            answer = await self._agent.ask(body)
-            return None, answer, parse.reply(answer.raw, window)
+            answer = await self._agent.ask(context.summarizer, body)
+            return None, answer, parse.reply(answer.raw, context.config.window)
         except (ContextOverflow, BadReply) as error:
             return str(error), answer, None
 
@@ -250,8 +275,10 @@ def _known(answer: Answer | None, reply: ModelReply | None) -> dict[str, Any]:
     return known
 
 
-def _refused(reply: ModelReply, fault: str, attempt: int) -> ReplyRejected:
+def _refused(reply: ModelReply, fault: str, attempt: int, *, shown: bool = False, said: str = "") -> ReplyRejected:
     return ReplyRejected(
+        shown=shown,
+        said=said,
         text=fault,
         attempt=attempt,
         usage=reply.usage,

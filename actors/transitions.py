@@ -24,6 +24,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     OWED: {
         "model_reply": CALLING,
         "reply_rejected": OWED,
+        "model_switched": OWED,
         "summary": OWED,
         "context_trimmed": OWED,
         INPUT: OWED,
@@ -35,6 +36,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     },
     CALLING: {
         "memory_edited": CALLING,
+        "block_removed": CALLING,
         "message_sent": CALLING,
         "archival_inserted": CALLING,
         "archival_updated": CALLING,

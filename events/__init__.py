@@ -66,11 +66,14 @@ from .lifecycle import (
     AgentMoved,
     FunctionRef,
     RecordsErased,
+    Sampling,
+    Section,
 )
 from .memory import (
     ArchivalDeleted,
     ArchivalInserted,
     ArchivalUpdated,
+    BlockRemoved,
     ContextTrimmed,
     DocumentLoaded,
     DocumentRemoved,
@@ -83,7 +86,7 @@ from .memory import (
     SummaryExpanded,
     TurnsHidden,
 )
-from .model import Call, ModelFailed, ModelReply, ReplyRejected, Usage
+from .model import Call, ModelFailed, ModelReply, ModelSwitched, ReplyRejected, Usage
 
 __all__ = [
     "CATALOGUE",
@@ -103,6 +106,7 @@ __all__ = [
     "ArchiveError",
     "BadInput",
     "BadReply",
+    "BlockRemoved",
     "BudgetExceeded",
     "Busy",
     "Call",
@@ -131,6 +135,7 @@ __all__ = [
     "ModelError",
     "ModelFailed",
     "ModelReply",
+    "ModelSwitched",
     "Moved",
     "NewerFormat",
     "OverBudget",
@@ -140,6 +145,8 @@ __all__ = [
     "RecordsErased",
     "ReplyRejected",
     "ReplyRethought",
+    "Sampling",
+    "Section",
     "SourceAttached",
     "SourceDetached",
     "StaleId",

@@ -14,6 +14,34 @@ class FunctionRef(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class Section(msgspec.Struct, frozen=True):
+    """One part of the system prompt."""
+
+    name: str
+    text: str
+    """A template, as it was given; the prompt holds what it gave when the agent was set up."""
+    visible: bool = True
+    """False: it is kept and not shown."""
+
+
+class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a model chooses its words, named as requests name it; None is the endpoint's own default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    """Tokens of a reply, at most."""
+    max_completion_tokens: int | None = None
+    """The same, as newer models of OpenAI want it named."""
+    reasoning_effort: str | None = None
+
+
 class AgentCreated(Event, frozen=True, kw_only=True):
     """The agent began. A deleted name may be created again: projections begin at the last of these."""
 
@@ -28,6 +56,7 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """How every later request is made; `text` is the system prompt. A request depends on nothing outside the log."""
 
     kind: ClassVar[str] = "agent_configured"
+    version: ClassVar[int] = 2
 
     model: str
     window: int
@@ -51,6 +80,25 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Part of the messages' tokens that a summary replaces."""
     keep_last: int = 3
     """Messages that a summary leaves alone, as long as the rest can be made to fit."""
+    sections: list[Section] = []
+    """What `text` was made of, in order; empty where it was given as it is."""
+    calling: Literal["native", "schema", "text"] = "native"
+    """How the model calls functions: the endpoint's tools, a reply held to a JSON schema, or JSON in plain text."""
+    stream: bool = False
+    """Replies are asked for piece by piece."""
+    sampling: Sampling = Sampling()
+    summarizer: str = ""
+    """The model that writes summaries; empty: the agent's own."""
+    fallback: str = ""
+    """The model that is asked where the agent's own cannot be; empty: none."""
+    first_attempts_max: int = 10
+    """Replies asked for when the first message is verified."""
+    monologue_chars_max: int = 0
+    """Characters of an inner monologue that the context shows; 0: all of them."""
+    day_tokens_max: int = 0
+    """Tokens that the agent may use up on one day (UTC); 0: as many as it wants."""
+    day_cost_max: float = 0.0
+    """What it may cost on one day (UTC), in the currency of the price list; 0: whatever it costs."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -10,14 +10,31 @@ class MemoryEdited(Event, frozen=True, kw_only=True):
     """A memory block has a new value: `text`, the whole of it."""
 
     kind: ClassVar[str] = "memory_edited"
+    version: ClassVar[int] = 2
 
     label: str
-    operation: Literal["created", "appended", "replaced", "removed", "set"]
+    operation: Literal["created", "appended", "replaced", "removed", "set", "changed", "copied"]
+    """`changed`: only its limit, description or protection; `copied`: from the shared block that it follows."""
     limit: int
     """Characters that the block may hold, at most (inclusive)."""
     origin: str = ""
     """The shared block that the value was copied from, if it was."""
     origin_version: int = 0
+    """The seq there of the edit that gave it this value."""
+    description: str = ""
+    """What the block is for, in words for the model."""
+    read_only: bool = False
+    """The agent sees it and cannot edit it."""
+    author: str = ""
+    """In the stream of a shared block: the agent that made the edit; empty for a person."""
+
+
+class BlockRemoved(Event, frozen=True, kw_only=True):
+    """The memory block is no longer in core memory. A shared one goes on without this agent."""
+
+    kind: ClassVar[str] = "block_removed"
+
+    label: str
 
 
 class ArchivalInserted(Event, frozen=True, kw_only=True):
@@ -97,7 +114,7 @@ class Summary(Event, frozen=True, kw_only=True):
     """`text` stands in the context for the records `covers_from` to `covers_to` (inclusive): hidden, not deleted."""
 
     kind: ClassVar[str] = "summary"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     covers_from: int
     covers_to: int

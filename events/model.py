@@ -24,13 +24,15 @@ class Usage(msgspec.Struct, frozen=True):
     prompt: int = 0
     completion: int = 0
     total: int = 0
+    cached: int = 0
+    """Of those of the prompt: how many the provider still had from a request before."""
 
 
 class ModelReply(Event, frozen=True, kw_only=True):
     """The model answered a request; `text` is the inner monologue. All of it can be parsed from `raw` again."""
 
     kind: ClassVar[str] = "model_reply"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     calls: list[Call] = []
     finish_reason: str = ""
@@ -43,17 +45,27 @@ class ModelReply(Event, frozen=True, kw_only=True):
     parts: str = ""
     """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
     raw: str = ""
-    """The body of the answer, verbatim."""
+    """The body of the answer, verbatim; of one that was streamed, its pieces put together."""
+    attempts: int = 1
+    """Tries that it took to get an answer."""
+    repair: str = ""
+    """What was done to read it, rung by rung, as `fence, comma`; empty where it was read as it stands."""
+    lossy: bool = False
+    """A rung of the repair may have changed what was meant."""
+    reader: int = 1
+    """Version of the code that read it."""
 
 
 class ModelFailed(Event, frozen=True, kw_only=True):
     """The model could not be asked or understood; `text` says why. The turn ends; what was said stays in view."""
 
     kind: ClassVar[str] = "model_failed"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     failure: str
-    """A short word: unreachable, key, credit, rate_limited, overflow, garbage, rejected, server, busy, context."""
+    """A short word, the `kind` of a ModelError; `actors/failures.py` says what each means."""
+    model: str = ""
+    """The model that was asked, where it is not the agent's own."""
     attempts: int = 1
     context_sha256: str = ""
     context_bytes: int = 0
@@ -66,7 +78,7 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     """A reply was read and refused; `text` says why. A first message broke the rules, or a summary did not shrink."""
 
     kind: ClassVar[str] = "reply_rejected"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     purpose: Literal["reply", "summary"] = "reply"
     attempt: int
@@ -74,6 +86,10 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     """For a summary: the last seq that it was to cover."""
     words: int = 0
     """For a summary: the words that it was asked to keep to."""
+    shown: bool = False
+    """The next request shows the reply and why it was refused, so that the model says it again."""
+    said: str = ""
+    """Where it is shown: what the model is shown of it."""
     usage: Usage = Usage()
     model: str = ""
     latency_us: int = 0
@@ -81,4 +97,23 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     context_bytes: int = 0
     parts: str = ""
     """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
+    raw: str = ""
+
+
+class ModelSwitched(Event, frozen=True, kw_only=True):
+    """The model could not be asked, and another is for the rest of the turn; `text` says why."""
+
+    kind: ClassVar[str] = "model_switched"
+
+    to: str
+    """The model that is asked now."""
+    model: str
+    """The one that failed."""
+    failure: str
+    """A short word, as in `model_failed`."""
+    attempts: int = 1
+    context_sha256: str = ""
+    context_bytes: int = 0
+    parts: str = ""
+    """The parts of the request that failed in order, each with its mark."""
     raw: str = ""

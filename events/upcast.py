@@ -30,6 +30,12 @@ STEPS: dict[tuple[str, int], Step] = {
     ("model_failed", 1): as_it_is,
     ("reply_rejected", 1): as_it_is,
     ("summary", 1): as_it_is,
+    ("model_reply", 2): as_it_is,
+    ("model_failed", 2): as_it_is,
+    ("reply_rejected", 2): as_it_is,
+    ("summary", 2): as_it_is,
+    ("agent_configured", 1): as_it_is,
+    ("memory_edited", 1): as_it_is,
 }
 """(kind, version it comes from) -> the step to the next version"""
 

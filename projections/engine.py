@@ -28,9 +28,9 @@ _HOT_OPTIMIZERS = frozenset(
     {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
 )
 """What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
-_COUNTED = ("memory_edited", "agent_configured", "summary", "summary_expanded")  # the memory header tells when
+_COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # told in the header
 _SUMMARIES = ("summary", "summary_expanded")
-_LIVE = ("context_window",)  # projections whose rows of now are all in the hot table
+_LIVE = ("context_window",)  # all rows of now are hot
 OF_A_STATE = frozenset(
     {
         "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",

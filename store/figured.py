@@ -69,6 +69,7 @@ _SHAPES = {
     "model_reply": _Call,
     "reply_rejected": _Call,
     "model_failed": _Call,
+    "model_switched": _Call,
     "summary": _Call,
     "function_result": _Result,
     "turn_abandoned": _Ended,
@@ -106,7 +107,7 @@ def _figures(kind: str, payload: str) -> tuple[Any, ...]:
     except (msgspec.MsgspecError, UnicodeDecodeError):  # a newer everlog's: what cannot be read is not there
         return _NOTHING
     if isinstance(facts, _Call):
-        word = {"model_failed": facts.failure, "reply_rejected": facts.purpose}.get(kind)
+        word = facts.purpose if kind == "reply_rejected" else facts.failure
         return facts.usage.total, facts.context_sha256 is not None, word, None, None, None
     if isinstance(facts, _Result):
         return None, None, "unknown" if facts.unknown else "ok" if facts.ok else "failed", facts.name, None, None

@@ -4,6 +4,7 @@ INSERT INTO hot SELECT
     agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
     CASE WHEN starts_with(payload, '{"erased":true') THEN NULL ELSE CASE type
         WHEN 'memory_edited' THEN 'block:' || (payload->>'label')
+        WHEN 'block_removed' THEN 'block:' || (payload->>'label')
         WHEN 'agent_configured' THEN 'config'
         WHEN 'summary' THEN 'summary'
         WHEN 'summary_expanded' THEN 'summary'
@@ -16,6 +17,7 @@ INSERT INTO hot SELECT
     CASE type WHEN 'user_message' THEN true WHEN 'model_reply' THEN true WHEN 'function_result' THEN true
         WHEN 'user_login' THEN true WHEN 'heartbeat' THEN true WHEN 'system_alert' THEN true
         WHEN 'context_trimmed' THEN true WHEN 'turns_hidden' THEN true WHEN 'reply_rethought' THEN true
+        WHEN 'model_switched' THEN true WHEN 'reply_rejected' THEN contains(payload, '"shown":true')
         WHEN 'message_sent' THEN contains(payload, '"imported":true')
         ELSE false END,
     type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),

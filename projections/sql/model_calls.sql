@@ -2,7 +2,7 @@
 SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
     CASE r.type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(r.payload->>'purpose', 'reply')
         ELSE 'reply' END AS purpose,
-    CASE r.type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
+    CASE r.type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' WHEN 'model_switched' THEN 'failed' ELSE 'ok' END AS outcome,
     coalesce(r.payload->>'model', '') AS model, r.payload->>'context_sha256' AS context_sha256,
     (r.payload->>'context_bytes')::BIGINT AS context_bytes,
     coalesce((r.payload->'usage'->>'prompt')::BIGINT, 0) AS prompt_tokens,
@@ -10,5 +10,5 @@ SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
     coalesce((r.payload->'usage'->>'total')::BIGINT, 0) AS tokens,
     coalesce((r.payload->>'latency_us')::BIGINT, 0) AS latency_us
 FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
-WHERE r.type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary')
+WHERE r.type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')
     AND (r.payload->>'context_sha256') IS NOT NULL

@@ -58,7 +58,7 @@ def fold(records: Sequence[Record]) -> dict[str, list[Row]]:
         "steps": [_step(one) for one in every if one.record.type == "model_reply" and one.record.turn > 0],
         "model_calls": [_model_call(one) for one in living if _is_call(one)],
         "function_calls": _function_calls(living),
-        "memory_history": [_edit(one) for one in living if one.record.type == "memory_edited"],
+        "memory_history": [_edit(one) for one in living if one.record.type in {"memory_edited", "block_removed"}],
         "pressure": _pressure(every, agents, parents),
         "summaries": [_summary(one) for one in living if one.record.type in ("summary", "summary_expanded")],
         "heartbeats": [_heartbeat(one) for one in living if one.record.type == "heartbeat"],
@@ -166,7 +166,7 @@ def _step(one: Told) -> Row:
 
 
 def _is_call(one: Told) -> bool:
-    kinds = ("model_reply", "reply_rejected", "model_failed", "summary")
+    kinds = ("model_reply", "reply_rejected", "model_failed", "model_switched", "summary")
     return one.record.type in kinds and "context_sha256" in one.payload
 
 
@@ -175,8 +175,8 @@ def _model_call(one: Told) -> Row:
     purpose = payload.get("purpose", "reply") if kind == "reply_rejected" else "reply"
     return {
         **one.place, "recorded_at": one.record.recorded_at, "purpose": "summary" if kind == "summary" else purpose,
-        "outcome": {"reply_rejected": "rejected", "model_failed": "failed"}.get(kind, "ok"),
-        "failure": payload.get("failure", "") if kind == "model_failed" else "", "model": payload.get("model", ""),
+        "outcome": {"reply_rejected": "rejected", "model_failed": "failed", "model_switched": "failed"}.get(kind, "ok"),
+        "failure": payload.get("failure", "") if kind in ("model_failed", "model_switched") else "", "model": payload.get("model", ""),
         "context_sha256": payload.get("context_sha256"), "context_bytes": payload.get("context_bytes"),
         "prompt_tokens": one.usage.get("prompt", 0), "completion_tokens": one.usage.get("completion", 0),
         "tokens": one.usage.get("total", 0), "latency_us": payload.get("latency_us", 0),
@@ -217,8 +217,8 @@ def _outcome(end: Told) -> str:
 def _edit(one: Told) -> Row:
     r = one.record
     return {
-        **one.key, "label": one.payload["label"], "turn": r.turn, "operation": one.payload["operation"],
-        "value": r.text or "", "limit": one.payload["limit"], "event_id": r.event_id, "cause": r.cause,
+        **one.key, "label": one.payload["label"], "turn": r.turn, "operation": one.payload.get("operation", "ended"),
+        "value": r.text or "", "limit": one.payload.get("limit"), "event_id": r.event_id, "cause": r.cause,
         "recorded_at": r.recorded_at,
     }  # fmt: skip
 
@@ -271,6 +271,7 @@ def _failure(one: Told) -> Row | None:
     what, word = {
         "function_result": ("function", _outcome(one)),
         "model_failed": ("model", payload.get("failure")),
+        "model_switched": ("model", payload.get("failure")),
         "reply_rejected": ("reply", payload.get("purpose", "reply")),
         "turn_abandoned": ("turn", payload.get("reason")),
         "budget_exceeded": ("budget", payload.get("budget")),

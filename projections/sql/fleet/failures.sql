@@ -2,10 +2,10 @@
 -- refused, turns that were given up, budgets that were used up.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
-    CASE type WHEN 'function_result' THEN 'function' WHEN 'model_failed' THEN 'model' WHEN 'reply_rejected' THEN 'reply'
+    CASE type WHEN 'function_result' THEN 'function' WHEN 'model_failed' THEN 'model' WHEN 'model_switched' THEN 'model' WHEN 'reply_rejected' THEN 'reply'
         WHEN 'turn_abandoned' THEN 'turn' ELSE 'budget' END AS what,
     f_kind AS kind, coalesce(f_name, '') AS name,
     coalesce(text, '') AS text
 FROM lived
-WHERE type IN ('function_result', 'model_failed', 'reply_rejected', 'turn_abandoned', 'budget_exceeded') AND NOT erased
+WHERE type IN ('function_result', 'model_failed', 'model_switched', 'reply_rejected', 'turn_abandoned', 'budget_exceeded') AND NOT erased
     AND (type <> 'function_result' OR f_kind <> 'ok')

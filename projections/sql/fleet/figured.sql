@@ -3,7 +3,7 @@
 SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
     CASE WHEN type IN ('model_reply', 'reply_rejected', 'summary') THEN TRY((payload->>'$.usage.total')::BIGINT) END
         AS f_tokens,
-    type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary') AND contains(payload, '"context_sha256":"')
+    type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary') AND contains(payload, '"context_sha256":"')
         AS f_asked,
     CASE type
         WHEN 'function_result' THEN CASE
@@ -11,6 +11,7 @@ SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step
             WHEN coalesce(TRY((payload->>'$.unknown')::BOOLEAN), false) THEN 'unknown'
             WHEN coalesce(TRY((payload->>'$.ok')::BOOLEAN), true) THEN 'ok' ELSE 'failed' END
         WHEN 'model_failed' THEN TRY(payload->>'$.failure')
+        WHEN 'model_switched' THEN TRY(payload->>'$.failure')
         WHEN 'reply_rejected' THEN coalesce(TRY(payload->>'$.purpose'), 'reply')
         WHEN 'turn_abandoned' THEN TRY(payload->>'$.reason')
         WHEN 'budget_exceeded' THEN TRY(payload->>'$.budget')

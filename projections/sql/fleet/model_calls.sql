@@ -2,8 +2,8 @@
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(f_kind, 'reply') ELSE 'reply' END AS purpose,
-    CASE type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' ELSE 'ok' END AS outcome,
-    CASE type WHEN 'model_failed' THEN coalesce(f_kind, '') ELSE '' END AS failure,
+    CASE type WHEN 'reply_rejected' THEN 'rejected' WHEN 'model_failed' THEN 'failed' WHEN 'model_switched' THEN 'failed' ELSE 'ok' END AS outcome,
+    CASE WHEN type IN ('model_failed', 'model_switched') THEN coalesce(f_kind, '') ELSE '' END AS failure,
     coalesce(TRY(payload->>'$.model'), '') AS model, TRY(payload->>'$.context_sha256') AS context_sha256,
     TRY((payload->>'$.context_bytes')::BIGINT) AS context_bytes,
     coalesce(TRY((payload->>'$.usage.prompt')::BIGINT), 0) AS prompt_tokens,
@@ -11,5 +11,5 @@ SELECT agent_id, life, seq, turn, step, recorded_at,
     coalesce(f_tokens, 0) AS tokens,
     coalesce(TRY((payload->>'$.latency_us')::BIGINT), 0) AS latency_us
 FROM lived
-WHERE type IN ('model_reply', 'reply_rejected', 'model_failed', 'summary') AND NOT erased
+WHERE type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary') AND NOT erased
     AND f_asked

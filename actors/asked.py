@@ -1,0 +1,34 @@
+"""The models that one agent asks, by name: its own, the one for summaries, the one for when its own cannot be asked."""
+
+from collections.abc import Callable
+
+from .effects import Answer, Hear, Model
+
+
+class Models:
+    """Made when they are first asked: an agent can be opened, read and deleted without a key."""
+
+    __slots__ = ("_make", "_models")
+
+    def __init__(self, make: Callable[[str], Model]) -> None:
+        self._make = make
+        self._models: dict[str, Model] = {}
+
+    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
+        """Send exactly these bytes to the model of that name; `hear` is told the pieces, where the model tells them.
+
+        Raises ModelError, for a missing key too.
+        """
+        if name not in self._models:
+            self._models[name] = self._make(name)
+        model = self._models[name]
+        aloud = None if hear is None else getattr(model, "ask_aloud", None)
+        if aloud is None or hear is None:
+            return await model.ask(request)
+        answer: Answer = await aloud(request, hear)
+        return answer
+
+    async def keep(self, *names: str) -> None:
+        """Let go of all models but these."""
+        for name in [name for name in self._models if name not in names]:
+            await self._models.pop(name).close()
