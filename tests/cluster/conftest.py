@@ -79,6 +79,13 @@ ALIKE = (
     "test_many_memories_are_kept_at_once",
     "test_nothing_is_kept_for_an_agent_that_is_not_there",
     "test_what_cannot_be_is_told_to_the_model",
+    "test_a_person_keeps_amends_and_forgets",
+    "test_a_change_that_is_sent_twice_counts_once",
+    "test_edited_code_runs_in_an_agent_that_is_open",
+    "test_what_a_function_raises_is_told",
+    "test_an_idle_agent_is_let_go_of",
+    "test_an_agent_at_work_is_not_let_go_of",
+    "test_an_agent_that_does_not_exist",
 )
 """Tests of the contract of which nothing depends on where an agent runs: under Ray they are asked in the long suite."""
 

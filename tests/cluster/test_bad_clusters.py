@@ -124,6 +124,7 @@ def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
     endpoint.answer = answer  # type: ignore[method-assign]
 
 
+@pytest.mark.long
 @alive
 async def test_a_key_that_expires_half_way(opens: Any) -> None:
     """Who is not answered is told why, what was said is kept once, and with a good key everybody answers again."""

@@ -8,7 +8,7 @@ import pytest
 from tests.soak.effects import GUARDS
 from tests.soak.effects_books import ROWS, Books, Broken, Zygote, matrix, table
 
-KILLS, ANYWHERE_KILLS = 6, 4
+KILLS, ANYWHERE_KILLS = 3, 2
 """At each point of a row, and at random moments of it."""
 CAUGHT = {
     "the intent is durable first": ("at_most_once", "dispatched", "0 intents"),
@@ -21,7 +21,7 @@ CAUGHT = {
 """Row and point that find out that a guard is missing, and what is said then."""
 
 
-def test_six_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
+def test_three_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
     """SIGKILL at each point of each kind of call: at most once, exactly once, at least once, and told where unknown."""
     counted = matrix(tmp_path, KILLS, ANYWHERE_KILLS, seed=17)
     print(f"\n{table(counted)}")
