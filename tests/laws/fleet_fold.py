@@ -176,7 +176,8 @@ def _model_call(one: Told) -> Row:
     return {
         **one.place, "recorded_at": one.record.recorded_at, "purpose": "summary" if kind == "summary" else purpose,
         "outcome": {"reply_rejected": "rejected", "model_failed": "failed", "model_switched": "failed"}.get(kind, "ok"),
-        "failure": payload.get("failure", "") if kind in ("model_failed", "model_switched") else "", "model": payload.get("model", ""),
+        "failure": payload.get("failure", "") if kind in ("model_failed", "model_switched") else "",
+        "model": payload.get("model", ""),
         "context_sha256": payload.get("context_sha256"), "context_bytes": payload.get("context_bytes"),
         "prompt_tokens": one.usage.get("prompt", 0), "completion_tokens": one.usage.get("completion", 0),
         "tokens": one.usage.get("total", 0), "latency_us": payload.get("latency_us", 0),
