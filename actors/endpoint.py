@@ -222,9 +222,7 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, "[key]") if len(key) >= SECRET_CHARS_MIN else text
 
 
-def unreachable(
-    error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str
-) -> ModelError:
+def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
     """The error that a connection which cannot be had stands for."""
     reason = clean(_reason(error))
     if isinstance(error, openai.APITimeoutError):

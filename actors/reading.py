@@ -17,7 +17,6 @@ _WHOLE = (b"{", b"[", b"<", b'"')
 """How a body begins that is no stream, whatever its header says."""
 _STREAM = (b":", b"d", b"e", b"i", b"r")
 """How one begins that is: with a comment, `data`, `event`, `id` or `retry`."""
-_NULL = msgspec.Raw(b"null")
 
 
 class Reading:
@@ -107,8 +106,10 @@ class Reading:
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             if last:
                 return
-            raise self._garbage(f"sent an event that is no part of a chat completion ({error}): {data[:200]!r}") from error
-        if (chunk.error is not None and chunk.error != _NULL) or chunk.object == "error":
+            raise self._garbage(
+                f"sent an event that is no part of a chat completion ({error}): {data[:200]!r}"
+            ) from error
+        if chunk.is_error:
             raise self._told(data.decode("utf-8", "replace"))
         self._say(chunk)
 

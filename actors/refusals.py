@@ -65,9 +65,7 @@ _DID = {
 }
 
 
-def refusal(
-    status: int, headers: Mapping[str, str], body: str, *, name: str, url: str, kept: str = KEPT
-) -> ModelError:
+def refusal(status: int, headers: Mapping[str, str], body: str, *, name: str, url: str, kept: str = KEPT) -> ModelError:
     """The error that a response with that status stands for. `body` is without the key already."""
     said, text = _said(body), body.lower()
     if 300 <= status < 400:  # noqa: PLR2004 - a redirect, which nobody follows with a key in hand
@@ -82,7 +80,9 @@ def refusal(
     after_s = retry_after_s(headers) or _again_s(text)
     if kind == "loading":
         after_s = after_s or LOADING_S
-    return ModelError(f"The model endpoint {url} {did}. {_cure(kind, name, text)}{kept}", kind=kind, retry_after_s=after_s)
+    return ModelError(
+        f"The model endpoint {url} {did}. {_cure(kind, name, text)}{kept}", kind=kind, retry_after_s=after_s
+    )
 
 
 def broken_off(error: str, raw: str, *, name: str, url: str) -> ModelError:

@@ -15,6 +15,9 @@ from .effects import Piece
 DONE = b"[DONE]"
 
 
+_NOTHING = msgspec.Raw()
+
+
 class _Function(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
@@ -51,18 +54,23 @@ class Chunk(msgspec.Struct, gc=False):
     """One event of a stream, as far as it matters."""
 
     choices: list[_Choice] | None = None
-    usage: msgspec.Raw | None = None
-    error: msgspec.Raw | None = None
+    usage: msgspec.Raw = _NOTHING
+    error: msgspec.Raw = _NOTHING
     id: str | None = None
     created: float | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    timings: msgspec.Raw | None = None
+    timings: msgspec.Raw = _NOTHING
     object: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it says that the rest will not come."""
+        return self.error not in _ABSENT or self.object == "error"
 
 
 _decoder = msgspec.json.Decoder(Chunk)
-_ABSENT = (None, msgspec.Raw(b"null"))
+_ABSENT = (_NOTHING, msgspec.Raw(b"null"))
 
 
 def chunk_of(data: bytes) -> Chunk:
@@ -109,9 +117,9 @@ class Streamed:
         self.begun = True
         if len(self._head) < 4:  # noqa: PLR2004 - all fields of it
             self._take_head(chunk)
-        if chunk.usage is not None and chunk.usage not in _ABSENT:
+        if chunk.usage not in _ABSENT:
             self._usage = chunk.usage.copy()
-        if chunk.timings is not None and chunk.timings not in _ABSENT:
+        if chunk.timings not in _ABSENT:
             self._timings = chunk.timings.copy()
         for choice in chunk.choices or ():
             if choice.index == 0:
