@@ -241,9 +241,9 @@ class Step:
     def _asks(self, call: Call) -> bool:
         """Whether a call that went well had asked for a heartbeat."""
         tool = self._tool(call.name)
-        return (tool is None or tool.heartbeat) and parse.arguments(call.arguments, self._reply.reader).get(
-            HEARTBEAT
-        ) is True
+        if tool is not None and not tool.heartbeat:
+            return False
+        return parse.arguments(call.arguments, self._reply.reader).get(HEARTBEAT) is True
 
 
 def bare_key(agent_id: str, place: str, call_id: str) -> str:

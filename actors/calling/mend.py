@@ -187,8 +187,10 @@ class _Mender:
         """Pass the comma behind an item; the character after it."""
         char = self._next()
         if char != ",":
-            if char and char not in "}]":
+            if char and char in "\"'{[":
                 self._note("missing")
+            elif char and char not in "}]":
+                self._fail("a comma")
             return char
         self._at += 1
         char = self._next()
