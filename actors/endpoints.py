@@ -229,7 +229,7 @@ _WINDOW = "?window="
 
 def served_name(name: str, window: int) -> str:
     """What a model is asked for by: a file with the window that its server must have, any other by its name alone."""
-    return f"{name}{_WINDOW}{window}" if is_gguf(name) else name
+    return f"{name}{_WINDOW}{window}" if window and is_gguf(name) else name
 
 
 def file_of(served: str) -> tuple[str, int]:

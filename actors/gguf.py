@@ -99,8 +99,8 @@ def refuse_without_extra() -> None:
     """Raises BadInput where llama.cpp is not installed."""
     if importlib.util.find_spec("xllamacpp") is None:
         raise BadInput(
-            "A model that is a file needs llama.cpp, which is not installed here: pip install 'everlog[local]'. Or serve "
-            "the file with a server of your own, and name it with --base-url."
+            "A model that is a file needs llama.cpp, which is not installed here: pip install 'everlog[local]'. Or "
+            "serve the file with a server of your own, and name it with --base-url."
         )
 
 
@@ -128,7 +128,7 @@ class Server:
     async def close(self) -> None:
         """Stop the server. Idempotent."""
         if self._starting is not None:
-            await asyncio.wait([self._starting])
+            await asyncio.gather(self._starting, return_exceptions=True)
             self._starting = None
         if self._endpoint is not None:
             await self._endpoint.close()
@@ -136,22 +136,23 @@ class Server:
 
     async def _ready(self, window: int) -> Any:
         """The endpoint, once the file is loaded: a wait that is given up leaves it loading for who asks next."""
-        if self._starting is not None or self._endpoint is None or self._window < window:
+        while self._starting is not None or self._endpoint is None or self._window < window:
             if self._starting is None:
                 await self.close()
                 self._window = window
                 self._starting = asyncio.ensure_future(asyncio.to_thread(self._start))
-            server = await self._started(self._starting)
-            from .endpoint import Endpoint
-
-            self._server = server
-            self._endpoint = Endpoint(str(self._path), f"{server.listening_address}/v1", key_name="")
+            await self._started(self._starting)
         return self._endpoint
 
-    async def _started(self, starting: "asyncio.Task[Any]") -> Any:
-        server = await asyncio.shield(starting)
-        self._starting = None
-        return server
+    async def _started(self, starting: "asyncio.Task[Any]") -> None:
+        from .endpoint import Endpoint
+
+        try:
+            self._server = await asyncio.shield(starting)
+        finally:
+            if starting.done():
+                self._starting = None
+        self._endpoint = Endpoint(str(self._path), f"{self._server.listening_address}/v1", key_name="")
 
     def _start(self) -> Any:
         """A server that has loaded the file. Raises ModelError."""
@@ -179,8 +180,8 @@ class Server:
         except (RuntimeError, ValueError) as error:
             raise ModelError(
                 f"llama.cpp cannot run {self._path} with a window of {self._window:,} tokens ({error}). It may be too "
-                "large for the memory, of a kind that this llama.cpp does not know, or damaged: try a smaller --window, "
-                "or another file.",
+                "large for the memory, of a kind that this llama.cpp does not know, or damaged: try a smaller "
+                "--window, or another file.",
                 kind="rejected",
             ) from error
 

@@ -42,6 +42,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put `content` in the place of a file: whoever reads finds the old or the new, whole. Raises StoreError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with storage("write", path):
+        os.makedirs(path.parent, exist_ok=True)
         try:
             with open(temporary, "wb") as file:
                 file.write(content)

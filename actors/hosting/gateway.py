@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -339,7 +340,7 @@ class GatewayActor:
             limits = limits or limits_from(os.environ)
         except BadInput as error:
             self._unusable = str(error)
-        self._gateway = Gateway(limits=limits)
+        self._gateway = Gateway(real_models(limits or Limits(), Path(root)), limits)
 
     async def ask(
         self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: int = 0
