@@ -138,7 +138,7 @@ class Step:
         tool = self._tool(intent.name)
         if tool is None or tool.effect == "pure" or "at_most_once" in (intent.effect, tool.effect):
             return False
-        arguments = parse.arguments(intent.arguments)
+        arguments = parse.arguments(intent.arguments, self._reply.reader)
         arguments.pop(HEARTBEAT, None)
         try:
             tool.bind(arguments)
@@ -187,7 +187,7 @@ class Step:
             self._refused(call, f"No function named {call.name}")
             return None
         try:
-            arguments = parse.arguments(call.arguments)
+            arguments = parse.arguments(call.arguments, self._reply.reader)
         except (ValueError, TypeError) as error:
             self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
@@ -241,7 +241,9 @@ class Step:
     def _asks(self, call: Call) -> bool:
         """Whether a call that went well had asked for a heartbeat."""
         tool = self._tool(call.name)
-        return (tool is None or tool.heartbeat) and parse.arguments(call.arguments).get(HEARTBEAT) is True
+        if tool is not None and not tool.heartbeat:
+            return False
+        return parse.arguments(call.arguments, self._reply.reader).get(HEARTBEAT) is True
 
 
 def bare_key(agent_id: str, place: str, call_id: str) -> str:

@@ -4,7 +4,8 @@ where it does.
 The proof that two requests are equal is their sha256. A mark is a CRC-32 cut to six digits, which says where to look
 and proves nothing: of sixteen million parts that differ one has the mark of the other. The parts come in the order of
 the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages` (the older ones, together), each of
-the newest by its seq, `functions`. A request for a summary has `instructions` and `transcript`. Pure.
+the newest by its seq, `functions`, `options` (how words are chosen, where the agent is set up so). A request for a
+summary has `instructions`, `transcript` and `options`. Pure.
 """
 
 from collections import Counter
@@ -47,6 +48,8 @@ def of_request(context: Context, request: render.Request, newest: Collection[int
         found[_unused(str(seq), found)] = _json.encode([message for _, message in some])
     if request.functions:
         found["functions"] = request.functions
+    if request.options:
+        found["options"] = request.options
     return found
 
 

@@ -6,61 +6,20 @@ renderer that it was set up with, and `verify` says "renderer gone" for the olde
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from events import (
-    Call,
-    FunctionResult,
-    Heartbeat,
-    MessageSent,
-    ModelReply,
-    ReplyRejected,
-    SystemAlert,
-    UserLogin,
-    UserMessage,
-)
+from events import FunctionResult, MessageSent, ModelReply, SystemAlert, UserMessage
 
 from . import envelopes
+from .calling import WAYS
+from .calling.reading import options, summary_options
+from .calling.shown import Shown
 from .context import Context, Message, summary_of
 
 ChatMessage = dict[str, Any]
-
-_json = msgspec.json.Encoder()
-
-
-class _Function(msgspec.Struct, gc=False):
-    name: str
-    arguments: str
-
-
-class _ToolCall(msgspec.Struct, gc=False):
-    id: str
-    type: str
-    function: _Function
-
-
-class _Said(msgspec.Struct, omit_defaults=True):
-    """A chat message of the system, the user or the assistant."""
-
-    role: str
-    content: str
-    tool_calls: list[_ToolCall] | None = None
-
-
-class _Returned(msgspec.Struct, gc=False):
-    """A chat message with the result of a call."""
-
-    role: str
-    tool_call_id: str
-    content: str
-
-
-_Shown = list[tuple[int, _Said | _Returned]]
-"""Chat messages, each with the seq of the record that it shows."""
 
 ACCESS = "(use functions to access them)"
 
@@ -80,37 +39,32 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes
     system: Sequence[tuple[str, str]]
     """`system_parts`"""
-    chat: _Shown
+    chat: Shown
     functions: bytes
-    """The end of the body, which names the functions; empty where there are none."""
+    """What the body says of the functions; empty where there are none."""
+    options: bytes
+    """The end of the body: how words are chosen, and whether the reply comes piece by piece; empty by default."""
 
 
 def request(context: Context, schemas: Mapping[str, str]) -> bytes:
-    """The body of the chat-completions request for `context`; `schemas` holds the JSON schema text of each sha256."""
+    """The body of the request for `context`; `schemas` holds the JSON schema text of each sha256."""
     return composed(context, schemas).body
 
 
 def composed(context: Context, schemas: Mapping[str, str]) -> Request:
     """What `request` gives, and what it was put together from."""
+    way = WAYS[context.config.calling]
     system = system_parts(context)
-    chat = _shown(context, system)
-    body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
-    functions = _functions(tuple([schemas[function.sha256] for function in context.config.functions]))
-    return Request(body[:-1] + functions + b"}", system, chat, functions)
+    known = [schemas[function.sha256] for function in context.config.functions]
+    described = way.described(known)
+    chat, body, held = way.body(context, _joined(system, described), known)
+    return Request(body, system, chat, described.encode() + held, options(context))
 
 
-@lru_cache(maxsize=256)
-def _functions(schemas: tuple[str, ...]) -> bytes:
-    """The functions as a request ends with them, one for all agents that have the same."""
-    if not schemas:
-        return b""
-    named = {"tools": [_tool(schema) for schema in schemas], "tool_choice": "auto"}
-    return b"," + _json.encode(named)[1:-1]
-
-
-def _tool(schema: str) -> msgspec.Raw:
-    """What the model is told of a function."""
-    return msgspec.Raw(_json.encode({"type": "function", "function": msgspec.Raw(schema.encode())}))
+def _joined(system: Sequence[tuple[str, str]], described: str = "") -> str:
+    """The system message: what the functions are stands behind the prompt, before what changes."""
+    texts = [text for _, text in system]
+    return "\n".join([texts[0], described, *texts[1:]] if described else texts)
 
 
 def sha256(body: bytes) -> str:
@@ -125,23 +79,8 @@ def messages(context: Context) -> list[ChatMessage]:
 
 def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
     """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
-    return [(seq, msgspec.to_builtins(message)) for seq, message in _shown(context, system_parts(context))]
-
-
-def _shown(context: Context, system: Sequence[tuple[str, str]]) -> _Shown:
-    zone = context.config.zone
-    chat: _Shown = [(0, _Said("system", "\n".join([text for _, text in system])))]
-    summary = summary_of(context)
-    if summary is not None and context.summary is not None:
-        chat.append((context.summary.seq, _Said("user", envelopes.summary(summary, context.summary.at, zone))))
-    results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
-    for message in context.messages:
-        _show(chat, context, message, results)
-    refused = context.refused
-    if refused is not None and isinstance(refused.event, ReplyRejected):
-        chat.append((refused.seq, _Said("assistant", refused.event.said)))
-        chat.append((refused.seq, _Said("user", envelopes.alert(refused.at, zone, refused.event.text))))
-    return chat
+    chat = WAYS[context.config.calling].shown(context, _joined(system_parts(context)))
+    return [(seq, msgspec.to_builtins(message)) for seq, message in chat]
 
 
 def system_parts(context: Context) -> list[tuple[str, str]]:
@@ -166,102 +105,24 @@ def _block(context: Context, *, label: str, value: str, limit: int, seq: int) ->
     return f'<{label} characters="{len(value)}/{limit}">\n{shown}\n</{label}>'
 
 
-_INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
-    UserMessage: envelopes.user_message,
-    UserLogin: lambda login, at, zone, _: envelopes.login(login, at, zone),
-    Heartbeat: lambda beat, at, zone, _: envelopes.heartbeat(beat, at, zone),
-    SystemAlert: lambda _, at, zone, text: envelopes.alert(at, zone, text),
-}
-"""How each kind of input reads: the event, when it was, the zone, and its words as far as they are shown."""
-
-
-def _show(chat: _Shown, context: Context, message: Message, results: Mapping[tuple[int, int, str], Message]) -> None:
-    """Add the chat messages of one record. A function result is shown with its call, wherever it stands in the log."""
-    event = message.event
-    told = _INPUTS.get(type(event))
-    if told is not None:
-        content = told(event, message.at, context.config.zone, _words(context, message))
-        chat.append((message.seq, _Said("user", content)))
-    elif isinstance(event, ModelReply):
-        _show_reply(chat, context, message, event, results)
-    elif isinstance(event, MessageSent) and event.imported:
-        _show_imported(chat, context, message)
-
-
-def _words(context: Context, message: Message) -> str:
-    text = message.event.text or ""
-    if message.seq not in context.trims:
-        return text
-    return envelopes.cut(text, envelopes.shown_chars(context.trims, message.seq), message.seq)
-
-
-def _show_reply(
-    chat: _Shown,
-    context: Context,
-    message: Message,
-    reply: ModelReply,
-    results: Mapping[tuple[int, int, str], Message],
-) -> None:
-    calls = [_call(context, message, call) for call in reply.calls] or None
-    chat.append((message.seq, _Said("assistant", _words(context, message), calls)))
-    for call in reply.calls:
-        result = results.get((message.turn, message.step, call.id))
-        if result is not None and isinstance(result.event, FunctionResult):
-            content = envelopes.function_result(result.event, result.at, context.config.zone, _words(context, result))
-        else:
-            content = envelopes.no_result(message.at, context.config.zone)
-        seq = result.seq if result is not None else message.seq
-        chat.append((seq, _Returned("tool", call.id, content)))
-
-
-def _call(context: Context, message: Message, call: Call) -> _ToolCall:
-    arguments = call.arguments
-    if message.seq not in context.trims:
-        return _tool_call(call.id, call.name, arguments)
-    shown = envelopes.shown_chars(context.trims, message.seq)
-    if shown is not None and len(arguments) > shown:
-        arguments = _json.encode({"shown": envelopes.cut(arguments, shown, message.seq)}).decode()
-    return _tool_call(call.id, call.name, arguments)
-
-
-def _tool_call(call_id: str, name: str, arguments: str) -> _ToolCall:
-    return _ToolCall(call_id, "function", _Function(name, arguments))
-
-
-def _show_imported(chat: _Shown, context: Context, message: Message) -> None:
-    """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
-    call_id = f"import_{message.seq}"
-    arguments = _json.encode({"message": _words(context, message)}).decode()
-    time = envelopes.told(message.at, context.config.zone)
-    calls = [_tool_call(call_id, "send_message", arguments)]
-    chat.append((message.seq, _Said("assistant", "", calls)))
-    chat.append((message.seq, _Returned("tool", call_id, envelopes.plain_ok(time))))
-
-
 def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:
     """The body of the request for a summary of the messages up to `covers_to` (inclusive), in at most `words` words.
 
     A transcript of more than `bytes_max` bytes keeps its beginning and its end.
     """
     parts = dict(summary_parts(context, covers_to, words, bytes_max))
-    return _json.encode(
-        {
-            "model": context.summarizer,
-            "messages": [
-                {"role": "system", "content": parts["instructions"]},
-                {"role": "user", "content": parts["transcript"]},
-            ],
-        }
-    )
+    return WAYS[context.config.calling].summary(context, parts["instructions"], parts["transcript"])
 
 
 def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) -> list[tuple[str, str]]:
     """The parts of that request by name, in their order."""
     covered = [m for m in context.messages if m.seq <= covers_to]
-    return [
+    parts = [
         ("instructions", SUMMARIZER.format(words=words)),
         ("transcript", _squeezed(transcript(context, covered), bytes_max)),
     ]
+    chosen = summary_options(context).decode()
+    return [*parts, ("options", chosen)] if chosen else parts
 
 
 def transcript(context: Context, covered: Sequence[Message]) -> str:

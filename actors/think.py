@@ -90,7 +90,7 @@ class Thinker:
             sent = _sent(body, parts.of_request(context, request))
             try:
                 answer = await self._agent.ask(context.model, body)
-                reply = parse.reply(answer.raw, context.config.window)
+                reply = parse.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True
                 rejected = ReplyRejected(text=str(error), attempt=attempt, **sent)
@@ -196,7 +196,7 @@ class Thinker:
         answer: Answer | None = None
         try:
             answer = await self._agent.ask(context.summarizer, body)
-            return None, answer, parse.reply(answer.raw, context.config.window)
+            return None, answer, parse.words(answer.raw, context.config.window)
         except (ContextOverflow, BadReply) as error:
             return str(error), answer, None
 

@@ -48,6 +48,8 @@ class Checked(msgspec.Struct):
     """Records were erased that they were made of, or that they left, or they themselves."""
     renderer_gone: dict[int, list[int]] = {}
     """By the renderer that made them, which this everlog does not have."""
+    reader_gone: dict[int, list[int]] = {}
+    """By the reader that read their replies, which this everlog does not have: the request was checked."""
     missing_function: dict[str, list[int]] = {}
     """By function: the request was checked, and what the reply led to was not, for this everlog was not given it."""
 

@@ -24,13 +24,12 @@ from events import (
 )
 from projections import Row
 
-from . import chains, differing, measures, parse, parts, render, rework
+from . import chains, differing, measures, parse, parts, render, reread, rework
 from .constants import RENDERER
 from .context import Context, context_of, of_turn
-from .decide import first_message_fault
 from .differing import Made
 from .doubts import Doubts, Erasures, newest_of
-from .fit import summary_fault, summary_room, transcript_bytes_max
+from .fit import transcript_bytes_max
 from .system import View
 from .tools import Tool
 from .verdicts import Checked, Difference, Mismatch, Report, groups, headline, span
@@ -236,30 +235,32 @@ class Verifier:
     ) -> Iterator[Mismatch]:
         """Read the raw reply again: it must say what it said, be refused as it was, leave what it left."""
         try:
-            parsed = parse.reply(event.raw, context.config.window)
+            if isinstance(event, ReplyRejected):
+                again = reread.refusals(event, context)
+                if event.text not in again:
+                    yield _refused(record, event, again[0])
+            elif isinstance(event, Summary):
+                summaries = reread.summaries(event, context)
+                if event.text not in summaries:
+                    yield _other_summary(record, event, summaries[0])
+            elif event.reader not in reread.READERS:
+                self._calls.reader_gone.setdefault(event.reader, []).append(record.seq)
+            else:
+                yield from self._of_answer(index, record, event, context)
         except ModelError as error:
-            if not isinstance(event, ReplyRejected):
-                yield _mismatch(record, "reply", f"the raw reply can no longer be read: {error}")
-            elif str(error) != event.text:
-                yield _refused(record, event, str(error))
-            return
-        if isinstance(event, ReplyRejected):
-            again = _refusal(event, parsed, context)
-            if again != event.text:
-                yield _refused(record, event, again)
-        elif isinstance(event, Summary):
-            if parsed.text.strip() != event.text:
-                text = "the summary is not what the raw reply says"
-                lines = differing.compared(event.text, parsed.text.strip())
-                yield _mismatch(record, "reply", text, Difference(part="the summary", against="the log", lines=lines))
-        elif gone := rework.missing(parsed, context, self._tools):
+            yield _mismatch(record, "reply", f"the raw reply can no longer be read: {error}")
+
+    def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[Mismatch]:
+        """Read a reply again and work it off: it must leave what it left."""
+        parsed = reread.reply(event, context)
+        if gone := rework.missing(parsed, context, self._tools):
             for name in gone:
                 self._calls.missing_function.setdefault(name, []).append(record.seq)
-        else:
-            reply = rework.with_request(parsed, event)
-            difference = rework.reply_difference(self._history, index, reply, context, self._tools)
-            if difference is not None:
-                yield _mismatch(record, "reply", difference.part, difference)
+            return
+        reply = rework.with_request(parsed, event)
+        difference = rework.reply_difference(self._history, index, reply, context, self._tools)
+        if difference is not None:
+            yield _mismatch(record, "reply", difference.part, difference)
 
     def _measure_fault(self, index: int, record: Record, event: AnyEvent, context: Context) -> str | None:
         """Why something else would be done about the size of the context today."""
@@ -312,11 +313,10 @@ def _body(event: ModelCall, context: Context, schemas: Mapping[str, str]) -> byt
     return render.request(context, schemas)
 
 
-def _refusal(event: ReplyRejected, parsed: ModelReply, context: Context) -> str | None:
-    """Why the reply would be refused today; None if it would not."""
-    if event.purpose == "reply":
-        return first_message_fault(parsed)
-    return summary_fault(parsed.text, summary_room(context, event.covers_to))
+def _other_summary(record: Record, event: Summary, today: str) -> Mismatch:
+    lines = differing.compared(event.text, today)
+    difference = Difference(part="the summary", against="the log", lines=lines)
+    return _mismatch(record, "reply", "the summary is not what the raw reply says", difference)
 
 
 def _refused(record: Record, event: ReplyRejected, again: str | None) -> Mismatch:
@@ -338,6 +338,8 @@ def _notes(calls: Checked, sample: int | None) -> list[str]:
         notes.append(f"renderer {renderer} gone: this everlog has {RENDERER}; not made again: {span(seqs)}")
     if calls.erased:
         notes.append(f"erased: not all that it takes is left to make them again: {span(sorted(calls.erased))}")
+    for reader, seqs in sorted(calls.reader_gone.items()):
+        notes.append(f"reader {reader} gone: this everlog has {parse.READER}; not read again: {span(seqs)}")
     for name, seqs in sorted(calls.missing_function.items()):
         notes.append(f"missing function {name}: what its calls led to was not worked off again: {span(seqs)}")
     return notes

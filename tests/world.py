@@ -83,7 +83,7 @@ Line = str | BaseException | Callable[[bytes], str]
 class ScriptedModel:
     """Says its lines in order (a body, an exception to raise, or a function of the request), then `after` for ever.
 
-    A request without tools asks for a summary and is answered from `summaries`, then with a short one.
+    A request that offers no functions asks for a summary and is answered from `summaries`, then with a short one.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ScriptedModel:
 
     async def ask(self, request: bytes) -> Answer:
         self.requests.append(request)
-        if "tools" not in json.loads(request):
+        if asks_summary(request):
             line: Line = self.summaries.pop(0) if self.summaries else completion("We talked.", prompt=len(request) // 4)
         else:
             line = self.lines.pop(0) if self.lines else self.after
@@ -112,6 +112,22 @@ class ScriptedModel:
         """The chat messages of one request."""
         found: list[dict[str, Any]] = json.loads(self.requests[index])["messages"]
         return found
+
+
+def asks_summary(request: bytes) -> bool:
+    """Whether a request, in any way to call functions, asks for a summary."""
+    body = json.loads(request)
+    if "prompt" in body:
+        return "### Functions" not in body["prompt"]
+    return "tools" not in body and "response_format" not in body
+
+
+def written(request: bytes, text: str, **more: Any) -> str:
+    """The body of an answer that is text, for a completion or a chat completion, whichever was asked for."""
+    body = json.loads(completion(**more))
+    choice = {"text": text} if "prompt" in json.loads(request) else {"message": {"role": "assistant", "content": text}}
+    body["choices"] = [{**choice, "finish_reason": more.get("finish") or "stop", "index": 0}]
+    return json.dumps(body)
 
 
 def counted(request: bytes, body: str) -> str:

@@ -44,7 +44,7 @@ async def answer(models: Callable[[str], Model], name: str, question: str) -> st
         raw = (await model.ask(_request(name, question))).raw
     finally:
         await model.close()
-    text = parse.reply(raw, WINDOW_TOKENS_MAX).text.strip()
+    text = parse.words(raw, WINDOW_TOKENS_MAX).text.strip()
     if not text:
         raise ModelError(f"The model {name!r} answered without a word. Ask in other words.", kind="rejected")
     return text

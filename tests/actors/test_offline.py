@@ -6,6 +6,7 @@ import json
 import pytest
 
 from actors import decide, parse
+from actors.calling.reading import CALL_ID_CHARS_MAX
 from actors.offline import MODEL, Offline, reply
 from events import ModelError
 from tests.actors.offline_chat import AT, BLOCK, alert, beat, calls, names, request, said, typed, user
@@ -27,7 +28,7 @@ def test_the_answer_is_a_chat_completion() -> None:
     assert answer["model"] == MODEL
     assert answer["choices"][0]["finish_reason"] == "tool_calls"
     assert len(set(ids)) == len(ids)
-    assert all(len(call_id) <= parse.CALL_ID_CHARS_MAX for call_id in ids)
+    assert all(len(call_id) <= CALL_ID_CHARS_MAX for call_id in ids)
     usage = answer["usage"]
     assert usage["prompt_tokens"] == -(-len(body) // 4)
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]

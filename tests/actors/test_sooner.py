@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors import parse
+from actors import parse_first
 from actors.constants import MICROSECONDS
 from actors.envelopes import told
 from tests.world import World, say
@@ -46,7 +46,7 @@ JSON = st.recursive(
 @example(text='{"a":"line\nbreak"} and more')
 def test_arguments_that_need_no_mending_are_what_they_were(text: str) -> None:
     """To try the text as it stands first changes no value and no word of a refusal, half a character included."""
-    assert outcome(parse._loaded, text) == outcome(parse._mended, text)
+    assert outcome(parse_first._loaded, text) == outcome(parse_first._mended, text)
 
 
 def test_agents_that_are_set_up_alike_share_their_configuration() -> None:

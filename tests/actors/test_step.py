@@ -105,7 +105,7 @@ def test_every_kind_of_failed_call_tells_the_model_and_forces_a_heartbeat() -> N
     """Unknown function, unreadable arguments, wrong arguments, a function that refuses: Failed, then a heartbeat."""
     cases = {
         "No function named fly": ("fly", {}),
-        "Error parsing JSON for function 'send_message' arguments": ("send_message", '{"message": "hi" oops'),
+        "Error parsing JSON for function 'send_message' arguments": ("send_message", '{"message": ]'),
         "Error calling function send_message": ("send_message", {"text": "hi"}),
         "Content not found in 'human'": (
             "core_memory_replace",

@@ -9,6 +9,7 @@ import pytest
 
 import actors.context
 from actors import differing, envelopes, fit, parts, presets, render
+from actors.calling import native
 from actors.constants import RENDERER
 from actors.replay import verify
 from actors.verify import sampled
@@ -94,8 +95,8 @@ def block_order(patch: Patch, _: World) -> None:
 
 
 def function_order(patch: Patch, _: World) -> None:
-    functions = render._functions
-    patch.setattr(render, "_functions", lambda schemas: functions(schemas[::-1]))
+    functions = native._functions
+    patch.setattr(native, "_functions", lambda schemas: functions(schemas[::-1]))
 
 
 def wording(patch: Patch, _: World) -> None:

@@ -208,8 +208,8 @@ def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
     monkeypatch.setattr(
         parse,
         "reply",
-        lambda raw, window: (
-            msgspec.structs.replace(read(raw, window), text="Other.") if "The Ada." in raw else read(raw, window)
+        lambda raw, *more: (
+            msgspec.structs.replace(read(raw, *more), text="Other.") if "The Ada." in raw else read(raw, *more)
         ),
     )
     assert (reply.seq, "reply") in [(m.seq, m.what) for m in verified(world, erased(gone.seq)).mismatches]

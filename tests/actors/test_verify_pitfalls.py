@@ -87,8 +87,8 @@ def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.M
     assert payload_of(call)["raw"] == body
     read = parse.reply
 
-    def repaired(raw: str, window: int) -> object:
-        return msgspec.structs.replace(read(raw, window), text="I thought.")
+    def repaired(raw: str, window: int, calling: str, reader: int) -> object:
+        return msgspec.structs.replace(read(raw, window, calling, reader), text="I thought.")
 
     monkeypatch.setattr(parse, "reply", repaired)
     assert [(m.seq, m.what) for m in verified(world).mismatches] == [(call.seq, "reply")]

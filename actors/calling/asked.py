@@ -1,0 +1,207 @@
+"""Calls that stand in a text as JSON: found, and told apart from the words around them. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from . import mend
+
+NAMES = ("function", "name", "function_name", "tool", "tool_name")
+"""Words for the name of a function, the house's own first."""
+PARAMS = ("params", "arguments", "parameters", "args")
+"""Words for its parameters, the house's own first."""
+THOUGHTS = "inner_thoughts"
+
+PLACES_MAX = 20
+"""Opening braces at which an object is looked for in vain."""
+
+_NONE = (None, "", "none", "None", "null")
+_PREFIX = "functions."
+_MARKS = re.compile(r"```[A-Za-z]*")
+_JSON_LIKE = re.compile(r"[{}\[\]]|\"\s*:")
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A call as it was found: a name, and the arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a text holds."""
+
+    thought: str
+    """The monologue of its calls, and the words around them."""
+    asked: Sequence[Asked]
+    rungs: Sequence[str] = ()
+
+
+def bare_name(name: str) -> tuple[str, bool]:
+    """The name of a function without what models put around it, and whether there was anything."""
+    bare = name.strip().removeprefix(_PREFIX)
+    return bare, bare != name
+
+
+def compact(value: Any) -> str:
+    """A value as JSON text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def found(text: str, *, within: bool) -> Found | None:
+    """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
+    values, words, rungs = _values(text)
+    if not values:
+        return None
+    thoughts = [words] if words else []
+    asked: list[Asked] = []
+    for value in values:
+        one = _asked(value, within=within)
+        rungs = [*rungs, *one.rungs]
+        thoughts += [one.thought] if one.thought else []
+        asked += one.asked
+    return Found("\n".join(thoughts), asked, rungs)
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a text that could not be read was meant to be read."""
+    return text.lstrip().startswith(("{", "[", '"')) or '":' in text
+
+
+def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """The objects in `text` that are calls, the words around them, and the rungs."""
+    try:
+        value = mend.whole(text)
+    except mend.Unreadable:
+        return _scanned(text)
+    if isinstance(value, list) and value and all(_is_call(item) for item in value):
+        return value, "", ["list"]
+    return ([value], "", []) if _is_call(value) else ([], text, [])
+
+
+def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    values: list[dict[str, Any]] = []
+    rungs: list[str] = []
+    words: list[str] = []
+    begin, at, places = 0, text.find("{"), 0
+    while at >= 0 and places < PLACES_MAX:
+        try:
+            mended = mend.begun(text, at)
+        except mend.Unreadable:
+            mended = None
+        if mended is None or not _is_call(mended.value):
+            places, at = places + 1, text.find("{", at + 1)
+            continue
+        values.append(mended.value)
+        rungs += mended.rungs
+        words.append(text[begin:at])
+        begin = mended.end
+        at = text.find("{", begin)
+    words.append(text[begin:])
+    around, more = outside(words) if values else ("", [])
+    if len(values) > 1:
+        more = [*more, "several"]
+    return values, around, [*rungs, *more]
+
+
+def outside(words: Sequence[str]) -> tuple[str, list[str]]:
+    """What stands around objects, without fences and closing braces too many, and the rungs. The last is behind all."""
+    rungs = []
+    bare = [_MARKS.sub("", word) for word in words]
+    if list(words) != bare:
+        rungs.append("fence")
+    behind = bare[-1].lstrip()
+    if behind.startswith("}"):
+        bare[-1] = behind.lstrip("} \t\r\n")
+        rungs.append("braces")
+    left = "\n".join(word.strip() for word in bare if word.strip())
+    if left:
+        broken = "braces" in rungs or _JSON_LIKE.search(left) or not any(char.isalpha() for char in left)
+        rungs.append("around" if broken else "words")
+    return left, rungs
+
+
+def _is_call(value: object) -> bool:
+    """Whether an object says which function is called, or that none is."""
+    if not isinstance(value, dict):
+        return False
+    if THOUGHTS in value and not any(key in value for key in PARAMS):
+        return True
+    return any(isinstance(value.get(key), str | dict) or (key in value and value[key] is None) for key in NAMES)
+
+
+def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
+    """A call, from an object that is one."""
+    rest, rungs = dict(value), list[str]()
+    name, rest = _named(rest, rungs)
+    params = _params(rest, rungs)
+    thoughts = []
+    if THOUGHTS in rest:
+        thoughts.append(_worded(rest.pop(THOUGHTS)))
+    if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
+        params = dict(params)
+        thoughts.append(_worded(params.pop(THOUGHTS)))
+    params = _flattened(params, rest, rungs)
+    thought = "\n".join(text for text in thoughts if text)
+    if name in _NONE:
+        return Found(thought, [], [*rungs, "nameless"] if params else rungs)
+    bare, was_wrapped = bare_name(name)
+    return Found(thought, [Asked(bare, compact(params))], [*rungs, "names"] if was_wrapped else rungs)
+
+
+def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]:
+    """The name of the function, and the object without it; some formats have an object for both."""
+    key = next((key for key in NAMES if key in rest), None)
+    name = rest.pop(key, None) if key is not None else None
+    if key not in (NAMES[0], None):
+        rungs.append("names")
+    if isinstance(name, dict):
+        rungs.append("names")
+        rest = {**name, **rest} if not set(name) & set(rest) else rest
+        key = next((key for key in NAMES if key in rest), None)
+        name = rest.pop(key, None) if key is not None else None
+    return (name if isinstance(name, str) or name is None else compact(name)) or "", rest
+
+
+def _params(rest: dict[str, Any], rungs: list[str]) -> Any:
+    """The parameters, taken out of the object."""
+    key = next((key for key in PARAMS if key in rest), None)
+    if key is None:
+        return {}
+    if key != PARAMS[0]:
+        rungs.append("names")
+    params = rest.pop(key)
+    if isinstance(params, str):
+        params = unnested(params, rungs)
+    return {} if params is None else params
+
+
+def unnested(text: str, rungs: list[str]) -> Any:
+    """The object that a text holds as JSON, or the text."""
+    try:
+        value = mend.whole(text)
+    except mend.Unreadable:
+        return text
+    if not isinstance(value, dict):
+        return text
+    rungs.append("nested")
+    return value
+
+
+def _flattened(params: Any, rest: Mapping[str, Any], rungs: list[str]) -> Any:
+    """The parameters and those that stood beside the call."""
+    beside = {key: value for key, value in rest.items() if key not in ("type", "id")}
+    if not beside:
+        return params
+    if not isinstance(params, dict) or set(params) & set(beside):
+        rungs.append("repeated")
+        return params
+    rungs.append("flat")
+    return {**params, **beside}
+
+
+def _worded(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else compact(value)

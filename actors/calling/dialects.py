@@ -1,0 +1,112 @@
+"""Calls that a server passed on as text: what templates of models put around them. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from . import mend
+from .asked import NAMES, PARAMS, Asked, Found
+from .asked import found as found_json
+from .given import arguments_read
+from .reading import joined
+
+_HERMES = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_MISTRAL = "[TOOL_CALLS]"
+_MISTRAL_NAMED = re.compile(r"\s*([\w.-]+)\s*(?:\[CALL_ID\]\s*\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
+_LLAMA = "<|python_tag|>"
+_ENDS = re.compile(r"<\|(?:eom_id|eot_id|im_end)\|>|</s>")
+_ALONE = {*NAMES, *PARAMS, "type", "id"}
+
+
+def found(text: str) -> Found | None:
+    """The calls in a text that are marked as such, or are all of it; None where none are."""
+    return tagged(text) or _alone(text)
+
+
+def tagged(text: str) -> Found | None:
+    """The calls in a text that are marked as such; None where none are."""
+    if _HERMES.search(text):
+        return _blocks(text, _HERMES.findall(text), _HERMES.sub("", text))
+    if _FUNCTION.search(text):
+        return _functions(text)
+    for mark in (_MISTRAL, _LLAMA):
+        if mark in text:
+            before, _, behind = text.partition(mark)
+            behind = _ENDS.sub("", behind)
+            return _named(text, before, behind) if mark == _MISTRAL else _blocks(text, [behind], before)
+    return None
+
+
+def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
+    """Calls, each between its own marks; all or nothing is read."""
+    asked: list[Asked] = []
+    thoughts, rungs = [words.strip()], ["tags"]
+    for block in blocks:
+        one = found_json(block.replace(_MISTRAL, "").strip(), within=False)
+        if one is None:
+            return _unread(text)
+        asked += one.asked
+        thoughts.append(one.thought)
+        rungs += one.rungs
+    return Found(joined(*thoughts), asked, _plain(rungs))
+
+
+def _functions(text: str) -> Found:
+    """Calls whose marks hold the name."""
+    asked, rungs = [], ["tags"]
+    for name, arguments in _FUNCTION.findall(text):
+        read = arguments_read(arguments.strip() or "{}")
+        if read is None:
+            return _unread(text)
+        asked.append(Asked(name, arguments.strip() or "{}"))
+        rungs += read.rungs
+    return Found(_FUNCTION.sub("", text).strip(), asked, rungs)
+
+
+def _named(text: str, before: str, behind: str) -> Found:
+    """Calls behind a mark: as a list, or as names with their arguments."""
+    if _MISTRAL_NAMED.match(behind) is None:
+        return _blocks(text, [behind], before)
+    asked, rungs = [], ["tags"]
+    for piece in behind.split(_MISTRAL):
+        head = _MISTRAL_NAMED.match(piece)
+        read = arguments_read(piece[head.end() :].strip()) if head is not None else None
+        if head is None or read is None:
+            return _unread(text)
+        asked.append(Asked(head.group(1), piece[head.end() :].strip()))
+        rungs += read.rungs
+    return Found(before.strip(), asked, rungs)
+
+
+def _alone(text: str) -> Found | None:
+    """A text that is a call and nothing else."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = mend.whole(text)
+    except mend.Unreadable:
+        return None
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(_is_alone(item) for item in items):
+        return None
+    one = found_json(text, within=False)
+    return None if one is None else Found(one.thought, one.asked, _plain(["content", *one.rungs]))
+
+
+def _is_alone(value: object) -> bool:
+    """Whether it has a name, arguments, and nothing that a call has not."""
+    if not isinstance(value, dict) or set(value) - _ALONE:
+        return False
+    named = [key for key in NAMES if isinstance(value.get(key), str | dict)]
+    return bool(named) and (
+        any(isinstance(value.get(key), dict) for key in PARAMS) or isinstance(value[named[0]], dict)
+    )
+
+
+def _plain(rungs: Sequence[str]) -> list[str]:
+    """Rungs without the words of the format, which the marks stand for."""
+    return [rung for rung in rungs if rung not in ("names", "list")]
+
+
+def _unread(text: str) -> Found:
+    return Found(text, [], ["tags", "unread"])
