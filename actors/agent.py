@@ -50,9 +50,30 @@ class Agent:
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_listen", "_running", "_thinker", "_timed", "_tools", "_turn", "_turns",
-        "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model_name", "models", "repeats", "schemas",
-        "searcher", "unsealed", "zone",
+        "_clock",
+        "_ids",
+        "_journal",
+        "_known",
+        "_listen",
+        "_running",
+        "_thinker",
+        "_timed",
+        "_tools",
+        "_turn",
+        "_turns",
+        "_waiting",
+        "_writing",
+        "agent_id",
+        "archiving",
+        "cut",
+        "head",
+        "model_name",
+        "models",
+        "repeats",
+        "schemas",
+        "searcher",
+        "unsealed",
+        "zone",
     )  # fmt: skip
 
     def __init__(
@@ -67,13 +88,14 @@ class Agent:
         clock: Clock,
         ids: Ids,
         listen: Listener | None = None,
+        known: setup.KnownOf | None = None,
     ) -> None:
         self.agent_id = agent_id
         self.head = head
         """Seq of the last record."""
         self.searcher = searcher
         self._journal, self._tools = journal, tools
-        self.models = asked.Models(models)
+        self.models, self._known = asked.Models(models), known
         self._clock, self._ids, self._listen = clock, ids, listen
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
@@ -122,7 +144,7 @@ class Agent:
         elif not create:
             raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
-            configured = setup.configuration(settings, None, self._tools, self.schemas)
+            configured = setup.configuration(settings, None, self._tools, self.schemas, self._known)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
             self._follow(configured)
 
@@ -130,7 +152,7 @@ class Agent:
         self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
         """Go by `settings` over the recorded configuration, and record what they change."""
-        configured = setup.configuration(settings, recorded, self._tools, self.schemas)
+        configured = setup.configuration(settings, recorded, self._tools, self.schemas, self._known)
         if recorded is None or configured.schemas or not setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=_ids(event_id))
@@ -142,7 +164,7 @@ class Agent:
         """Go by a configuration."""
         self._know(configured.schemas)
         self.zone = configured.zone
-        self.model_name = configured.model
+        self.model_name, self.models.window = configured.model, configured.window
 
     def _know(self, schemas: Mapping[str, str]) -> None:
         """Remember schemas; a mapping that holds all of them is kept as it is, and never changed."""

@@ -3,25 +3,29 @@
 from collections.abc import Callable
 
 from .effects import Answer, Hear, Model
+from .endpoints import served_name
 
 
 class Models:
     """Made when they are first asked: an agent can be opened, read and deleted without a key."""
 
-    __slots__ = ("_make", "_models")
+    __slots__ = ("_make", "_models", "window")
 
     def __init__(self, make: Callable[[str], Model]) -> None:
         self._make = make
         self._models: dict[str, Model] = {}
+        self.window = 0
+        """Tokens that the agent may send at once: what a model in a file needs to know. 0: the file's own."""
 
     async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
         """Send exactly these bytes to the model of that name; `hear` is told the pieces, where the model tells them.
 
         Raises ModelError, for a missing key too.
         """
-        if name not in self._models:
-            self._models[name] = self._make(name)
-        model = self._models[name]
+        served = served_name(name, self.window)
+        if served not in self._models:
+            self._models[served] = self._make(served)
+        model = self._models[served]
         aloud = None if hear is None else getattr(model, "ask_aloud", None)
         if aloud is None or hear is None:
             return await model.ask(request)
@@ -30,5 +34,6 @@ class Models:
 
     async def keep(self, *names: str) -> None:
         """Let go of all models but these."""
-        for name in [name for name in self._models if name not in names]:
+        kept = [served_name(name, self.window) for name in names]
+        for name in [name for name in self._models if name not in kept]:
             await self._models.pop(name).close()

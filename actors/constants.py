@@ -21,6 +21,9 @@ WINDOWS_TOKENS = {"gpt-4o": 128_000, "gpt-4.1": 1_000_000, "gpt-5": 400_000, "gp
 REPLY_FRACTION = 1 / 16
 """Part of the window left free for the reply."""
 
+GGUF_REPLY_FRACTION = 1 / 8
+"""Part of the window that a reply of a model in a file may take where no sampling says so: a base model never ends."""
+
 TOKENS_PER_BYTE = 0.3
 """Estimate before the first usage figure: a little more than English text costs."""
 

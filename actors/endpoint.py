@@ -19,6 +19,7 @@ from events import ModelError
 
 from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from .effects import Answer, Hear
+from .endpoints import OPENAI_KEY
 from .failures import cure_of
 from .reading import Reading
 from .real import monotonic_us
@@ -49,14 +50,17 @@ class _Pool:
 
 
 class Connections:
-    """The connections to one place, with one key. The key, OPENAI_API_KEY, goes nowhere but into the requests."""
+    """The connections to one place, with one key, which goes nowhere but into the requests."""
 
-    def __init__(self, name: str, base_url: str | None = None, *, connections_max: int = ASKS_MAX) -> None:
-        """`name`: the model for whose sake they are made. They are kept for ENDPOINT_IDLE_S.
+    def __init__(
+        self, name: str, base_url: str | None = None, *, connections_max: int = ASKS_MAX, key_name: str = OPENAI_KEY
+    ) -> None:
+        """`name`: the model for whose sake they are made. They are kept for ENDPOINT_IDLE_S. `key_name`: the variable
+        of the environment that holds the key; empty: none is sent.
 
         Raises ModelError for a key or an address that cannot be used; neither is repeated in the message.
         """
-        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
+        self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
         self._connections_max = connections_max
@@ -114,13 +118,20 @@ class Connections:
 class Endpoint:
     """A chat-completions endpoint with tools."""
 
-    def __init__(self, name: str, base_url: str | None = None, *, connections: Connections | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None = None,
+        *,
+        connections: Connections | None = None,
+        key_name: str = OPENAI_KEY,
+    ) -> None:
         """`connections`: those that are shared with other models of the same place; None: its own, to `base_url`.
 
         Raises ModelError as `Connections` does.
         """
         self.name = name
-        self._connections = connections or Connections(name, base_url)
+        self._connections = connections or Connections(name, base_url, key_name=key_name)
         self._url = self._connections.url
         self._clean = self._connections.clean
 

@@ -1,7 +1,8 @@
 """How an agent begins and how it is set up: what the caller asked for, made into events. Reads presets only."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -24,10 +25,14 @@ from events import (
 
 from . import presets
 from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MAX, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
+from .endpoints import Known, is_gguf
 from .extras import NAMES as EXTRAS
 from .tools import Tool
 
 OFFLINE = "offline"
+
+KnownOf = Callable[[str], Known]
+"""From the name of a model to what is known of it: read when an agent gets another model."""
 
 Value = TypeVar("Value")
 
@@ -94,9 +99,15 @@ _PLAIN = (
 
 
 def configuration(
-    settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool], known: Mapping[str, str]
+    settings: Settings,
+    recorded: AgentConfigured | None,
+    tools: Mapping[str, Tool],
+    known: Mapping[str, str],
+    known_of: KnownOf | None = None,
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
+
+    With another model comes what is known of it, where `settings` do not say otherwise; `known_of` None: nothing is.
 
     Raises BadInput for a zone or preset that does not exist, a window that is too small, or a value of a wrong type.
     """
@@ -107,7 +118,8 @@ def configuration(
     model = _either(settings.model, recorded.model if recorded else OFFLINE)
     zone = _either(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
-    window = _either(settings.window, recorded.window if recorded and same_model else window_of(model))
+    found = Known() if same_model or known_of is None else known_of(model)
+    window = _either(settings.window, recorded.window if recorded and same_model else found.window or window_of(model))
     _check(model, zone, window)
     system, preset = _system(settings, recorded)
     functions = _functions(settings, recorded, tools)
@@ -115,6 +127,8 @@ def configuration(
     if verify is None:
         verify = recorded.verify_first if recorded and same_model else model.startswith("gpt-4")
     before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
+    if not same_model and known_of is not None:
+        before = msgspec.structs.replace(before, **_of_model(found))
     return AgentConfigured(
         text=system,
         preset=preset,
@@ -127,6 +141,13 @@ def configuration(
         verify_first=verify,
         **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
+
+
+def _of_model(found: Known) -> dict[str, Any]:
+    """What goes with a model: how it is called and heard, known or not, and what else its description says."""
+    described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
+    said = {name: value for name, value in described.items() if value is not None}
+    return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
 
 
 def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
@@ -157,6 +178,8 @@ def _either(asked: Value | None, before: Value) -> Value:
 def _check(model: str, zone: str, window: int) -> None:
     if not model.strip():
         raise BadInput("A model has a name; `offline` is the one that needs no endpoint.")
+    if is_gguf(model) and not PurePath(model).is_absolute():
+        raise BadInput(f"A model that is a file is named by its whole path, from the root folder on, not {model!r}.")
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

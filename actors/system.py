@@ -14,11 +14,12 @@ from .agent import Agent, Listener
 from .builtin import ALIASES, BUILTIN
 from .context import Context
 from .effects import Archive, Clock, Ids, Model
+from .endpoints import file_of
 from .extras import NO_GRANTS, Grants, answer, extras, unasked
 from .real import RealClock, RealIds
 from .searching import AgentSearcher
 from .seats import Enter, alone
-from .setup import OFFLINE, Settings
+from .setup import OFFLINE, KnownOf, Settings
 from .tools import Tool
 from .view import View, seq_of
 
@@ -56,12 +57,14 @@ class System:
         enter: Enter | None = None,
         archive: Archive | None = None,
         refit: Refit = dict,
+        known: KnownOf | None = None,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
         None: each opens its own log. `archive` None: searches go by words alone. `refit` changes the functions of
-        agents, as a rerun does.
+        agents, as a rerun does. `known`: what an agent is set up with for a model; None: nothing is known of any.
         """
         self.store = store
+        self._known = known
         self._archive = archive
         self._enter = enter or alone(self._open, store.reader)
         self.grants = grants
@@ -164,6 +167,7 @@ class System:
                     clock=self._clock,
                     ids=self._ids,
                     listen=listen,
+                    known=self._known,
                 )
                 agent.cut, agent.unsealed = seat.cut, seat.unsealed
                 await agent.activate(settings or Settings(), create=create, unattended=unattended, as_it_is=as_it_is)
@@ -236,11 +240,15 @@ class System:
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:
-    """The model of that name: the embedded stand-in, or one behind an OpenAI-compatible endpoint."""
+    """The model of that name: the embedded stand-in, a file, or one behind an OpenAI-compatible endpoint."""
     if name == OFFLINE:
         from .offline import Offline
 
         return Offline()
+    if file_of(name)[0]:
+        from .gguf import Gguf
+
+        return Gguf(name)
     from .endpoint import Endpoint
 
     return Endpoint(name, base_url)

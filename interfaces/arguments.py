@@ -13,6 +13,7 @@ from . import (
     fork_arguments,
     homes,
     memories,
+    models_arguments,
     moment_arguments,
     proof_arguments,
     replay_arguments,
@@ -88,7 +89,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         "--model",
         metavar="MODEL",
         type=values.words,
-        help="`offline` (rule-based, embedded), or a model of an endpoint",
+        help="`offline` (rule-based, embedded), a model of an endpoint, ENDPOINT/MODEL, or a file that ends in .gguf",
     )
     group.add_argument(
         "--base-url",
@@ -97,6 +98,7 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         "not kept in the log, so give it each time, or set OPENAI_BASE_URL once",
     )
     group.add_argument("--window", metavar="TOKENS", type=values.window, help="context window of the model")
+    models_arguments.asking(group)
     group.add_argument(
         "--zone", metavar="ZONE", type=values.words, help="time zone that the agent is told the time in, as Europe/Oslo"
     )
@@ -286,6 +288,7 @@ COMMANDS = (
             "everlog export sam sam.everlog", (_name, backup_arguments.exporting, _json), backup_arguments.EXPORT),
     Command("restore", "backups:restore", "take in what an export holds, checked on the way in",
             "everlog restore sam.everlog", (backup_arguments.restoring, _json), backup_arguments.RESTORE),
+    *models_arguments.COMMANDS,
     *memories.COMMANDS,
     *sql_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",

@@ -64,7 +64,7 @@ HELP = """\
 def chat(args: Namespace, world: World) -> int:
     """The command. Agents run in a thread of their own: a timer may go off while somebody types."""
     name = name_of(args.name)
-    settings = settings_of(args)
+    settings = settings_of(args, world)
     out = console()
     interface = Terminal(out, verbose=True, labelled=True)
     prompt = Prompt(world.ask, out)

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from actors.effects import Clock, Ids, Model
+from actors.endpoints import Found
 from actors.real import RealClock, RealIds
 from events import Call, EverlogError, Record
 
@@ -97,11 +98,16 @@ Ask = Callable[[str], str]
 """Ask the person: a prompt in, a line out. Raises EOFError where there is nobody, or no more."""
 
 
-def real_model(name: str, base_url: str | None) -> Model:
-    """The model of that name; `base_url` is where it is served."""
-    from actors.system import model_for
+Probe = Callable[[str, str, str], Found]
+"""Asks an endpoint what it can do: its address, a model's name, the name of the variable with the key."""
 
-    return model_for(name, base_url)
+
+def real_probe(url: str, model: str, key_name: str) -> Found:
+    """What the endpoint at `url` can do with `model`, asked now."""
+    from actors.asking_http import sender
+    from actors.probing import probe
+
+    return probe(url, model, sender(key_name), at=RealClock().now(), key=key_name)
 
 
 NICENESS = 10
@@ -117,7 +123,10 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 
     clock: Clock = msgspec.field(default_factory=RealClock)
     ids: Ids = msgspec.field(default_factory=RealIds)
-    model: Callable[[str, str | None], Model] = real_model
+    model: Callable[[str, str | None], Model] | None = None
+    """From a name and the address where it is served to a model; None: the real ones."""
+    probe: Probe | None = real_probe
+    """None: nobody is asked, and what files say is all that is known."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ask: Ask = input
     give_way: Callable[[], None] = give_way

@@ -29,7 +29,7 @@ def create(args: Namespace, world: World) -> int:
 async def _create(args: Namespace, world: World) -> None:
     name = name_of(args.name)
     refuse_source(name)
-    settings = settings_of(args)
+    settings = settings_of(args, world)
     async with agents_of(args, world) as system:
         if lives(system, name):
             raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
@@ -63,7 +63,7 @@ def lives(system: AgentSystem, name: str) -> bool:
 def import_(args: Namespace, world: World) -> int:
     """The command `import`. The whole file is read and checked before anything is written."""
     name = name_of(args.name)
-    settings = settings_of(args)
+    settings = settings_of(args, world)
     with _watched(args.file) as lines:
         said = conversation(lines, Path(args.file).name)
     shape = asyncio.run(_import(args, world, name, settings, said))

@@ -26,7 +26,7 @@ NAMES_SHOWN = 10
 
 def load(args: Namespace, world: World) -> int:
     """The command `load`. What is asked for is looked at before anything is written."""
-    name, settings = name_of(args.name), settings_of(args)
+    name, settings = name_of(args.name), settings_of(args, world)
     source = source_of(stream_of(name if args.source is None else args.source))
     if not args.paths and args.sql is None:
         args.fail("give files or folders to load, or a query (--sql)")

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from actors import presets
 from actors.agent import Listener
 from actors.api import AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
-from actors.effects import Archive
+from actors.effects import Archive, Model
 from actors.extras import Grants
 from actors.hosting.addresses import running
 from actors.hosting.indexes import local_archive
@@ -49,12 +49,11 @@ def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStor
 
 
 def system_of(args: Namespace, world: World, archive: Archive | None = None) -> System:
-    """The agents of the store, with the user's own functions and the chosen endpoint. `archive`: see `searching`."""
+    """The agents of the store, for reading, with the user's own functions. `archive`: see `searching`."""
     grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return System(
         store_of(args, world),
-        models=lambda name: world.model(name, getattr(args, "base_url", None)),
         tools=tools,
         grants=grants,
         clock=world.clock,
@@ -87,7 +86,7 @@ def agents_of(args: Namespace, world: World, *, timers: bool = False) -> Abstrac
         tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
         base_url=getattr(args, "base_url", None) or "",
         grants=grants,
-        models=lambda name, base_url: world.model(name, base_url or None),
+        models=_models(world),
         clock=world.clock,
         ids=world.ids,
         note=warn,
@@ -95,6 +94,11 @@ def agents_of(args: Namespace, world: World, *, timers: bool = False) -> Abstrac
         placement=getattr(args, "placement", "dedicated"),
         shards=getattr(args, "shards", None),
     )
+
+
+def _models(world: World) -> Callable[[str, str], Model] | None:
+    model = world.model
+    return None if model is None else lambda name, base_url: model(name, base_url or None)
 
 
 @asynccontextmanager
@@ -192,8 +196,12 @@ def lines_of(path: str) -> Iterator[bytes]:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def settings_of(args: Namespace) -> Settings:
-    """What the arguments ask of an agent; files are read here. Raises BadInput."""
+def settings_of(args: Namespace, world: World) -> Settings:
+    """What the arguments ask of an agent; files are read here, and an endpoint that nobody knows is asked what it can
+    do. Raises BadInput.
+    """
+    from .choosing import chosen_model
+
     blocks: dict[str, BlockText] = {}
     chosen: dict[str, str] = {}
     for label, given in (("persona", args.persona), ("human", args.human)):
@@ -204,7 +212,8 @@ def settings_of(args: Namespace) -> Settings:
             blocks[label] = BlockText(label, _preset_file(label, given, known))
     blocks.update((block.label, block) for block in map(_block, args.block))
     return Settings(
-        model=args.model,
+        model=chosen_model(args, world, root_of(args), warn),
+        calling=getattr(args, "calling", None),
         window=args.window,
         zone=args.zone,
         preset=args.preset,

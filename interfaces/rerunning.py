@@ -31,7 +31,7 @@ def rerun(args: Namespace, world: World) -> int:
         agent_id=name_of(args.name),
         from_seq=first,
         fork=args.new,
-        settings=settings_of(args),
+        settings=settings_of(args, world),
         turns=args.turns,
         recorded=args.recorded,
         live_tools=args.live_tools,

@@ -90,7 +90,7 @@ def _interface(args: Namespace) -> Interface:
 async def _send(args: Namespace, world: World, interface: Outcome) -> int:
     name = name_of(args.name)
     gate = Gate(interface)
-    settings = settings_of(args)
+    settings = settings_of(args, world)
     async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args, born=agent.opened.born)
         answer = agent.send(_input(args, system, name), event_id=args.id)

@@ -7,6 +7,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .backup import export
+from .beside import Stamp, mapped, read_whole, stamp_of, write_whole
 from .check import Report, check
 from .checkforks import check_forks
 from .checkmoves import check_moves
@@ -79,6 +80,7 @@ __all__ = [
     "Sealed",
     "Sight",
     "Snapshot",
+    "Stamp",
     "State",
     "States",
     "Stats",
@@ -92,8 +94,10 @@ __all__ = [
     "export",
     "is_shared",
     "is_source",
+    "mapped",
     "name_of",
     "partition_of",
+    "read_whole",
     "records_of",
     "refuse_apart",
     "refuse_source",
@@ -102,6 +106,8 @@ __all__ = [
     "shard_of",
     "snapshot",
     "source_of",
+    "stamp_of",
     "stats",
     "stream_of",
+    "write_whole",
 ]

@@ -10,6 +10,7 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 import msgspec
 
@@ -334,7 +335,7 @@ class GatewayActor:
             limits = limits or limits_from(os.environ)
         except BadInput as error:
             self._unusable = str(error)
-        self._gateway = Gateway(limits=limits)
+        self._gateway = Gateway(real_models(limits or Limits(), Path(root)), limits)
         self._gatherings: dict[str, Gathering] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """What was dropped of calls that have not come."""

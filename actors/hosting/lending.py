@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
+from actors.catalogue import known_at, place_at
 from actors.commands import Means
 from actors.effects import Answer, Archive, Clock, Hear, Ids
 from actors.seats import Enter
 from actors.system import System
-from store import Store
+from store import FileStore, Store
 
 Ask = Callable[..., Awaitable[Answer]]
 """Sends a request: a model's name, where it is served (or empty), the bytes, whose it is; `hear` is told the pieces of a
@@ -50,9 +51,16 @@ def lent_system(
     """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, and the
     archive that they search.
     """
+    root = store.root if isinstance(store, FileStore) else None
+
+    def asked(name: str, agent_id: str) -> Asked:
+        url = means.base_url if root is None else place_at(root, name, means.base_url).url
+        return Asked(name, url, ask, agent_id)
+
     return System(
         store,
-        models_of=lambda agent_id: lambda name: Asked(name, means.base_url, ask, agent_id),
+        models_of=lambda agent_id: lambda name: asked(name, agent_id),
+        known=None if root is None else lambda name: known_at(root, name, means.base_url),
         tools=means.tools,
         grants=means.grants,
         clock=clock,

@@ -1,9 +1,12 @@
 """The models that a gateway asks: from a name and a place to one that can be asked, its connections kept and shared."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actors.catalogue import asked_at, catalogue_of
 from actors.effects import Model
+from actors.endpoints import Catalogue, file_of
 from actors.setup import OFFLINE
 from actors.system import model_for
 
@@ -11,22 +14,35 @@ from .limits import Limits
 
 if TYPE_CHECKING:
     from actors.endpoint import Connections
+    from actors.gguf import Server
 
 Models = Callable[[str, str], Model]
 """From a name and the place where it is served (or empty) to a model, which tries each request once."""
 
 
-def real_models(limits: Limits) -> Models:
-    """Models as they are; those at one place share its connections, of which there are as many as there is use for."""
-    places: dict[str, Connections] = {}
+def real_models(limits: Limits, root: Path | None = None) -> Models:
+    """Models as they are; those at one place share its connections, of which there are as many as there is use for, and
+    those that are one file share its server. `root`: the store whose descriptions say which key is for which place.
+    """
+    places: dict[tuple[str, str], Connections] = {}
+    files: dict[str, Server] = {}
 
     def make(name: str, base_url: str) -> Model:
         if name == OFFLINE:
             return model_for(name)
+        known = Catalogue() if root is None else catalogue_of(root)
+        path, _ = file_of(name)
+        if path:
+            from actors.gguf import Gguf, server_of
+
+            if path not in files:
+                files[path] = server_of(name, known)
+            return Gguf(name, files[path], known)
         from actors.endpoint import Connections, Endpoint
 
-        if base_url not in places:
-            places[base_url] = Connections(name, base_url or None, connections_max=limits.asks_max)
-        return Endpoint(name, connections=places[base_url])
+        place = base_url, known.key_of(asked_at(base_url))
+        if place not in places:
+            places[place] = Connections(name, base_url or None, connections_max=limits.asks_max, key_name=place[1])
+        return Endpoint(name, connections=places[place])
 
     return make

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from actors.catalogue import place_at
 from actors.commands import Means
 from actors.effects import Answer, Clock, Ids, Model
 from actors.rerun import Stage
@@ -13,6 +14,7 @@ from store import FileStore
 from .gateway import Gateway
 from .indexes import local_archive
 from .limits import Limits, limits_from
+from .models import real_models
 
 
 class _Through:
@@ -48,14 +50,14 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """What a rerun works with here: a gateway with the limits of the variables, and the index of the store."""
     lent, limits = lent or Means(), limits_from(os.environ)
-    gateway = Gateway(models, limits, clock=clock)
+    gateway = Gateway(models or real_models(limits, store.root), limits, clock=clock)
     archive = local_archive(store, "spare", note=note)
     try:
         yield Stage(
             store=store,
             clock=clock,
             ids=ids,
-            models=lambda name: _Through(name, lent.base_url, gateway),
+            models=lambda name: _Through(name, place_at(store.root, name, lent.base_url).url, gateway),
             tools=lent.tools,
             grants=lent.grants,
             archive=archive,

@@ -9,7 +9,7 @@ import pytest
 
 from actors.effects import Answer
 from events import Call, EverlogError, ModelError, Record, uuid7
-from interfaces.contract import FrontEnd, Notice, World, real_model
+from interfaces.contract import FrontEnd, Notice, Probe, World
 from interfaces.main import main
 
 START = 1_700_000_000_000_000
@@ -136,14 +136,17 @@ class Line:
         self.typed: list[str] = []
         self.real = False
         """Whether models are those that a user would get."""
+        self.probe: Probe | None = None
+        """Who asks endpoints what they can do; None: nobody."""
 
     @property
     def world(self) -> World:
-        model = real_model if self.real else lambda *_: self.script
+        model = None if self.real else lambda *_: self.script
         return World(
             clock=self.clock,
             ids=self._ids,
             model=model,
+            probe=self.probe,
             sleep=self._sleep,
             ask=self._ask,
             give_way=lambda: None,
