@@ -81,7 +81,7 @@ def sampling(given: Iterable[str]) -> Sampling:
 
 def _near(key: str) -> str:
     near = difflib.get_close_matches(key, Sampling.__struct_fields__, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(Sampling.__struct_fields__)}"
+    return f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(Sampling.__struct_fields__)}"
 
 
 def check_block(label: str, value: str, limit: int, description: str) -> None:
@@ -92,15 +92,18 @@ def check_block(label: str, value: str, limit: int, description: str) -> None:
         raise BadInput(f"The limit of the block {label!r} is 1 to {BLOCK_CHARS_MAX:,} characters, not {limit}.")
     if len(value) > limit:
         raise BadInput(
-            f"The block {label!r} holds {len(value)} characters, and its limit is {limit}. Shorten it, or give a higher "
-            "limit. Nothing was changed."
+            f"The block {label!r} holds {len(value)} characters, and its limit is {limit}. Shorten it, or give a "
+            "higher limit. Nothing was changed."
         )
     if len(description) > DESCRIPTION_CHARS_MAX or not description.isprintable():
         raise BadInput(
-            f"What a block is for is said in one line of up to {DESCRIPTION_CHARS_MAX:,} characters. Nothing was changed."
+            f"What a block is for is said in one line of up to {DESCRIPTION_CHARS_MAX:,} characters. Nothing was "
+            "changed."
         )
     for text in (value, description):
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise BadInput(f"Half a character (at {error.start}) cannot be written down. Nothing was changed.") from error
+            raise BadInput(
+                f"Half a character (at {error.start}) cannot be written down. Nothing was changed."
+            ) from error

@@ -1,7 +1,7 @@
 """The system prompt as a list of sections: what it may be, what it gives, and how a person changes it. Pure.
 
-A section is plain text or a template. What a template gave when the agent was set up is recorded with it, and holds until
-something that it may show is another: the model, its window, the zone, or the functions.
+A section is plain text or a template. What a template gave when the agent was set up is recorded with it, and holds
+until something that it may show is another: the model, its window, the zone, or the functions.
 """
 
 import re
@@ -14,7 +14,6 @@ from events import AgentConfigured, BadInput, Section
 
 from .constants import SECTION_CHARS_MAX, SECTIONS_MAX
 from .presets import BETWEEN
-from .tools import Tool
 
 _SIGNS = re.compile(r"\{\{|\{%|\{#")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -51,14 +50,17 @@ async def facts(agent: Told, given: Sequence[Section] | None, recorded: AgentCon
     return facts_of(agent.agent_id, await agent.rows("core_memory") if templates else ())
 
 
-def told(configured: AgentConfigured, tools: Sequence[Tool], facts: Facts) -> str:
-    """The system prompt: what the visible sections of `configured` give. Raises BadInput, with the section and line."""
+def told(configured: AgentConfigured, schemas: Iterable[str], facts: Facts) -> str:
+    """The system prompt: what the visible sections of `configured` give. Raises BadInput, with the section and line.
+
+    `schemas`: the JSON schema texts of its functions.
+    """
     known = {
         "agent": facts.agent,
         "model": configured.model,
         "window": configured.window,
         "zone": configured.zone,
-        "functions": [_function(tool) for tool in tools],
+        "functions": [_function(schema) for schema in schemas],
         "blocks": list(facts.blocks),
     }
     given = [_given(section, known) for section in configured.sections]
@@ -76,8 +78,9 @@ def _given(section: Section, known: Mapping[str, Any]) -> str:
     return text.strip("\n")
 
 
-def _function(tool: Tool) -> Mapping[str, str]:
-    return {"name": tool.name, "description": msgspec.json.decode(tool.schema).get("description", "")}
+def _function(schema: str) -> Mapping[str, str]:
+    known = msgspec.json.decode(schema)
+    return {"name": known["name"], "description": known.get("description", "")}
 
 
 def depends(configured: AgentConfigured, recorded: AgentConfigured) -> bool:
@@ -111,8 +114,8 @@ def checked(sections: Sequence[Section]) -> list[Section]:
 def of(configured: AgentConfigured) -> list[Section]:
     """The sections of an agent; the whole prompt as one, `custom`, where it was given as a text.
 
-    That of a preset is what was recorded, whatever is shipped today: its sections are those of today only where they give
-    that text.
+    That of a preset is what was recorded, whatever is shipped today: its sections are those of today only where they
+    give that text.
     """
     from . import presets
 
@@ -172,7 +175,9 @@ def _at(sections: Sequence[Section], name: str) -> int:
 def added(sections: Sequence[Section], section: Section, place: int | None) -> list[Section]:
     """With one more section, at a place from 1; None: at the end. Raises BadInput where there is one of that name."""
     if any(known.name == section.name for known in sections):
-        raise BadInput(f"The prompt has a section {section.name!r} already; `everlog prompt set` gives it another text.")
+        raise BadInput(
+            f"The prompt has a section {section.name!r} already; `everlog prompt set` gives it another text."
+        )
     left = list(sections)
     left.insert(len(left) if place is None else _place(place, len(left) + 1), section)
     return left
@@ -207,7 +212,9 @@ def removed(sections: Sequence[Section], name: str) -> list[Section]:
     left = list(sections)
     left.pop(_at(left, name))
     if not left:
-        raise BadInput(f"{name!r} is the only section: a prompt has one at least. `everlog prompt reset` takes a preset.")
+        raise BadInput(
+            f"{name!r} is the only section: a prompt has one at least. `everlog prompt reset` takes a preset."
+        )
     return left
 
 
@@ -217,13 +224,7 @@ def _place(place: int, places: int) -> int:
     return place - 1
 
 
-def parts(configured: AgentConfigured, tools: Sequence[Tool], facts: Facts) -> list[tuple[Section, str]]:
-    """Each section with what it gives now."""
-    return [
-        (section, told(msgspec.structs.replace(configured, sections=[_visible(section)]), tools, facts))
-        for section in of(configured)
-    ]
-
-
-def _visible(section: Section) -> Section:
-    return msgspec.structs.replace(section, visible=True)
+def gives(configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: Facts) -> str:
+    """What one section gives, whether or not it is shown."""
+    alone = msgspec.structs.replace(section, visible=True)
+    return told(msgspec.structs.replace(configured, sections=[alone]), schemas, facts)

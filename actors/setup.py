@@ -102,11 +102,11 @@ def configuration(
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
 
-    `facts`: what the prompt's templates may show of the agent. They are rendered where they were given now, or where what
-    they show is not what it was; without `facts` they never are, and what they gave stays.
+    `facts`: what the prompt's templates may show of the agent. They are rendered where they were given now, or where
+    what they show is not what it was; without `facts` they never are, and what they gave stays.
 
-    Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out of
-    its range, or a template that is wrong.
+    Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out
+    of its range, or a template that is wrong.
     """
     try:
         msgspec.convert(msgspec.to_builtins(settings), Settings)
@@ -140,7 +140,9 @@ def configuration(
     if facts is None or not parts or not (settings.sections or sections.depends(configured, before)):
         return configured
     told = _newborn(facts.agent, settings) if recorded is None else facts
-    return msgspec.structs.replace(configured, text=sections.told(configured, functions, told))
+    return msgspec.structs.replace(
+        configured, text=sections.told(configured, [tool.schema for tool in functions], told)
+    )
 
 
 def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:

@@ -1,8 +1,8 @@
 """A section of the system prompt as a template: Jinja in its sandbox, and only what comes to an end soon.
 
-What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import, no
-call but `range`, no filter of Jinja's own. Each thing that it does costs work: a loop what is in it, for every time; a
-filter the length of its text. When the work is used up it is refused, so neither time nor memory can run away. Pure.
+What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import,
+no call but `range`, no filter of Jinja's own. Each thing that it does costs work: a loop what is in it, for every time;
+a filter the length of its text. When the work is used up it is refused: neither time nor memory can run away. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -72,7 +72,7 @@ def rendered(section: Section, facts: Mapping[str, Any]) -> str:
     try:
         tree = sandbox.parse(section.text)
         _check(tree)
-        _count_loops(tree)
+        _count_loops(tree, sandbox)
         code = sandbox.compile(tree, name=section.name, filename=_FILE)
         template = sandbox.template_class.from_code(sandbox, code, dict(sandbox.globals))
         return "".join(_bounded(template.generate(**facts)))
@@ -93,7 +93,8 @@ def _refuse(section: Section, error: BaseException) -> NoReturn:
     else:
         told = str(getattr(error, "message", None) or error).rstrip(".")
     raise BadInput(
-        f"The section {section.name!r}{where}: {told}. Nothing was changed; docs/prompts.md says what a template may hold."
+        f"The section {section.name!r}{where}: {told}. Nothing was changed; docs/prompts.md says what a template may "
+        "hold."
     ) from None
 
 
@@ -151,13 +152,13 @@ _CHANGING = (nodes.Name, nodes.Call, nodes.Filter, nodes.BinExpr)
 """What makes a list of things that are not written down: of lists of lists it would double with each line."""
 
 
-def _count_loops(tree: nodes.Template) -> None:
+def _count_loops(tree: nodes.Template, sandbox: _Sandbox) -> None:
     """Let each loop count, for every time, what is in it."""
     for loop in list(tree.find_all(nodes.For)):
         parts = [*loop.body, *loop.else_, *([loop.test] if loop.test is not None else [])]
         weight = 1 + sum(1 + sum(1 for _ in part.find_all(nodes.Node)) for part in parts)
         counted = nodes.Filter(loop.iter, "each", [nodes.Const(weight)], [], None, None, lineno=loop.lineno)
-        counted.set_environment(tree.environment)
+        counted.set_environment(sandbox)
         loop.iter = counted
 
 
@@ -185,7 +186,9 @@ def _shown(value: Any) -> Any:
     """What is written of a value: text and numbers only. An undefined one says so itself."""
     if isinstance(value, str | int | float | Undefined):
         return value
-    raise _Refused(f"{{{{ }}}} shows text and numbers, not {_kind(value)}; a loop, or the filter join, shows what is in it")
+    raise _Refused(
+        f"{{{{ }}}} shows text and numbers, not {_kind(value)}; a loop, or the filter join, shows what is in it"
+    )
 
 
 def _kind(value: Any) -> str:

@@ -1,7 +1,8 @@
 """The texts that an agent may begin with, by name: system prompts, personas and humans, as package data. Nothing else.
 
 A preset is a text file in the folder of its kind. It is read as it stands, without the line break at its end. A system
-prompt is what `--preset` names: a list of sections, each a file, of which presets may share some; it may bring functions.
+prompt is what `--preset` names: a list of sections, each a file, of which presets may share some. It may bring
+functions.
 """
 
 from collections.abc import Mapping, Sequence
