@@ -30,7 +30,7 @@ from events import (
 from projections import HEAD
 from store import Damage
 
-from . import asked, setup
+from . import asked, sections, setup
 from .constants import BUSY_S, INBOX_MAX
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
@@ -144,7 +144,8 @@ class Agent:
         elif not create:
             raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
-            configured = setup.configuration(settings, None, self._tools, self.schemas, self._known)
+            facts = await sections.facts(self, settings.sections, None)
+            configured = setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
             self._follow(configured)
 
@@ -152,7 +153,8 @@ class Agent:
         self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
         """Go by `settings` over the recorded configuration, and record what they change."""
-        configured = setup.configuration(settings, recorded, self._tools, self.schemas, self._known)
+        facts = await sections.facts(self, settings.sections, recorded)
+        configured = setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
         if recorded is None or configured.schemas or not setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=_ids(event_id))
@@ -310,7 +312,7 @@ class Agent:
             hidden = newest_turns(await self._thinker.context(self._turn), turns)
             return await self._take_back([], self._turn, hidden, event_id)
 
-        event = event_of(await self._once(event_id, write, TurnsHidden))
+        event = event_of(await self.once(event_id, write, TurnsHidden))
         return event.turns if isinstance(event, TurnsHidden) else []
 
     async def retry(self, event_id: str | None = None) -> Record:
@@ -323,7 +325,7 @@ class Agent:
             said, hidden = last_said(await self._thinker.context(self._turn))
             return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
 
-        return await self._once(event_id, write, UserMessage, TurnsHidden)
+        return await self.once(event_id, write, UserMessage, TurnsHidden)
 
     async def rethink(self, text: str, event_id: str | None = None) -> Record:
         """Let the context show `text` as the agent's newest thought. Raises BadInput for blank text, or no thought."""
@@ -334,7 +336,7 @@ class Agent:
             rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
             return (await self.commit([rethought], turn=self._turn, step=0, ids=_ids(event_id)))[0]
 
-        return await self._once(event_id, write, ReplyRethought)
+        return await self.once(event_id, write, ReplyRethought)
 
     async def configure(self, settings: setup.Settings, event_id: str | None = None) -> AgentConfigured:
         """Set the agent up anew where `settings` ask for something else; the configuration that now holds.
@@ -362,7 +364,7 @@ class Agent:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in hidden]
         return records[0]
 
-    async def _once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
+    async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
         """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""
         async with self._running:
             try:

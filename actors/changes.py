@@ -9,14 +9,15 @@ from typing import Any
 
 import msgspec
 
-from events import AnyEvent, Record, Summary, SummaryExpanded, TurnsHidden, event_of
+from events import AgentConfigured, AnyEvent, Record, Sampling, Summary, SummaryExpanded, TurnsHidden, event_of
 
 from .context import Context
 from .render import numbered
 
 SETTINGS = (
     "model", "window", "text", "preset", "zone", "renderer", "verify_first", "steps_max", "pressure_fraction",
-    "summary_fraction", "keep_last",
+    "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
+    "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
 )  # fmt: skip
 """Fields of a configuration that are told of, as far as they differ; `text` is the system prompt."""
 INPUTS = frozenset({"user_message", "user_login", "heartbeat", "system_alert"})
@@ -71,6 +72,15 @@ class Shown(msgspec.Struct, frozen=True):
     because: Because | None
 
 
+class Known(msgspec.Struct, frozen=True):
+    """A memory block at a moment."""
+
+    value: str
+    limit: int
+    description: str = ""
+    read_only: bool = False
+
+
 class Moment(msgspec.Struct, frozen=True):
     """One side: what the projections said of the agent then."""
 
@@ -78,8 +88,8 @@ class Moment(msgspec.Struct, frozen=True):
     time: int
     context: Context | None
     """None where there is none: not set up yet, or erased."""
-    blocks: Mapping[str, tuple[str, int]]
-    """Value and limit of each memory block."""
+    blocks: Mapping[str, Known]
+    """By label."""
     recall: int
     archival: int
     tokens: int
@@ -208,29 +218,46 @@ def _swapped(change: Change) -> Change:
 
 def _memory(before: Moment, after: Moment, story: Story) -> list[Change]:
     found = []
-    edits = story.of(["memory_edited"])
+    edits = story.of(["memory_edited", "block_removed"])
     births = [story.because(record) for record, _ in story.of(["agent_created"])]
     for label in sorted({*before.blocks, *after.blocks}):
         then, now = before.blocks.get(label), after.blocks.get(label)
         if then != now:
             because = [story.because(r) for r, event in edits if getattr(event, "label", None) == label] or births[-1:]
-            limits = [None if side is None else side[1] for side in (then, now)]
-            values = [None if side is None else side[0] for side in (then, now)]
-            if values[0] != values[1]:
-                found.append(Change(label, values[0], values[1], because))
-            if None not in limits and limits[0] != limits[1]:
-                found.append(Change(f"{label} limit", limits[0], limits[1], because))
+            if then is None or now is None or then.value != now.value:
+                found.append(Change(label, then.value if then else None, now.value if now else None, because))
+            for name in ("limit", "description", "read_only"):
+                sides = [None if side is None else getattr(side, name) for side in (then, now)]
+                if None not in sides and sides[0] != sides[1]:
+                    found.append(Change(f"{label} {name.replace('_', '-')}", sides[0], sides[1], because))
     return found
 
 
 def _settings(before: Context | None, after: Context | None, story: Story) -> list[Change]:
     because = [story.because(record) for record, _ in story.of(["agent_configured"])][-1:]
+    sides = [None if side is None else side.config for side in (before, after)]
+    return [Change(name, then, now, because) for name, then, now in differing(*sides)]
+
+
+def differing(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
+    """The settings that two configurations do not share, each with both values in JSON's own kinds."""
     found = []
     for name in SETTINGS:
-        then, now = (None if side is None else getattr(side.config, name) for side in (before, after))
+        then, now = (None if side is None else getattr(side, name) for side in (before, after))
         if then != now:
-            found.append(Change("system prompt" if name == "text" else name, then, now, because))
+            found.append(("system prompt" if name == "text" else name, _told(then), _told(now)))
     return found
+
+
+def _told(value: Any) -> Any:
+    """A setting in JSON's own kinds; templates and sampling as lines."""
+    match value:
+        case [*sections]:
+            return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in sections])
+        case Sampling():
+            return ", ".join([f"{key} {word}" for key, word in msgspec.to_builtins(value).items()])
+        case _:
+            return value
 
 
 def _messages(before: Context | None, after: Context | None, story: Story

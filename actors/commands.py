@@ -173,6 +173,32 @@ class Forget(Command, frozen=True, kw_only=True):
     memory_id: str
 
 
+class AddBlock(Command, frozen=True, kw_only=True):
+    """Give the agent another memory block."""
+
+    label: str
+    value: str
+    limit: int
+    description: str = ""
+    read_only: bool = False
+
+
+class ChangeBlock(Command, frozen=True, kw_only=True):
+    """Change a memory block; None leaves a thing as it is. The value is False where nothing is otherwise."""
+
+    label: str
+    value: str | None = None
+    limit: int | None = None
+    description: str | None = None
+    read_only: bool | None = None
+
+
+class RemoveBlock(Command, frozen=True, kw_only=True):
+    """Take a memory block out of core memory."""
+
+    label: str
+
+
 class Attach(Command, frozen=True, kw_only=True):
     """Let the agent search the documents of a source. The value is False if it could already."""
 

@@ -247,3 +247,30 @@ SPARE_S = 5.0
 
 ARCHIVE_NICENESS = 5
 """Of the archive's process: agents come first."""
+
+SECTIONS_MAX = 100
+"""Sections of one system prompt."""
+
+SECTION_CHARS_MAX = 200_000
+"""Characters of a section, as a template and as it is shown."""
+
+TEMPLATE_NODES_MAX = 5_000
+"""Parts of one template: a text between two signs is one, an expression some."""
+
+TEMPLATE_WORK_MAX = 100_000
+"""What one rendering may do: parts in a loop, times how often it goes round. Some tenths of a second."""
+
+TEXT_CHARS_MAX = 20_000
+"""Characters of a text that a template makes or compares: what stands outside of its signs is not counted."""
+
+RANGE_MAX = 10_000
+"""Numbers of one range in a template."""
+
+DESCRIPTION_CHARS_MAX = 1_000
+"""Characters that say what a memory block is for."""
+
+BLOCK_CHARS_MAX = 10**8
+"""Largest limit that a block can be given."""
+
+BLOCKS_MAX = 200
+"""Blocks of one agent."""

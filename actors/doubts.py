@@ -11,6 +11,7 @@ import msgspec
 
 from events import (
     AgentConfigured,
+    BlockRemoved,
     ContextTrimmed,
     FunctionResult,
     MemoryEdited,
@@ -29,7 +30,7 @@ from .context import Context
 from .parts import Parts
 from .rework import History
 
-_CHANGES = frozenset({AgentConfigured.kind, MemoryEdited.kind, Summary.kind, SummaryExpanded.kind})
+_CHANGES = frozenset({AgentConfigured.kind, MemoryEdited.kind, BlockRemoved.kind, Summary.kind, SummaryExpanded.kind})
 """The memory header tells of the newest of these."""
 _COUNTED = frozenset({UserMessage.kind, MessageSent.kind, "archival_inserted", "archival_deleted"})
 """What it counts."""
@@ -192,7 +193,7 @@ class Erasures:
             or any(last.get(kind, 0) > changed for kind in _CHANGES)
             or any(records[i].type in _COUNTED and records[i].seq < changed for i in gone),
             warned=summary or not kinds.isdisjoint({TurnsHidden.kind, SystemAlert.kind}),
-            edited=last.get(MemoryEdited.kind, 0),
+            edited=max(last.get(MemoryEdited.kind, 0), last.get(BlockRemoved.kind, 0)),
             blocks=trimmed or (summary and bool(self._before(self._trims, index))),
             messages=self._messages(view, context),
             torn={seq for i in view for seq in self._call(i)},

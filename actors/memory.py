@@ -33,7 +33,7 @@ class Memory:
 
     def append(self, label: str, content: str) -> None:
         """Add `content` on a line of its own."""
-        value = self.value(label)
+        value = self._writable(label).value
         self._edit(label, f"{value}\n{content}" if value else content, "appended")
 
     def replace(self, label: str, old: str, new: str) -> None:
@@ -79,8 +79,17 @@ class Memory:
                 f"There is no memory block {label!r}; there are {', '.join(map(repr, self._blocks))}."
             ) from None
 
+    def _writable(self, label: str) -> Block:
+        block = self._block(label)
+        if block.read_only:
+            raise FunctionError(
+                f"The memory block {label!r} is read-only: only people change it. Nothing was changed; keep what you "
+                "want to note in another block, or in archival memory."
+            )
+        return block
+
     def _must_hold(self, label: str, old: str) -> str:
-        value = self.value(label)
+        value = self._writable(label).value
         if not old:
             raise FunctionError("The old content must not be empty: say exactly what to replace.")
         if old not in value:
@@ -88,7 +97,7 @@ class Memory:
         return value
 
     def _edit(self, label: str, value: str, operation: Literal["appended", "replaced", "removed", "set"]) -> None:
-        block = self._block(label)
+        block = self._writable(label)
         if not isinstance(value, str) or not _whole(value):
             raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
         if len(value) > block.limit:
@@ -96,8 +105,6 @@ class Memory:
                 f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "
                 "existing core memory and/or moving some of it to archival memory."
             )
-        if block.read_only:
-            raise FunctionError(f"The memory block {label!r} can be read and not edited.")
         self._blocks[label] = msgspec.structs.replace(block, value=value)
         self._events.append(
             MemoryEdited(

@@ -8,7 +8,7 @@ from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, Us
 from . import commands
 from .agent import Listener
 from .commands import Command, Done, Heard, Means, Opened
-from .constants import MICROSECONDS, RESENDS_MAX
+from .constants import BLOCK_CHARS, MICROSECONDS, RESENDS_MAX
 from .decide import PRESSURE_WARNING
 from .effects import Clock, Ids
 from .hosting.many import Order, Outcome
@@ -207,6 +207,53 @@ class AgentRef:
     async def forget(self, memory_id: str) -> None:
         """Delete a memory; the log still says what it was. Raises BadInput where there is no such memory."""
         await self._value(commands.Forget(id=self._new_id(), means=self._means, memory_id=memory_id))
+
+    async def add_block(
+        self, label: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
+    ) -> None:
+        """Give it another memory block, of up to `limit` characters. Raises BadInput where there is one of that label.
+
+        `description`: what it is for, in words for the model. `read_only`: the agent sees it and cannot edit it.
+        """
+        await self._value(
+            commands.AddBlock(
+                id=self._new_id(),
+                means=self._means,
+                label=label,
+                value=value,
+                limit=limit,
+                description=description,
+                read_only=read_only,
+            )
+        )
+
+    async def change_block(
+        self,
+        label: str,
+        value: str | None = None,
+        *,
+        limit: int | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+    ) -> bool:
+        """Change a memory block, one that is read-only too; what is None stays. False if nothing is otherwise.
+
+        Raises BadInput where there is none, or where the value is longer than the limit.
+        """
+        command = commands.ChangeBlock(
+            id=self._new_id(),
+            means=self._means,
+            label=label,
+            value=value,
+            limit=limit,
+            description=description,
+            read_only=read_only,
+        )
+        return bool(await self._value(command))
+
+    async def remove_block(self, label: str) -> None:
+        """Take a memory block out of core memory; the log still has it. Raises BadInput where there is none."""
+        await self._value(commands.RemoveBlock(id=self._new_id(), means=self._means, label=label))
 
     async def attach(self, source: str) -> bool:
         """Let it search the documents of a source, which may be loaded later; False if it could already."""

@@ -6,6 +6,7 @@ renderer that it was set up with, and `verify` says "renderer gone" for the olde
 """
 
 import hashlib
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from . import envelopes
 from .calling import WAYS
 from .calling.reading import options, summary_options
 from .calling.shown import Shown
-from .context import Context, Message, summary_of
+from .context import Block, Context, Message, summary_of
 
 ChatMessage = dict[str, Any]
 
@@ -84,7 +85,7 @@ def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
 
 
 def system_parts(context: Context) -> list[tuple[str, str]]:
-    """The system message: the prompt, the memory header, then each block with its characters and limit, in lines."""
+    """The system message: the prompt, the memory header, then each block with what there is to know of it, in lines."""
     header = [
         "",
         f"### Memory [last modified: {envelopes.told(context.modified_at, context.config.zone)}]",
@@ -93,16 +94,16 @@ def system_parts(context: Context) -> list[tuple[str, str]]:
         "",
         "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
     ]
-    blocks = [
-        (f"block {b.label}", _block(context, label=b.label, value=b.value, limit=b.limit, seq=b.seq))
-        for b in context.blocks
-    ]
+    blocks = [(f"block {block.label}", _block(context, block)) for block in context.blocks]
     return [("prompt", context.config.text), ("header", "\n".join(header)), *blocks]
 
 
-def _block(context: Context, *, label: str, value: str, limit: int, seq: int) -> str:
-    shown = envelopes.cut(value, envelopes.shown_chars(context.trims, label), seq)
-    return f'<{label} characters="{len(value)}/{limit}">\n{shown}\n</{label}>'
+def _block(context: Context, block: Block) -> str:
+    shown = envelopes.cut(block.value, envelopes.shown_chars(context.trims, block.label), block.seq)
+    said = f' description="{html.escape(block.description)}"' if block.description else ""
+    fixed = ' read_only="true"' if block.read_only else ""
+    characters = f"{len(block.value)}/{block.limit}"
+    return f'<{block.label} characters="{characters}"{said}{fixed}>\n{shown}\n</{block.label}>'
 
 
 def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:

@@ -21,6 +21,7 @@ from .context import Context, context_of, of_turn
 from .effects import Archive, Clock, Ids
 from .extras import NAMES as EXTRAS
 from .extras import NO_GRANTS, Grants
+from .ranges import check_block
 from .rerun_driving import Change, Driver
 from .rerun_models import Diverged, Recorded, Script, Sent, Time, rendered
 from .rerun_past import Past, cut_before, last_input, past_of
@@ -259,14 +260,15 @@ def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
     for block in settings.blocks:
         known = had.get(block.label)
         limit = known.limit if known is not None and block.limit == BLOCK_CHARS else block.limit
-        if not block.label or not block.label.replace("_", "a").replace("-", "a").isalnum():
-            raise BadInput(f"A block's label is letters, digits, - and _, not {block.label!r}.")
-        if len(block.value) > limit:
-            raise BadInput(
-                f"The block {block.label!r} holds {len(block.value)} characters, and its limit is {limit}. Shorten it, "
-                f"or give a higher limit: --block {block.label}=FILE:LIMIT. No fork was made."
-            )
-        edit = MemoryEdited(text=block.value, label=block.label, operation="set", limit=limit)
+        check_block(block.label, block.value, limit, block.description)
+        edit = MemoryEdited(
+            text=block.value,
+            label=block.label,
+            operation="set",
+            limit=limit,
+            description=block.description or (known.description if known is not None else ""),
+            read_only=block.read_only or (known is not None and known.read_only),
+        )
         edits.append(edit if known is not None else msgspec.structs.replace(edit, operation="created"))
     return edits
 

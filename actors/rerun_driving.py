@@ -36,9 +36,11 @@ class Change(msgspec.Struct, frozen=True):
         as_they_were = all((tool.name, tool.sha256) in had for tool in self.given)
         if self.settings == Settings() and as_they_were:
             return recorded
+        if self.settings.sections is not None:
+            raise BadInput("A rerun takes another system prompt as a text, not as sections. No fork was made.")
         made = configuration(self.settings, recorded, self.tools, known)
         if self.settings.system is None:
-            made = msgspec.structs.replace(made, text=recorded.text, preset=recorded.preset)
+            made = msgspec.structs.replace(made, text=recorded.text, preset=recorded.preset, sections=recorded.sections)
         if as_they_were:
             new = {sha256: schema for sha256, schema in recorded.schemas.items() if sha256 not in known}
             made = msgspec.structs.replace(made, functions=recorded.functions, schemas=new)

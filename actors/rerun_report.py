@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from events import (
+    BlockRemoved,
     BudgetExceeded,
     FunctionResult,
     MemoryEdited,
@@ -164,7 +165,7 @@ class Reader:
             thoughts=[e.text for e in events if isinstance(e, ModelReply) and e.text],
             answers=[e.text for e in events if isinstance(e, MessageSent)],
             calls=calls,
-            memory=self._edits([e for e in events if isinstance(e, MemoryEdited)]),
+            memory=self._edits([e for e in events if isinstance(e, MemoryEdited | BlockRemoved)]),
             costs=self._costs(records, len(calls)),
             ended=next((e.text for e in events if isinstance(e, _ENDINGS)), ""),
         )
@@ -178,9 +179,9 @@ class Reader:
             made.append(Made(name, text, _outcome(result), "" if result is None else result.text, answered))
         return made
 
-    def _edits(self, edits: Sequence[MemoryEdited]) -> list[Edited]:
+    def _edits(self, edits: Sequence[MemoryEdited | BlockRemoved]) -> list[Edited]:
         before = dict(self._blocks)
-        self._blocks |= {edit.label: edit.text for edit in edits}
+        self._blocks |= {edit.label: edit.text or "" for edit in edits}
         labels = dict.fromkeys(edit.label for edit in edits)
         changed = [Edited(label, before.get(label, ""), self._blocks[label]) for label in labels]
         return [edit for edit in changed if edit.before != edit.after]

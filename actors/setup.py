@@ -23,7 +23,7 @@ from events import (
     UserLogin,
 )
 
-from . import presets
+from . import presets, ranges, sections
 from .constants import BLOCK_CHARS, RENDERER, WINDOW_TOKENS, WINDOW_TOKENS_MAX, WINDOW_TOKENS_MIN, WINDOWS_TOKENS
 from .endpoints import Known, is_gguf
 from .extras import NAMES as EXTRAS
@@ -104,12 +104,16 @@ def configuration(
     tools: Mapping[str, Tool],
     known: Mapping[str, str],
     known_of: KnownOf | None = None,
+    facts: sections.Facts | None = None,
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
 
     With another model comes what is known of it, where `settings` do not say otherwise; `known_of` None: nothing is.
+    `facts`: what the prompt's templates may show of the agent. They are rendered where they were given now, or where
+    what they show is not what it was; without `facts` they never are, and what they gave stays.
 
-    Raises BadInput for a zone or preset that does not exist, a window that is too small, or a value of a wrong type.
+    Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out
+    of its range, or a template that is wrong.
     """
     try:
         msgspec.convert(msgspec.to_builtins(settings), Settings)
@@ -121,7 +125,8 @@ def configuration(
     found = Known() if same_model or known_of is None else known_of(model)
     window = _either(settings.window, recorded.window if recorded and same_model else found.window or window_of(model))
     _check(model, zone, window)
-    system, preset = _system(settings, recorded)
+    ranges.check(settings)
+    system, preset, parts = _system(settings, recorded)
     functions = _functions(settings, recorded, tools)
     verify = settings.verify_first
     if verify is None:
@@ -129,9 +134,10 @@ def configuration(
     before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
     if not same_model and known_of is not None:
         before = msgspec.structs.replace(before, **_of_model(found))
-    return AgentConfigured(
+    configured = AgentConfigured(
         text=system,
         preset=preset,
+        sections=parts,
         model=model,
         window=window,
         renderer=RENDERER,
@@ -140,6 +146,12 @@ def configuration(
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
         **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
+    )
+    if facts is None or not parts or not (settings.sections or sections.depends(configured, before)):
+        return configured
+    told = _newborn(facts.agent, settings) if recorded is None else facts
+    return msgspec.structs.replace(
+        configured, text=sections.told(configured, [tool.schema for tool in functions], told)
     )
 
 
@@ -191,14 +203,19 @@ def _check(model: str, zone: str, window: int) -> None:
         )
 
 
-def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str]:
-    """The system prompt and the name of its preset; a user's own text stays until another is given."""
+def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str, list[Section]]:
+    """The system prompt, the name of its preset, and its sections; a user's own stays until another is given."""
+    if settings.sections and settings.system is not None:
+        raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
+    text = recorded.text if recorded else ""
+    if settings.sections:
+        return text, "", sections.checked(settings.sections)
     if settings.system is not None:
-        return settings.system, ""
-    if settings.preset is None and recorded is not None and not recorded.preset:
-        return recorded.text, ""
-    name = _either(settings.preset, recorded.preset if recorded else "chat")
-    return presets.system(name), name
+        return settings.system, "", []
+    if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
+        return text, "", recorded.sections
+    name = _either(settings.preset, (recorded.preset if recorded else "") or "chat")
+    return presets.system(name), name, []
 
 
 def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool]) -> Sequence[Tool]:
@@ -208,22 +225,26 @@ def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapp
     return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
 
 
+def _newborn(agent_id: str, settings: Settings) -> sections.Facts:
+    """What templates may show of an agent that is about to be."""
+    return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
+
+
+def _blocks(settings: Settings) -> Sequence[BlockText]:
+    """The blocks that a new agent begins with."""
+    shipped = [
+        BlockText("persona", presets.persona(settings.persona)),
+        BlockText("human", presets.human(settings.human)),
+    ]
+    return list({block.label: block for block in (*shipped, *settings.blocks)}.values())
+
+
 def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
     """The events of a new agent: created, configured, its blocks, MemGPT's boot messages, and the first login."""
-    blocks = {
-        "persona": BlockText("persona", presets.persona(settings.persona)),
-        "human": BlockText("human", presets.human(settings.human)),
-    }
-    own = {block.label: block for block in settings.blocks}
-    blocks.update(own)
-    for block in blocks.values():
-        if not block.label or not block.label.replace("_", "a").replace("-", "a").isalnum():
-            raise BadInput(f"A block's label is letters, digits, - and _, not {block.label!r}.")
-        if len(block.value) > block.limit:
-            raise BadInput(
-                f"The block {block.label!r} holds {len(block.value)} characters, and its limit is {block.limit}. "
-                f"Shorten it, or give a higher limit: --block {block.label}=FILE:LIMIT."
-            )
+    own = {block.label for block in settings.blocks}
+    blocks = _blocks(settings)
+    for block in blocks:
+        ranges.check_block(block.label, block.value, block.limit, block.description)
     boot = Call("boot", "send_message", '{"message":"Hello from the other side of the start-up."}')
     return [
         AgentCreated(
@@ -239,7 +260,7 @@ def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
                 description=block.description,
                 read_only=block.read_only,
             )
-            for block in blocks.values()
+            for block in blocks
         ),
         ModelReply(
             text="Start-up complete. Persona loaded. Trying out whether messages reach the user.",

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from . import (
     backup_arguments,
+    block_arguments,
     document_arguments,
     fork_arguments,
     homes,
@@ -18,6 +19,8 @@ from . import (
     proof_arguments,
     replay_arguments,
     rerun_arguments,
+    section_arguments,
+    setting_arguments,
     sql_arguments,
     values,
 )  # fmt: skip
@@ -97,34 +100,11 @@ def _opening(parser: argparse.ArgumentParser) -> None:
         help="an OpenAI-compatible endpoint, for this command only: "
         "not kept in the log, so give it each time, or set OPENAI_BASE_URL once",
     )
-    group.add_argument("--window", metavar="TOKENS", type=values.window, help="context window of the model")
+    setting_arguments.setup(group)
     models_arguments.asking(group)
-    group.add_argument(
-        "--zone", metavar="ZONE", type=values.words, help="time zone that the agent is told the time in, as Europe/Oslo"
-    )
     group.add_argument("--persona", metavar="NAME|FILE", help="who the agent is: a preset or a file (*)")
     group.add_argument("--human", metavar="NAME|FILE", help="what it knows of the user: a preset or a file (*)")
-    group.add_argument(
-        "--preset",
-        metavar="NAME",
-        type=values.words,
-        help="system prompt, and functions: `chat`, `docs` (reads documents), or `extras` (files, web, another model)",
-    )
-    group.add_argument("--system", metavar="FILE", help="a system prompt of your own")
-    group.add_argument(
-        "--block",
-        metavar="LABEL=FILE[:LIMIT]",
-        action="append",
-        default=[],
-        type=values.block,
-        help="a memory block, with its limit in characters (*, repeatable)",
-    )
-    group.add_argument(
-        "--verify-first",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="hold the first reply to MemGPT's rules",
-    )
+    setting_arguments.blocks(group)
     _tools(parser)
     _granting(parser)
     _runtime(parser)
@@ -247,6 +227,9 @@ COMMANDS = (
             (_name, _as_of, _full, _json)),
     Command("memory", "reading:memory", "show the memory blocks, now or then",
             "everlog memory sam --as-of 2024-01-31T12:00", (_name, _as_of, _json)),
+    *setting_arguments.COMMANDS,
+    *section_arguments.COMMANDS,
+    *block_arguments.COMMANDS,
     Command("pressure", "reading:pressure", "show how full the context window is", "everlog pressure sam",
             (_name, _as_of, _json)),
     Command("replay", "replay:replay", "watch an agent live again, event by event", "everlog replay sam --speed 8x",
@@ -310,8 +293,10 @@ COMMANDS = (
 
 GROUPS = {
     "archive": "keep, change and search memories, and look after their index",
+    "block": "add, change and remove memory blocks",
     "cluster": "look after a cluster: up, down, status",
     "log": "look after the files of a log: check, stats, seal",
+    "prompt": "show and change the sections of a system prompt",
 }
 """What the help says of the commands that have commands of their own."""
 

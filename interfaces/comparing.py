@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from actors.changes import Because, Change, Difference, Moment, Named, Shown, difference
+from actors.changes import Because, Change, Difference, Known, Moment, Named, Shown, difference
 from actors.hosting.limits import limits_from
 from actors.system import System, View
 from events import BadInput
@@ -70,7 +70,10 @@ def moment_of(view: View) -> Moment:
         seq=view.seq,
         time=next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at,
         context=context,
-        blocks={row["label"]: (row["value"], row["limit"]) for row in view.rows("core_memory")},
+        blocks={
+            row["label"]: Known(row["value"], row["limit"], row["description"], row["read_only"])
+            for row in view.rows("core_memory")
+        },
         recall=recall,
         archival=archival,
         tokens=pressure["tokens"],

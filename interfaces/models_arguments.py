@@ -14,12 +14,6 @@ store, and agents that get this model from then on are set up by it."""
 def asking(group: "argparse._ArgumentGroup") -> None:
     """How a model is asked."""
     group.add_argument(
-        "--calling",
-        choices=("native", "schema", "text"),
-        metavar="WAY",
-        help="how it calls functions: native (tools), schema (JSON by a schema), text (by what it can do)",
-    )
-    group.add_argument(
         "--no-probe", action="store_true", help="do not ask an endpoint that nobody knows what it can do"
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from actors import presets
 from actors.agent import Listener
 from actors.api import AgentSystem, open_system, place_of
-from actors.constants import BLOCK_CHARS
+from actors.constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from actors.effects import Archive, Model
 from actors.extras import Grants
 from actors.hosting.addresses import running
@@ -30,10 +30,9 @@ from store import FileStore, name_of
 from .complaints import complain
 from .contract import World
 from .moments import asked
+from .settings import described, wanted
 
 DEFAULT_STORE = "~/.everlog"
-LIMIT_CHARS_MAX = 10**8
-"""Largest limit that a block can be given."""
 
 
 def root_of(args: Namespace) -> Path:
@@ -211,9 +210,9 @@ def settings_of(args: Namespace, world: World) -> Settings:
         elif given:
             blocks[label] = BlockText(label, _preset_file(label, given, known))
     blocks.update((block.label, block) for block in map(_block, args.block))
+    described(blocks, chosen, args)
     return Settings(
         model=chosen_model(args, world, root_of(args), warn),
-        calling=getattr(args, "calling", None),
         window=args.window,
         zone=args.zone,
         preset=args.preset,
@@ -222,6 +221,7 @@ def settings_of(args: Namespace, world: World) -> Settings:
         blocks=tuple(blocks.values()),
         persona=chosen.get("persona", Settings().persona),
         human=chosen.get("human", Settings().human),
+        **wanted(args, text_of),
     )
 
 
@@ -263,9 +263,9 @@ def _block(text: str) -> BlockText:
     limit = BLOCK_CHARS
     head, colon, tail = path.rpartition(":")
     if colon and tail.isdecimal() and not Path(path).expanduser().exists():
-        path, limit = head, int(tail[: len(str(LIMIT_CHARS_MAX)) + 1])
-        if limit > LIMIT_CHARS_MAX:
-            raise BadInput(f"--block {text}: a block holds at most {LIMIT_CHARS_MAX:,} characters.")
+        path, limit = head, int(tail[: len(str(BLOCK_CHARS_MAX)) + 1])
+        if limit > BLOCK_CHARS_MAX:
+            raise BadInput(f"--block {text}: a block holds at most {BLOCK_CHARS_MAX:,} characters.")
     return BlockText(label, text_of(path), limit)
 
 

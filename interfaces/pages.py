@@ -90,7 +90,9 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -
                 gauge(len(row["value"]), row["limit"]),
                 "  ",
                 (edited, "dim"),
+                ("  read-only" if row["read_only"] else "", "yellow"),
             ),
+            *([Text(f"  {one_line(row['description'])}", "dim italic")] if row["description"] else []),
             indented(Text(plain(row["value"])) if row["value"] else Text("(empty)", "dim italic"), out),
         ]
     if not rows:

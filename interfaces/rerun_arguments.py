@@ -2,7 +2,7 @@
 
 import argparse
 
-from . import values
+from . import setting_arguments, values
 
 RERUN = """\
 The agent is forked just before a record of its past, and the fork is told again
@@ -35,13 +35,6 @@ def rerunning(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="MODEL", type=values.words, help="another model (that of then)")
     group.add_argument("--base-url", metavar="URL", help="where it is served, as for `everlog send`")
     group.add_argument("--window", metavar="TOKENS", type=values.window, help="another context window")
-    group.add_argument("--system", metavar="FILE", help="another system prompt")
-    group.add_argument(
-        "--block",
-        metavar="LABEL=FILE[:LIMIT]",
-        action="append",
-        default=[],
-        type=values.block,
-        help="another text in a memory block, or a new block (repeatable)",
-    )
+    setting_arguments.system(group, "another system prompt")
+    setting_arguments.block(group, "another text in a memory block, or a new block (repeatable)")
     parser.set_defaults(runtime="local", persona=None, human=None, zone=None, preset=None, verify_first=None)

@@ -66,7 +66,7 @@ def agent(row: Mapping[str, Any]) -> Shape:
 
 def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Shape:
     """Core memory: rows of the projection `core_memory`, in the order given."""
-    keys = ("label", "value", "limit", "seq")
+    keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
     return {"agent": name, "as_of": as_of, "blocks": [{key: row[key] for key in keys} for row in rows]}
 
 

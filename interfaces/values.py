@@ -97,6 +97,27 @@ def window(text: str) -> int:
     return _number(text, 1, WINDOW_TOKENS_MAX)
 
 
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    return _number(text, 0, 10**15)
+
+
+def decimal(text: str) -> float:
+    """A number, as 0.75."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number, such as 0.75") from None
+
+
+def named(text: str) -> str:
+    """NAME=SOMETHING."""
+    name, sign, _ = text.partition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not NAME=...")
+    return text
+
+
 def words(text: str) -> str:
     """Text that is not blank."""
     if not text.strip():

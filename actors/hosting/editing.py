@@ -9,6 +9,7 @@ from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
 from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
 from store import source_of, stream_of
 
+from . import blocks
 from .archiving import archive
 
 
@@ -22,6 +23,7 @@ def is_plain(command: Command) -> bool:
 _PLAIN = (
     commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
     commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
+    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock,
 )  # fmt: skip
 
 
@@ -42,6 +44,8 @@ async def edit(agent: Agent, command: Command) -> Any:
             return await agent.take_in(said)
         case commands.Keep() | commands.KeepAll() | commands.Amend() | commands.Forget():
             return await archive(agent, command)
+        case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():
+            return await blocks.change(agent, command)
         case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
             name = name or await _free_name(agent, command.id)
             if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:

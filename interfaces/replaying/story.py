@@ -27,6 +27,8 @@ from events import (
     event_of,
 )
 
+ENDED = "ended"
+"""The operation of a memory block that was taken out of core memory, in `memory_history`."""
 Landmark = Literal["turn", "summary", "edit", "failure"]
 """What can be jumped to."""
 
@@ -130,7 +132,7 @@ class Story:
         found = []
         for edits in self._edits_of.values():
             place = bisect_right(edits, seq, key=_seq_of)
-            if place and edits[place - 1].seq >= born:
+            if place and edits[place - 1].seq >= born and edits[place - 1].operation != ENDED:
                 found.append(edits[place - 1])
         first = {"persona": 0, "human": 1}
         return sorted(found, key=lambda edit: (first.get(edit.label, 2), edit.label))
@@ -185,7 +187,7 @@ class Story:
             turn=self.record(seq).turn,
             label=label,
             operation=row["operation"],
-            limit=row["limit"],
+            limit=row["limit"] or 0,
             before=known[-1].value if lives else "",
             value=row["value"],
         )
