@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from actors import presets
-from actors.agent import Listener
 from actors.api import AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS
 from actors.effects import Archive
@@ -24,6 +23,7 @@ from actors.refs import AgentRef
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
+from actors.writing import Listener
 from events import BadInput, Fenced, PartitionBusy
 from store import FileStore, name_of
 
