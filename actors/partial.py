@@ -45,6 +45,8 @@ class Strings:
         self._parts: list[str] = []
         """Of a key, or of a number, as far as it came."""
         self._escape = ""
+        self._ending: list[str] = []
+        """White space and commas that came last in a string: of a text that is cut there they may not count."""
         self._place: Place | None = None
         """Where the string is that is read; None: it is not told."""
         self._key = False
@@ -182,15 +184,24 @@ class Strings:
             return at + 1
         end = _end(_PLAIN, text, at)
         if end > at:
-            self._take(text[at:end])
+            sure = _sure(text, at, end)
+            if sure > at:
+                self._take(text[at:sure])
+            self._ending.append(text[sure:end])
         if end < len(text):
             if text[end] == '"':
+                self._take("")
                 self._end_string()
             else:
                 self._escape = "\\"
         return end + 1
 
     def _take(self, text: str) -> None:
+        """The string goes on with the text, after what was its end so far."""
+        ending, self._ending = "".join(self._ending), []
+        text = ending + text
+        if not text:
+            return
         if self._key:
             self._parts.append(text)
         elif self._place is not None:
@@ -215,6 +226,13 @@ class Strings:
 def _rest(text: str, _at: int) -> int:
     """What comes after the object is none of it."""
     return len(text)
+
+
+def _sure(text: str, at: int, end: int) -> int:
+    """Where the white space and commas begin that a part of a string ends with."""
+    while end > at and (text[end - 1] == "," or text[end - 1].isspace()):
+        end -= 1
+    return end
 
 
 def _spaces(text: str, at: int) -> int:
