@@ -30,6 +30,10 @@ class Repeated(Exception):
     """A key came twice, and the later one counts."""
 
 
+class _Half(Exception):
+    """An escape stands for half a character, and the other half does not follow."""
+
+
 class Strings:
     """One JSON object, and the strings at some places in it."""
 
@@ -50,6 +54,8 @@ class Strings:
         self._place: Place | None = None
         """Where the string is that is read; None: it is not told."""
         self._key = False
+        self._silent = False
+        """Nothing more is told: there was half a character, and only a key that comes twice makes that good."""
         self._told: list[tuple[Place, str | None]] = []
 
     def read(self, text: str) -> Iterator[tuple[Place, str | None]]:
@@ -177,11 +183,7 @@ class Strings:
 
     def _string(self, text: str, at: int) -> int:
         if self._escape:
-            self._escape += text[at]
-            if (character := _escaped(self._escape)) is not None:
-                self._escape = ""
-                self._take(character)
-            return at + 1
+            return self._escaped(text, at)
         end = _end(_PLAIN, text, at)
         if end > at:
             sure = _sure(text, at, end)
@@ -196,6 +198,22 @@ class Strings:
                 self._escape = "\\"
         return end + 1
 
+    def _escaped(self, text: str, at: int) -> int:
+        self._escape += text[at]
+        try:
+            character = _escaped(self._escape)
+        except _Half:
+            self._silent = True
+            self._escape = self._escape[6:]
+            if self._escape and not self._escape.startswith("\\"):
+                self._escape = ""
+                return at
+            character = _escaped(self._escape) if len(self._escape) > 1 else None
+        if character is not None:
+            self._escape = ""
+            self._take(character)
+        return at + 1
+
     def _take(self, text: str) -> None:
         """The string goes on with the text, after what was its end so far."""
         ending, self._ending = "".join(self._ending), []
@@ -204,12 +222,12 @@ class Strings:
             return
         if self._key:
             self._parts.append(text)
-        elif self._place is not None:
+        elif self._place is not None and not self._silent:
             self._told.append((self._place, text))
 
     def _end_string(self) -> None:
         if not self._key:
-            if self._place is not None:
+            if self._place is not None and not self._silent:
                 self._told.append((self._place, None))
             self._reads = self._after_value
             return
@@ -245,7 +263,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _escaped(escape: str) -> str | None:
-    """The character of an escape; None while it is not whole. Raises Unreadable for what stands for no character."""
+    """The character of an escape; None while it is not whole. Raises Unreadable for what stands for none, _Half."""
     if escape[1] != "u":
         if escape[1] not in _SHORT:
             raise Unreadable
@@ -256,12 +274,12 @@ def _escaped(escape: str) -> str | None:
     if not 0xD800 <= high <= 0xDFFF:
         return chr(high)
     if high > 0xDBFF or not r"\u".startswith(escape[6:8]):
-        raise Unreadable
+        raise _Half
     if len(escape) < 12:
         return None
     low = _unit(escape[8:12])
     if not 0xDC00 <= low <= 0xDFFF:
-        raise Unreadable
+        raise _Half
     return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 
 

@@ -140,5 +140,3 @@ def said(records: Sequence[Record]) -> list[str | None]:
 def calls(name: str, **arguments: Any) -> str:
     """A reply that calls a function, and goes on after it."""
     return completion(calls=[(name, {"request_heartbeat": True, **arguments})])
-
-
