@@ -13,7 +13,6 @@ from actors.setup import Settings
 from actors.system import System
 from actors.tools import Tool
 from events import Record
-from store import MemoryStore
 from tests.virtual import WallClock
 from tests.world import CountingIds, completion, say
 
