@@ -6,74 +6,47 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from events import (
     AgentConfigured,
     AgentDeleted,
     BadInput,
-    Busy,
     DuplicateId,
     Event,
     EverlogError,
     ModelError,
     Record,
     ReplyRethought,
-    TimerSet,
     TurnsHidden,
     UnknownAgent,
     UserMessage,
-    draft,
     event_of,
 )
-from projections import HEAD
 from store import Damage
 
 from . import asked, sections, setup
-from .constants import BUSY_S, INBOX_MAX
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
 from .journal import Journal
 from .leftovers import without_leftovers
+from .preview import Hearing, nobody
 from .think import Thinker
 from .tools import Tool
 from .transitions import refuse_no_input
 from .turns import Turns
+from .writing import Listener, Writing, ids_of
 
-Listener = Callable[[Sequence[Record]], None]
 
-
-class Agent:
+class Agent(Writing):
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_clock",
-        "_ids",
-        "_journal",
-        "_known",
-        "_listen",
-        "_running",
-        "_thinker",
-        "_timed",
-        "_tools",
-        "_turn",
-        "_turns",
-        "_waiting",
-        "_writing",
-        "agent_id",
-        "archiving",
-        "cut",
-        "head",
-        "model_name",
-        "models",
-        "repeats",
-        "schemas",
-        "searcher",
-        "unsealed",
-        "zone",
+        "_known", "_running", "_thinker", "_tools", "_turns", "archiving", "cut", "hearing", "model_name", "models",
+        "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
@@ -90,18 +63,13 @@ class Agent:
         listen: Listener | None = None,
         known: setup.KnownOf | None = None,
     ) -> None:
-        self.agent_id = agent_id
-        self.head = head
-        """Seq of the last record."""
+        super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
         self.searcher = searcher
-        self._journal, self._tools = journal, tools
+        self._tools = tools
         self.models, self._known = asked.Models(models), known
-        self._clock, self._ids, self._listen = clock, ids, listen
-        self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
-        self._waiting: list[tuple[int, str]] = []
-        self.repeats: str | None = None
-        """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
-        self._writing, self._running, self.archiving = (asyncio.Lock() for _ in range(3))
+        self.hearing: Hearing = nobody
+        """Who is told the pieces of a reply as it comes."""
+        self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
         self.model_name = setup.OFFLINE
         """What the newest configuration calls the model."""
@@ -157,7 +125,7 @@ class Agent:
         configured = setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
         if recorded is None or configured.schemas or not setup.same(recorded, configured):
             head = self.head
-            left = await self.commit([configured], turn=self._turn, step=0, ids=_ids(event_id))
+            left = await self.commit([configured], turn=self._turn, step=0, ids=ids_of(event_id))
             if left[0].seq <= head:  # it came again, and what was configured since then holds
                 return
         self._follow(configured)
@@ -177,21 +145,6 @@ class Agent:
         """Let go of the models. Idempotent."""
         await self.models.keep()
 
-    @property
-    def turn(self) -> int:
-        """The last turn that was opened."""
-        return self._turn
-
-    @property
-    def waiting(self) -> int:
-        """How many turns are not finished."""
-        return len(self._waiting)
-
-    @property
-    def open_turns(self) -> Sequence[int]:
-        """The turns that are not finished, oldest first."""
-        return [turn for turn, _ in self._waiting]
-
     async def receive(
         self, event: Event, *, event_id: str | None = None, said_at: int | None = None, not_before: int | None = None
     ) -> Record:
@@ -203,7 +156,7 @@ class Agent:
         """
         refuse_no_input(event)
         at = None if not_before is None else max(not_before, self._clock.now())
-        return (await self.commit([event], turn=None, step=0, ids=_ids(event_id), said_at=[said_at], at=at))[0]
+        return (await self.commit([event], turn=None, step=0, ids=ids_of(event_id), said_at=[said_at], at=at))[0]
 
     async def run(self) -> None:
         """Work off every unfinished turn, in order, until the agent is idle. Raises the ModelError that ends one."""
@@ -223,67 +176,16 @@ class Agent:
             self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
             failed: ModelError | None = None
             try:
-                await self._turns.run(turn, cause)
+                with self._runs.turn(turn):
+                    await self._turns.run(turn, cause)
             except ModelError as error:  # it is in the log and ends the turn; the turns after it may have better luck
                 failed = error
-            self._waiting.pop(0)
+            self._closed([turn])
             return turn, failed
-
-    async def commit(
-        self,
-        events: Sequence[Event | Placed],
-        *,
-        turn: int | None,
-        step: int,
-        cause: str | None = None,
-        ids: Sequence[str] = (),
-        said_at: Sequence[int | None] | None = None,
-        at: int | None = None,
-    ) -> Sequence[Record]:
-        """Append events as one commit; the later ones are caused by the first. `turn` None opens the next turn.
-
-        `ids` are those of the first events, `said_at` belongs to all of them, one each, where it is given. `at` is the
-        time that a function was told, so that `verify` can tell it the same.
-        """
-        async with self._writing:
-            if turn is None and len(self._waiting) >= INBOX_MAX:
-                waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
-                raise Busy(waits, retry_after_s=BUSY_S)
-            now = self._clock.now() if at is None else at
-            names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
-            times = said_at or [None] * len(events)
-            here = self._turn + 1 if turn is None else turn
-            placed = [event if isinstance(event, Placed) else Placed(event, here, step) for event in events]
-            drafts = [
-                draft(
-                    one.event,
-                    event_id=names[number],
-                    recorded_at=now,
-                    said_at=times[number],
-                    turn=one.turn,
-                    step=one.step,
-                    cause=names[0] if number else self.repeats if turn is None else cause,
-                )
-                for number, one in enumerate(placed)
-            ]
-            self._timed |= any(one.type == TimerSet.kind for one in drafts)
-            commit = await self._journal.commit(self.agent_id, self.head, drafts)
-            if not commit.repeated:
-                self.head += len(drafts)
-                if turn is None:
-                    self._turn += 1
-                    self._waiting.append((self._turn, names[0]))
-        if self._listen is not None and not commit.repeated:
-            self._listen(commit.records)
-        return commit.records
 
     async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
         """Send a request to the model of that name. Raises ModelError, for a missing key too."""
         return await self.models.ask(name, request, hear)
-
-    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
-        return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
 
     async def timers(self) -> Sequence[Mapping[str, Any]]:
         """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""
@@ -334,7 +236,7 @@ class Agent:
 
         async def write() -> Record:
             rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
-            return (await self.commit([rethought], turn=self._turn, step=0, ids=_ids(event_id)))[0]
+            return (await self.commit([rethought], turn=self._turn, step=0, ids=ids_of(event_id)))[0]
 
         return await self.once(event_id, write, ReplyRethought)
 
@@ -358,11 +260,12 @@ class Agent:
         self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None
     ) -> Record:
         """Hide turns and end those that are open, after `events`, all in one commit; its first record."""
-        ended_now = ended(await self.rows("turn_records"), hidden)
-        left: list[Event | Placed] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
-        records = await self.commit(left, turn=turn, step=0, ids=_ids(event_id))
-        self._waiting = [waiting for waiting in self._waiting if waiting[0] not in hidden]
-        return records[0]
+        async with self._writing:
+            ended_now = ended(await self.rows("turn_records"), hidden)
+            left: list[Event | Placed] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
+            commit = await self._append(left, turn, 0, ids=ids_of(event_id))
+            self._closed(hidden)
+        return self._told(commit)[0]
 
     async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
         """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""
@@ -380,10 +283,6 @@ class Agent:
         found = commit_of(self.records(1), event_id) if event_id else []
         same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]
         return found if same else []
-
-    def records(self, from_seq: int) -> Iterator[Record]:
-        """What the log has of it from a seq (inclusive) on."""
-        return self._journal.read(self.agent_id, from_seq)
 
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now; False if there is nothing to summarize."""
@@ -410,8 +309,3 @@ class Agent:
         except ModelError as error:
             return Imported(records, error)
         return Imported(records, None)
-
-
-def _ids(event_id: str | None) -> list[str]:
-    """The id of a commit's first event, where the caller has one."""
-    return [event_id] if event_id else []

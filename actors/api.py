@@ -26,7 +26,6 @@ from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record
 from store import Contents, FileStore, Progress, Restoration, name_of, refuse_source
 
 from . import backups, commands
-from .agent import Listener
 from .commands import Command, Means
 from .constants import IDLE_S, RESENDS_MAX
 from .effects import Clock, Ids, Model
@@ -50,6 +49,7 @@ from .sources import Sources
 from .system import System, View
 from .tools import Tool
 from .view import since_epoch
+from .writing import Listener
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")

@@ -14,6 +14,7 @@ from events import BadInput, Event, Record
 
 from .extras import NO_GRANTS, Grants
 from .importing import Said
+from .preview import Preview
 from .setup import Settings
 from .tools import Tool
 
@@ -79,6 +80,8 @@ class Say(Command, frozen=True, kw_only=True):
     """An input; the value is its Record. What follows until its turn ends is told as it becomes durable."""
 
     event: Event
+    preview: bool = False
+    """Whether the caller wants to hear what replies say while they are still coming."""
 
 
 class Fire(Command, frozen=True, kw_only=True):
@@ -93,6 +96,19 @@ class Fire(Command, frozen=True, kw_only=True):
 class Resume(Command, frozen=True, kw_only=True):
     """Finish the turns that are not finished."""
 
+    preview: bool = False
+    """As that of `Say`."""
+
+
+class Cancel(Command, frozen=True, kw_only=True):
+    """End the turn that runs, at whatever it is doing. The value is a list: its number, or nothing where none is open.
+
+    What the turn has committed stays. A call that had started outside gets a result that says so.
+    """
+
+    every: bool = False
+    """End all turns that are not finished."""
+
 
 class Watch(Command, frozen=True, kw_only=True):
     """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
@@ -106,6 +122,9 @@ class Watch(Command, frozen=True, kw_only=True):
 
 class Retry(Command, frozen=True, kw_only=True):
     """Hide the newest turn that a user opened, and what came after it, and say the same again."""
+
+    preview: bool = False
+    """As that of `Say`."""
 
 
 class Hide(Command, frozen=True, kw_only=True):
@@ -266,5 +285,7 @@ class Done(msgspec.Struct, frozen=True):
     value: Any = None
 
 
-Heard = Sequence[Record] | Done
-"""What comes back of a command: the records of each commit, in order, and at last that it is done."""
+Heard = Sequence[Record] | Preview | Done
+"""What comes back of a command: the records of each commit, in order, and at last that it is done. In between, for who
+asks for them, previews of what is not durable yet.
+"""

@@ -192,6 +192,9 @@ BUSY_S = 2
 HEARD_MAX = 1000
 """Commits that may wait for one who watches; what comes after them is told once these were heard."""
 
+PREVIEW_CHARS_MAX = 100_000
+"""Characters of a reply on its way that may wait for one who hears of it; the rest is told when it is durable."""
+
 SHARD_TEND_S = 5
 """A shard looks this often for idle agents, at what waits to be sealed, and at the memory that it could give back."""
 

@@ -110,6 +110,12 @@ def interrupted(intent: FunctionStarted) -> FunctionResult:
     return FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
 
 
+def cancelled(records: Iterable[Record], event_id: str | None) -> list[int]:
+    """The turns that the command of that id cancelled, by what it left among `records`; none if it left nothing."""
+    found = commit_of(records, event_id) if event_id else []
+    return [record.turn for record in found if record.type == TurnCancelled.kind]
+
+
 def commit_of(records: Iterable[Record], event_id: str) -> Sequence[Record]:
     """The commit among `records`, in their order, whose first event has that id; none if there is none."""
     for _, commit in groupby(records, key=attrgetter("commit")):

@@ -6,14 +6,15 @@ from typing import Any, Protocol
 from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
 
 from . import commands
-from .agent import Listener
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import BLOCK_CHARS, MICROSECONDS, RESENDS_MAX
 from .decide import PRESSURE_WARNING
 from .effects import Clock, Ids
 from .hosting.many import Order, Outcome
 from .importing import Imported, Said
+from .preview import Preview
 from .setup import Settings
+from .writing import Listener
 
 
 class Runtime(Protocol):
@@ -47,6 +48,10 @@ class Runtime(Protocol):
         ...
 
 
+Foretell = Callable[[Preview], None]
+"""Is told what a reply says while it is still coming."""
+
+
 class Answer:
     """What follows from a command: iterate over it as it happens, or await it for all of it at once.
 
@@ -54,9 +59,10 @@ class Answer:
     sent before either is done. When it has ended, `value` is what the command gives back.
     """
 
-    def __init__(self, heard: AsyncIterator[Heard], listen: Listener | None) -> None:
+    def __init__(self, heard: AsyncIterator[Heard], listen: Listener | None, preview: Foretell | None = None) -> None:
         self._heard = heard
         self._listen = listen
+        self._preview = preview
         self._used = False
         self.value: Any = None
 
@@ -67,6 +73,10 @@ class Answer:
         async for heard in self._heard:
             if isinstance(heard, Done):
                 self.value = heard.value
+                continue
+            if isinstance(heard, Preview):
+                if self._preview is not None:
+                    self._preview(heard)
                 continue
             if self._listen is not None:
                 self._listen(heard)
@@ -105,22 +115,35 @@ class AgentRef:
         self._listen = listen
         self._refuse_deletion = refuse_deletion
 
-    def send(self, said: str | Event, *, name: str = "", event_id: str | None = None) -> Answer:
+    def send(
+        self, said: str | Event, *, name: str = "", event_id: str | None = None, preview: Foretell | None = None
+    ) -> Answer:
         """Say something, or give another input. The same `event_id`, a UUIDv7, counts once, however often it is sent.
 
-        `name`: who of several users says it. Raises ModelError if the model failed (what was said is kept), UsageError,
-        StoreError, HostLost.
+        `name`: who of several users says it. `preview` is told what replies say while they are coming, if the agent is
+        set up to ask for a stream; a record says what was said in the end. Raises ModelError if the model failed (what
+        was said is kept), UsageError, StoreError, HostLost.
         """
         event = UserMessage(text=said, name=name) if isinstance(said, str) else said
-        return self._do(commands.Say(id=event_id or self._new_id(), means=self._means, event=event))
+        say = commands.Say(id=event_id or self._new_id(), means=self._means, event=event, preview=preview is not None)
+        return self._do(say, preview)
 
-    def heartbeat(self, text: str = "") -> Answer:
+    def heartbeat(self, text: str = "", *, preview: Foretell | None = None) -> Answer:
         """Run the agent once without a user."""
-        return self.send(Heartbeat(text=text, reason="manual"))
+        return self.send(Heartbeat(text=text, reason="manual"), preview=preview)
 
-    def resume(self) -> Answer:
+    def resume(self, *, preview: Foretell | None = None) -> Answer:
         """Finish the turns that are not finished."""
-        return self._do(commands.Resume(id=self._new_id(), means=self._means))
+        resume = commands.Resume(id=self._new_id(), means=self._means, preview=preview is not None)
+        return self._do(resume, preview)
+
+    async def cancel(self, *, every: bool = False) -> Sequence[int]:
+        """End the turn that runs, at whatever it is doing, or `every` one that is not finished; their numbers.
+
+        None where no turn is open. What a turn has committed stays, and nothing else of it is kept.
+        """
+        ended: Sequence[int] = await self._value(commands.Cancel(id=self._new_id(), every=every))
+        return ended
 
     def watch(self) -> Answer:
         """What happens without being asked for here: timed heartbeats, and what comes of them. It never ends.
@@ -129,13 +152,13 @@ class AgentRef:
         """
         return Answer(self._watched(), self._listen)
 
-    def warn(self) -> Answer:
+    def warn(self, *, preview: Foretell | None = None) -> Answer:
         """Warn the agent of memory pressure by hand."""
-        return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+        return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"), preview=preview)
 
-    def retry(self) -> Answer:
+    def retry(self, *, preview: Foretell | None = None) -> Answer:
         """Hide the newest turn that a user opened, and what came after it, and say the same again."""
-        return self._do(commands.Retry(id=self._new_id(), means=self._means))
+        return self._do(commands.Retry(id=self._new_id(), means=self._means, preview=preview is not None), preview)
 
     async def hide(self, turns: int = 1) -> Sequence[int]:
         """Hide the newest turns, 1 or more, from the context; their numbers. Nothing is deleted."""
@@ -302,8 +325,8 @@ class AgentRef:
     def _new_id(self) -> str:
         return self._ids.new(self._clock.now())
 
-    def _do(self, command: Command) -> Answer:
-        return Answer(self._sent(command), self._listen)
+    def _do(self, command: Command, preview: Foretell | None = None) -> Answer:
+        return Answer(self._sent(command), self._listen, preview)
 
     async def _watched(self) -> AsyncIterator[Heard]:
         since = self.opened.head  # a timer may have gone off before anybody could watch
@@ -323,11 +346,14 @@ class AgentRef:
     async def _sent(self, command: Command) -> AsyncIterator[Heard]:
         """What a command leads to. Where its host died it is sent again: its id makes it count once."""
         seen, sent = 0, 0
+        told: Preview | None = None
         while True:
             sent += 1
             try:
                 async for heard in self._runtime.perform(self.agent_id, command, seen):
-                    if not isinstance(heard, Done):
+                    if isinstance(heard, Preview):
+                        told = heard
+                    elif not isinstance(heard, Done):
                         heard = [record for record in heard if record.seq > seen]
                         seen = max((record.seq for record in heard), default=seen)
                     yield heard
@@ -335,3 +361,6 @@ class AgentRef:
             except HostLost:
                 if not command.repeats or sent > RESENDS_MAX:
                     raise
+                if told is not None:  # who takes the turn up asks the model anew
+                    yield Preview(told.turn, told.step, "restart")
+                    told = None

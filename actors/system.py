@@ -10,7 +10,7 @@ from projections import HEAD, Projections
 from store import Log, LogReader, Progress, Sealed, Store, name_of, partition_of, refuse_source, shard_of
 
 from . import erasing, forking
-from .agent import Agent, Listener
+from .agent import Agent
 from .builtin import ALIASES, BUILTIN
 from .context import Context
 from .effects import Archive, Clock, Ids, Model
@@ -22,6 +22,7 @@ from .seats import Enter, alone
 from .setup import OFFLINE, KnownOf, Settings
 from .tools import Tool
 from .view import View, seq_of
+from .writing import Listener
 
 __all__ = ["Models", "System", "View", "model_for"]
 

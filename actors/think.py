@@ -32,6 +32,7 @@ from .constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
 from .context import Context, context_of, of_turn
 from .effects import Answer, Hear
 from .failures import failure_of
+from .preview import Hearing
 
 
 class Thought(msgspec.Struct, frozen=True):
@@ -48,6 +49,7 @@ class Author(Protocol):
     agent_id: str
     head: int
     schemas: Mapping[str, str]
+    hearing: Hearing
 
     async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer: ...
 
@@ -89,7 +91,7 @@ class Thinker:
             attempt += 1
             sent = _sent(body, parts.of_request(context, request))
             try:
-                answer = await self._agent.ask(context.model, body)
+                answer = await self._agent.ask(context.model, body, self._agent.hearing(turn, step, context.config))
                 reply = parse.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True

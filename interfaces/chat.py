@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 from rich.console import Console, RenderableType
+from rich.status import Status
 from rich.text import Text
 
 from actors import render
 from actors.api import AgentSystem
 from actors.constants import PAGE_RESULTS
-from actors.refs import AgentRef, Answer
+from actors.preview import Preview
+from actors.refs import AgentRef, Answer, Foretell
 from actors.setup import OFFLINE, Settings
 from actors.system import View
 from events import EverlogError, Fenced, HostLost, MessageSent, Poisoned, Record, TurnsHidden, UserMessage, is_erased
@@ -58,7 +60,8 @@ HELP = """\
 /model [NAME]    which model it is; with a NAME, ask that one from now on
 //TEXT           say /TEXT to the agent
 /help            this list
-/exit            leave; so do Ctrl-C and Ctrl-D"""
+/exit            leave; so do Ctrl-C and Ctrl-D
+While the agent is at work, Ctrl-C cancels its turn."""
 
 
 def chat(args: Namespace, world: World) -> int:
@@ -75,6 +78,7 @@ def chat(args: Namespace, world: World) -> int:
         agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
         gate.opened(args, born=agent.opened.born)
         session = Session(system, agent, interface, outcome, world, out)
+        session.streams = out.is_terminal and args.stream is None
         stack.callback(loop.start(session.watch()).cancel)
         loop.run(session.begin())
         return session.talk(prompt.line, loop)
@@ -94,6 +98,9 @@ class Session:
         self._world = world
         self.failed = False
         """Whether the last thing asked could not be done."""
+        self.streams = False
+        """Whether replies are shown while they come."""
+        self._spinner: Status | None = None
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/memory": self._memory,
             "/context": self._context,
@@ -116,12 +123,14 @@ class Session:
         """Say who this is, show the last messages, and finish what was left unfinished."""
         self._note(f"{self._agent.agent_id} · {_told(self._agent.opened.model)} · /help lists the commands")
         self._history()
+        if self.streams and self._agent.opened.model != OFFLINE:
+            await self._agent.configure(Settings(stream=True))
         if self._agent.opened.waiting:
             self._note("an unfinished turn is finished first")
             await self._guarded(self._resume())
 
     async def _resume(self) -> None:
-        await self._run(self._agent.resume())
+        await self._run(self._agent.resume(preview=self._preview))
 
     def _history(self) -> None:
         """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one.
@@ -183,7 +192,7 @@ class Session:
             if text.split()[:1] in (["/exit"], ["/quit"]):
                 break
             if text:
-                loop.run(self._guarded(self.answer(text)))
+                loop.run(self._guarded(self.answer(text)), self._stop if sys.stdin.isatty() else None)
         return int(self.failed and not sys.stdin.isatty())
 
     async def answer(self, text: str) -> None:
@@ -193,7 +202,8 @@ class Session:
         """
         word, *rest = checked(text).split(maxsplit=1)
         if word.startswith("//") or not word.startswith("/"):
-            await self._run(self._agent.send(text.removeprefix("/") if word.startswith("//") else text))
+            said = text.removeprefix("/") if word.startswith("//") else text
+            await self._run(self._agent.send(said, preview=self._preview))
         elif word in self._commands:
             await self._commands[word](rest[0] if rest else "")
         else:
@@ -213,23 +223,50 @@ class Session:
     async def _run(self, answer: Answer, *, again: bool = False) -> None:
         """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
         records: list[Record] = []
-        with self._thinking():
-            async for record in answer:
-                records.append(record)
-                if again and record.type == UserMessage.kind:
-                    self._note(f"again: {one_line(record.text or '')}")
+        try:
+            with self._thinking():
+                async for record in answer:
+                    records.append(record)
+                    if again and record.type == UserMessage.kind:
+                        self._note(f"again: {one_line(record.text or '')}")
+                    if self._spinner is not None:
+                        self._spinner.start()
+        finally:
+            self._interface.settled()
         self.failed = any(record.turn in self._outcome.given_up() for record in records)
 
-    def _thinking(self) -> contextlib.AbstractContextManager[object]:
+    @contextlib.contextmanager
+    def _thinking(self) -> Iterator[None]:
         if not self._out.is_terminal:
-            return contextlib.nullcontext()
-        return self._out.status(Text("thinking", "dim italic"), spinner="dots")
+            yield
+            return
+        with self._out.status(Text("thinking", "dim italic"), spinner="dots") as self._spinner:
+            yield
+        self._spinner = None
+
+    @property
+    def _preview(self) -> Foretell | None:
+        return self._coming if self._out.is_terminal else None
+
+    def _coming(self, preview: Preview) -> None:
+        """Words of a reply that is on its way: they stand where the spinner stood."""
+        if self._spinner is not None:
+            self._spinner.stop()
+        self._interface.preview(preview, self._agent.agent_id)
+
+    async def _stop(self) -> bool:
+        """Ctrl-C while the agent is at work: cancel its turn; whether one was."""
+        try:
+            return bool(await self._agent.cancel())
+        except EverlogError as error:
+            self._interface.error(error)
+            return False
 
     async def _heartbeat(self, text: str) -> None:
-        await self._run(self._agent.heartbeat(text))
+        await self._run(self._agent.heartbeat(text, preview=self._preview))
 
     async def _warn(self, _: str) -> None:
-        await self._run(self._agent.warn())
+        await self._run(self._agent.warn(preview=self._preview))
 
     async def _pop(self, rest: str) -> None:
         if rest and not rest.isdecimal():
@@ -240,7 +277,7 @@ class Session:
         self._note(f"{turns} out of the model's sight; /search still finds what was said")
 
     async def _retry(self, _: str) -> None:
-        await self._run(self._agent.retry(), again=True)
+        await self._run(self._agent.retry(preview=self._preview), again=True)
 
     async def _rethink(self, text: str) -> None:
         await self._agent.rethink(text)
@@ -248,7 +285,7 @@ class Session:
 
     async def _model(self, name: str) -> None:
         if name:
-            await self._agent.configure(Settings(model=name))
+            await self._agent.configure(Settings(model=name, stream=(self.streams and name != OFFLINE) or None))
         with self._view() as view:
             config = view.context().config
         self._note(f"{_told(config.model)}, {config.window:,} tokens")

@@ -14,6 +14,7 @@ import msgspec
 
 from actors.effects import Clock, Ids, Model
 from actors.endpoints import Found
+from actors.preview import Preview
 from actors.real import RealClock, RealIds
 from events import Call, EverlogError, Record
 
@@ -84,6 +85,13 @@ class FrontEnd(Protocol):
 
     def notice(self, about: Notice, text: str) -> None:
         """Something else happened that people may want to see; `text` says all of it."""
+        return
+
+    def preview(self, preview: Preview, name: str) -> None:
+        """Some words of a reply that is on its way, of the agent `name`: not durable, and they may come to nothing.
+
+        Each of them is told again, by the methods above, when it is final.
+        """
         return
 
     def error(self, error: EverlogError) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from types import TracebackType
@@ -34,10 +34,12 @@ class Looping:
             self._thread.join()
             self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, Value]) -> Value:
+    def run(
+        self, work: Coroutine[Any, Any, Value], heed: Callable[[], Coroutine[Any, Any, bool]] | None = None
+    ) -> Value:
         """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
 
-        Whatever the work raises is raised here. RuntimeError: the loop itself has failed, and nobody waits for a
+        `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises is raised here. RuntimeError: the loop itself has failed, and nobody waits for a
         thread that has ended.
         """
         begun: list[asyncio.Task[Value]] = []
@@ -52,7 +54,7 @@ class Looping:
 
         self._loop.call_soon_threadsafe(begin)
         try:
-            return self._wait(ended).result()
+            return self._heeding(ended, heed)
         except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(interrupt)
             self._wait(ended)
@@ -60,6 +62,16 @@ class Looping:
         finally:
             if not begun:
                 work.close()
+
+    def _heeding(
+        self, ended: "Future[asyncio.Task[Value]]", heed: Callable[[], Coroutine[Any, Any, bool]] | None
+    ) -> Value:
+        try:
+            return self._wait(ended).result()
+        except KeyboardInterrupt:
+            if heed is None or not self.run(heed()):
+                raise
+            return self._wait(ended).result()
 
     def start(self, work: Coroutine[Any, Any, None]) -> "Future[None]":
         """Have the loop do the work, and go on; `cancel` of what is given back interrupts it."""

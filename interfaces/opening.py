@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from actors import presets
-from actors.agent import Listener
 from actors.api import AgentSystem, open_system, place_of
 from actors.constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from actors.effects import Archive, Model
@@ -24,6 +23,7 @@ from actors.refs import AgentRef
 from actors.setup import BlockText, Settings
 from actors.system import System, View
 from actors.tools import Tool
+from actors.writing import Listener
 from events import BadInput, Fenced, PartitionBusy
 from store import FileStore, name_of
 
@@ -218,6 +218,7 @@ def settings_of(args: Namespace, world: World) -> Settings:
         preset=args.preset,
         system=text_of(args.system) if args.system else None,
         verify_first=args.verify_first,
+        stream=getattr(args, "stream", None),
         blocks=tuple(blocks.values()),
         persona=chosen.get("persona", Settings().persona),
         human=chosen.get("human", Settings().human),

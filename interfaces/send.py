@@ -4,13 +4,14 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from actors.api import AgentSystem
 from events import BadInput, Event, EverlogError, Heartbeat, Record, SystemAlert, UserLogin, UserMessage, time_of
 from store import LogReader, name_of
 
 from .complaints import complain
-from .contract import Interface, World
+from .contract import FrontEnd, Interface, World
 from .opening import agents_of, owning, settings_of
 from .shapes import JsonLines
 
@@ -20,7 +21,7 @@ AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock."""
 
 
-_TELLING = ("model_reply", "model_failed", "turn_abandoned", "budget_exceeded")
+_TELLING = ("model_reply", "model_failed", "turn_abandoned", "turn_cancelled", "budget_exceeded")
 """Kinds of which the last one of a turn says how it ended."""
 
 
@@ -75,25 +76,24 @@ def send(args: Namespace, world: World) -> int:
         args.fail(f"TEXT is missing: --as {args.kind} needs words")
     if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
         args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; make a new one")
-    return asyncio.run(_send(args, world, Outcome(_interface(args), hide=not args.json)))
-
-
-def _interface(args: Namespace) -> Interface:
     if args.json:
-        return JsonLines(sys.stdout)
+        return asyncio.run(_send(args, world, Outcome(JsonLines(sys.stdout), hide=False), None))
     from .narrator import Narrator
     from .terminal import Terminal, console
 
-    return Narrator(Terminal(console(), verbose=args.verbose))
+    terminal = Terminal(out := console(), verbose=args.verbose)
+    shown = terminal if args.stream and out.is_terminal else None
+    return asyncio.run(_send(args, world, Outcome(Narrator(terminal), hide=True), shown))
 
 
-async def _send(args: Namespace, world: World, interface: Outcome) -> int:
+async def _send(args: Namespace, world: World, interface: Outcome, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
     gate = Gate(interface)
     settings = settings_of(args, world)
     async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args, born=agent.opened.born)
-        answer = agent.send(_input(args, system, name), event_id=args.id)
+        preview = None if shown is None else partial(shown.preview, name=name)
+        answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
         await answer
     given_up = interface.given_up()
     for text in given_up.values():

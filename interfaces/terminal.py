@@ -9,10 +9,12 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from actors.preview import Kind, Preview
 from events import Call, EverlogError, Record, is_erased
 
 from .complaints import complain, plain
 from .contract import FrontEnd, Notice
+from .telling import Telling
 from .times import clock
 
 PLAIN_WIDTH = 120
@@ -21,6 +23,9 @@ ARGUMENT_CHARS = 60
 """Longest argument of a function shown whole while it happens."""
 RESULT_CHARS = 160
 """Longest result of a function shown whole while it happens."""
+
+ANEW = "the reply was cut off, or not taken: it begins anew"
+UNSAID = "what stands here last was not said: the reply never became whole"
 
 ERASED = "erased"
 """What stands in the place of what an erased record said."""
@@ -55,6 +60,7 @@ NOTICES: Mapping[Notice, str] = {
     "context_trimmed": "yellow",
     "reply_rejected": "yellow",
     "turn_abandoned": "yellow",
+    "turn_cancelled": "yellow",
     "heartbeat": "dim",
     "unknown": "dim",
 }
@@ -159,14 +165,35 @@ class Terminal(FrontEnd):
         self._out = out
         self._verbose = verbose
         self._labelled = verbose if labelled is None else labelled
+        self._name = ""
+        """Whose words are coming."""
+        self._telling = Telling(out, self._before, wrap=self._labelled and out.is_terminal)
+
+    def preview(self, preview: Preview, name: str) -> None:
+        """Show words as they come; thoughts if wanted."""
+        self._name = name
+        match preview.kind:
+            case "end":
+                self._telling.end()
+            case "restart":
+                if self._telling.drop():
+                    self._note(ANEW, "yellow")
+            case kind if kind == "message" or self._verbose:
+                self._telling.add(kind, preview.text)
+
+    def settled(self) -> None:
+        """Nothing more comes: what was shown and is not final was never said."""
+        if self._telling.drop():
+            self._note(UNSAID, "yellow")
 
     def assistant_message(self, text: str, name: str) -> None:
-        """Show the words."""
-        self.said(name, text, "bold cyan")
+        """Show the words, if they do not stand there already."""
+        if not self._telling.final("message", text):
+            self.said(name, text, "bold cyan")
 
     def inner_monologue(self, text: str) -> None:
         """Show the thought, if wanted."""
-        if self._verbose:
+        if self._verbose and not self._telling.final("thought", text):
             self._note(text, "dim italic")
 
     def function_message(self, call: Call, text: str, *, ok: bool) -> None:
@@ -174,6 +201,7 @@ class Terminal(FrontEnd):
         if not self._verbose:
             return
         called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
+        self._telling.finish()
         line = Text("ƒ ", "cyan") + Text(called, "cyan dim")
         if ok:
             line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
@@ -188,18 +216,26 @@ class Terminal(FrontEnd):
 
     def error(self, error: EverlogError) -> None:
         """Show the paragraph, on stderr."""
+        self._telling.finish()
         self._out.file.flush()
         complain(error)
 
     def said(self, who: str, text: str, style: str) -> None:
         """Words, with who said them before."""
+        self._telling.finish()
         words = Text(plain(text))
         if not self._labelled:
             self._out.print(words, soft_wrap=True)
             return
         self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
+    def _before(self, kind: Kind) -> tuple[Text, str]:
+        if kind == "thought":
+            return Text("  "), "dim italic"
+        return Text(f"{one_line(self._name)}  " if self._labelled else "", "bold cyan"), ""
+
     def _note(self, text: str, style: str) -> None:
+        self._telling.finish()
         self._out.print(self._beside(Text("  "), Text(plain(text), style)), soft_wrap=True)
 
     def _beside(self, label: Text, words: Text) -> Text:

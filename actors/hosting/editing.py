@@ -22,7 +22,7 @@ def is_plain(command: Command) -> bool:
 
 _PLAIN = (
     commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
-    commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
+    commands.Cancel, commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
     commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock,
 )  # fmt: skip
 
@@ -34,6 +34,8 @@ async def edit(agent: Agent, command: Command) -> Any:
             return await agent.summarize()
         case commands.Expand():
             return await agent.expand()
+        case commands.Cancel(every=every):
+            return await agent.cancel(command.id, every=every)
         case commands.Hide(turns=turns):
             return await agent.hide(turns, event_id=command.id)
         case commands.Rethink(text=text):

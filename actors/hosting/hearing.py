@@ -8,8 +8,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from actors.commands import Command, Fire, Retry, Say, Watch
-from actors.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX
+from actors.commands import Command, Fire, Resume, Retry, Say, Watch
+from actors.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
+from actors.preview import Hearing, Preview, Previews
 from actors.transitions import INPUTS
 from events import Busy, Record
 
@@ -17,13 +18,15 @@ Role = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
 LOOKS_BACK = (Say, Retry, Fire, Watch)
 """Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
+FORETOLD = (Say, Retry, Resume)
+"""Commands whose callers may want to hear what replies say while they are coming."""
 _COMMIT = attrgetter("commit")
 
 
 class Caller:
     """One who waits for what follows from a command, in one way or another."""
 
-    __slots__ = ("_held", "command_id", "missed", "over", "role", "turn")
+    __slots__ = ("_held", "command_id", "missed", "over", "previews", "role", "turn")
 
     def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
         """`held`: hear nothing before `settle`."""
@@ -35,6 +38,8 @@ class Caller:
         """A watcher who does not keep up is told nothing from this seq on, and finds it in the log; 0: nothing yet."""
         self.over = False
         """There is nothing more to hear."""
+        self.previews = False
+        """Whether it is told what replies say while they are coming."""
         self._held: list[Record] | None = [] if held else None
 
     def hear(self, records: Sequence[Record]) -> None:
@@ -72,19 +77,74 @@ class Caller:
         """Whether the record is for this caller: it is its own, or that of no other."""
         return self.owns(record) or (record.step != 0 and record.turn not in claimed)
 
+    def foretell(self, preview: Preview) -> None:
+        """Something is on its way that may become durable."""
+
     def _tell(self, records: Sequence[Record]) -> None:
         raise NotImplementedError
+
+
+class _Coming:
+    """Words of one text that nobody has taken yet."""
+
+    __slots__ = ("chars", "first", "parts")
+
+    def __init__(self, first: Preview) -> None:
+        self.first = first
+        self.parts = [first.text]
+        self.chars = len(first.text)
+
+    def adds(self, preview: Preview) -> bool:
+        """Whether the preview goes on with the same text; it is added then."""
+        first = self.first
+        if (preview.turn, preview.step, preview.kind) != (first.turn, first.step, first.kind):
+            return False
+        self.parts.append(preview.text)
+        self.chars += len(preview.text)
+        return True
+
+    @property
+    def whole(self) -> Preview:
+        return Preview(self.first.turn, self.first.step, self.first.kind, "".join(self.parts))
 
 
 class Listener(Caller):
     """A caller who hears each commit when it is durable."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("_chars", "_deaf", "_last", "heard")
 
     def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
         super().__init__(command_id, role, held=held)
-        self.heard: asyncio.Queue[Sequence[Record] | None] = asyncio.Queue()
-        """Commits as they become durable; None at the end."""
+        self.heard: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
+        """Commits as they become durable, and what is coming; None at the end."""
+        self._last: _Coming | None = None
+        """What is coming and was heard last, while nobody has taken it."""
+        self._chars = 0
+        """Of what is coming and was not taken."""
+        self._deaf: tuple[int, int] | None = None
+        """The turn and step of a reply of which too much waited: no more is told before it is durable."""
+
+    async def next(self) -> Sequence[Record] | Preview | None:
+        """What is heard next; words that came together are one preview. None at the end."""
+        heard = await self.heard.get()
+        if not isinstance(heard, _Coming):
+            return heard
+        self._last = None if self._last is heard else self._last
+        self._chars -= heard.chars
+        return heard.whole
+
+    def foretell(self, preview: Preview) -> None:
+        """It is dropped where too much waits, with the rest of its reply: records never are."""
+        if preview.kind == "restart":
+            self._deaf = None
+        elif self._chars + len(preview.text) > PREVIEW_CHARS_MAX:
+            self._deaf = preview.turn, preview.step
+        if self.over or self._deaf == (preview.turn, preview.step):
+            return
+        self._chars += len(preview.text)
+        if self._last is None or not self._last.adds(preview):
+            self._last = _Coming(preview)
+            self.heard.put_nowait(self._last)
 
     def end(self) -> None:
         super().end()
@@ -96,6 +156,7 @@ class Listener(Caller):
         if self.role == "watcher" and self.heard.qsize() >= HEARD_MAX:
             self.missed = records[0].seq
         else:
+            self._last = None
             self.heard.put_nowait(records)
 
 
@@ -129,12 +190,13 @@ class Audience:
         """Turns of callers who have gone away: what follows is still nobody else's answer."""
 
     @contextmanager
-    def joined(self, command_id: str, role: Role, *, held: bool) -> Iterator[Listener]:
+    def joined(self, command_id: str, role: Role, *, held: bool, previews: bool = False) -> Iterator[Listener]:
         """A caller who listens while the block runs; see `join`.
 
         `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
         """
         listener = Listener(command_id, role, held=held)
+        listener.previews = previews
         self.join(listener)
         try:
             yield listener
@@ -153,6 +215,23 @@ class Audience:
         self._callers.remove(caller)
         if caller.role == "asker":
             self._left.append(caller.turn)
+
+    @property
+    def hearing(self) -> Hearing:
+        """What tells callers of an agent's replies while they are coming."""
+        return Previews(lambda turn: any(self._foretold(turn)), self._foretell).hearing
+
+    def _foretold(self, turn: int) -> Iterator[Caller]:
+        """Who wants to hear what the replies of a turn say while they are coming."""
+        claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
+        for caller in self._callers:
+            if caller.previews and (caller.turn == turn or (not caller.turn and turn not in claimed)):
+                yield caller
+
+    def _foretell(self, preview: Preview) -> None:
+        """Something is on its way that may become durable."""
+        for caller in self._foretold(preview.turn):
+            caller.foretell(preview)
 
     def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of records that are past which no caller asked for."""
@@ -180,3 +259,8 @@ def role_of(command: Command) -> Role:
     if isinstance(command, Watch):
         return "watcher"
     return "schedule" if isinstance(command, Fire) else "asker"
+
+
+def wants_previews(command: Command) -> bool:
+    """Whether the caller of a command wants to hear what replies say while they are coming."""
+    return isinstance(command, FORETOLD) and command.preview

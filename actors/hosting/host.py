@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from actors import commands
-from actors.agent import Agent, Listener
+from actors.agent import Agent
 from actors.commands import Command, Done, Fire, Heard, Means, Open, Opened
 from actors.constants import BUSY_S, IDLE_S, WATCH_S
 from actors.setup import Settings
 from actors.system import System
+from actors.writing import Listener
 from events import (
     Busy,
     EverlogError,
@@ -31,7 +32,7 @@ from events import (
 
 from . import damage
 from .editing import edit, is_plain
-from .hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of
+from .hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of, wants_previews
 from .timers import Due, due_of
 from .working import Worker
 
@@ -101,11 +102,12 @@ class Host:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
         is let go of before it is done. `seen`: the last seq that was heard of this command, when it is sent again.
         """
-        with self._audience.joined(command.id, role_of(command), held=isinstance(command, LOOKS_BACK)) as listener:
+        held, previews = isinstance(command, LOOKS_BACK), wants_previews(command)
+        with self._audience.joined(command.id, role_of(command), held=held, previews=previews) as listener:
             work = self._begun(command, listener, seen)
             try:
-                while (records := await listener.heard.get()) is not None:
-                    yield records
+                while (heard := await listener.next()) is not None:
+                    yield heard
             finally:
                 if listener.role == "watcher":
                     work.cancel()
@@ -266,6 +268,7 @@ class Host:
                 raise
             self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
         self._fence, self._bare = "", wanted.as_it_is
+        self._agent.hearing = self._audience.hearing
         self._worker = Worker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
