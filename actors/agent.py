@@ -31,6 +31,7 @@ from projections import HEAD
 from store import Damage
 
 from . import asked, setup
+from .blocks import Blocks
 from .constants import BUSY_S, INBOX_MAX
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
@@ -51,7 +52,7 @@ class Agent:
 
     __slots__ = (
         "_clock", "_ids", "_journal", "_listen", "_running", "_thinker", "_timed", "_tools", "_turn", "_turns",
-        "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model_name", "models", "repeats", "schemas",
+        "_waiting", "_writing", "agent_id", "archiving", "blocks", "cut", "head", "model_name", "models", "repeats", "schemas",
         "searcher", "unsealed", "zone",
     )  # fmt: skip
 
@@ -64,6 +65,7 @@ class Agent:
         models: Callable[[str], Model],
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
+        blocks: Blocks,
         clock: Clock,
         ids: Ids,
         listen: Listener | None = None,
@@ -71,7 +73,7 @@ class Agent:
         self.agent_id = agent_id
         self.head = head
         """Seq of the last record."""
-        self.searcher = searcher
+        self.searcher, self.blocks = searcher, blocks
         self._journal, self._tools = journal, tools
         self.models = asked.Models(models)
         self._clock, self._ids, self._listen = clock, ids, listen
@@ -288,7 +290,7 @@ class Agent:
             hidden = newest_turns(await self._thinker.context(self._turn), turns)
             return await self._take_back([], self._turn, hidden, event_id)
 
-        event = event_of(await self._once(event_id, write, TurnsHidden))
+        event = event_of(await self.once(event_id, write, TurnsHidden))
         return event.turns if isinstance(event, TurnsHidden) else []
 
     async def retry(self, event_id: str | None = None) -> Record:
@@ -301,7 +303,7 @@ class Agent:
             said, hidden = last_said(await self._thinker.context(self._turn))
             return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
 
-        return await self._once(event_id, write, UserMessage, TurnsHidden)
+        return await self.once(event_id, write, UserMessage, TurnsHidden)
 
     async def rethink(self, text: str, event_id: str | None = None) -> Record:
         """Let the context show `text` as the agent's newest thought. Raises BadInput for blank text, or no thought."""
@@ -312,7 +314,7 @@ class Agent:
             rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
             return (await self.commit([rethought], turn=self._turn, step=0, ids=_ids(event_id)))[0]
 
-        return await self._once(event_id, write, ReplyRethought)
+        return await self.once(event_id, write, ReplyRethought)
 
     async def configure(self, settings: setup.Settings, event_id: str | None = None) -> AgentConfigured:
         """Set the agent up anew where `settings` ask for something else; the configuration that now holds.
@@ -340,7 +342,7 @@ class Agent:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in hidden]
         return records[0]
 
-    async def _once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
+    async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
         """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""
         async with self._running:
             try:
