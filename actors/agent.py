@@ -52,8 +52,8 @@ class Agent:
 
     __slots__ = (
         "_clock", "_ids", "_journal", "_listen", "_running", "_thinker", "_timed", "_tools", "_turn", "_turns",
-        "_waiting", "_writing", "agent_id", "archiving", "blocks", "cut", "head", "model_name", "models", "repeats", "schemas",
-        "searcher", "unsealed", "zone",
+        "_waiting", "_writing", "agent_id", "archiving", "blocks", "cut", "head", "model_name", "models", "repeats",
+        "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(

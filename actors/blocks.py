@@ -1,8 +1,8 @@
-"""Shared memory blocks: what they are, what an edit makes of one, and what an agent that follows one is told. Pure.
+"""Shared memory blocks: what they are, what an edit makes of one, what an agent that follows one is told. Pure.
 
-A shared block is a stream of its own (`store.blocks`); its version is the seq of the newest edit that says anything. An
-agent that follows it has a copy in its own log, by value. Its edits go to the block's stream, each with the version that
-it was made on.
+A shared block is a stream of its own (`store.blocks`); its version is the seq of the newest edit that was not erased.
+An agent that follows it has a copy in its own log, by value. Its edits go to the block's stream, each with the version
+that it was made on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,9 +101,7 @@ def folded(name: str, records: Sequence[Record], before: Shared | None = None) -
                 record.recorded_at,
             )  # fmt: skip
         elif record.type == BlockRemoved.kind and before is not None:
-            before = msgspec.structs.replace(
-                before, version=record.seq, deleted=True, author="", at=record.recorded_at
-            )
+            before = msgspec.structs.replace(before, version=record.seq, deleted=True, author="", at=record.recorded_at)
     return before
 
 
@@ -176,8 +174,8 @@ def _missing(name: str, now: Shared | None) -> str:
 def _changed(edit: Edit, now: Shared, authors: Sequence[str], why: str) -> str:
     who = ", ".join(dict.fromkeys(repr(author) if author else "a person" for author in authors)) or "somebody"
     return (
-        f"Edit failed: the shared block {edit.name!r} was changed meanwhile by {who}, and {why}. Nothing was edited. It "
-        f"now reads:\n{now.value}"
+        f"Edit failed: the shared block {edit.name!r} was changed meanwhile by {who}, and {why}. Nothing was edited. "
+        f"It now reads:\n{now.value}"
     )
 
 
@@ -220,8 +218,6 @@ class Apart:
             return Edited(now, str(error))
         assert isinstance(event, MemoryEdited), "agents delete no shared blocks"
         version = now.version + 1 if now else 1
-        made = Shared(
-            edit.name, version, event.text, event.limit, event.description, event.read_only, event.author
-        )
+        made = Shared(edit.name, version, event.text, event.limit, event.description, event.read_only, event.author)
         self._own[edit.name] = made
         return Edited(made)

@@ -17,8 +17,8 @@ from events import (
     FunctionResult,
     FunctionStarted,
     Heartbeat,
-    ModelReply,
     MemoryEdited,
+    ModelReply,
     SystemAlert,
 )
 
@@ -161,7 +161,9 @@ class Step:
         call, tried = outside.call, outside.tried
         assert tried is not None, "it has no edits to carry"
         if carried.error:
-            result = FunctionResult(text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown)
+            result = FunctionResult(
+                text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown
+            )
             self.given(result, carried.copies)
             return
         text = returned(tried.result, whole=outside.tool.whole)

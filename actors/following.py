@@ -77,9 +77,7 @@ def _edit_of(wish: Wish, author: str, edit_id: str, version: int | None) -> Edit
     """`version`: after the edits before it in the same call."""
     block = wish.block
     base = block.origin_version if version is None else version
-    seen = Shared(
-        block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only
-    )
+    seen = Shared(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
     return Edit(
         name=block.origin, operation=wish.operation, id=edit_id, content=wish.content, old=wish.old, base=base,
         author=author, seen=seen,
@@ -95,7 +93,9 @@ class Follower(Protocol):
     """What following needs of an agent."""
 
     blocks: Blocks
-    turn: int
+
+    @property
+    def turn(self) -> int: ...
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 

@@ -15,7 +15,6 @@ from .blocks import added, without
 from .context import Block
 from .effects import Searcher
 
-
 Edited = Literal["appended", "replaced", "removed", "set"]
 
 

@@ -227,9 +227,7 @@ class AgentRef:
 
         False if it is there already. Raises BadInput where there is no such block, or the label is taken.
         """
-        return bool(
-            await self._value(commands.Follow(id=self._new_id(), means=self._means, block=block, label=label))
-        )
+        return bool(await self._value(commands.Follow(id=self._new_id(), means=self._means, block=block, label=label)))
 
     async def unfollow(self, block: str) -> bool:
         """Take a shared block out of its core memory; False if it is not there. The block stays for others."""

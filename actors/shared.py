@@ -1,8 +1,9 @@
-"""The shared memory blocks of a store as people see them: which there are, what they said, who follows them, editing."""
+"""The shared memory blocks of a store as people see them: what they said, who follows them, edits."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -68,7 +69,7 @@ class SharedBlocks:
         for record in reader.read(stream):
             event = event_of(record)
             if isinstance(event, MemoryEdited):
-                told = (event.operation, event.author, event.text, event.limit, event.description, event.read_only)
+                told: Any = (event.operation, event.author, event.text, event.limit, event.description, event.read_only)
             elif record.type in (MemoryEdited.kind, BlockRemoved.kind):
                 told = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
             else:

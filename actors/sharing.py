@@ -1,11 +1,13 @@
 """Whoever owns the shared blocks of a store while they are edited: one writer for each, and what waits is one sync.
 
-Edits of a block that come together are appended together, each as a commit of its own, and told of when they are durable.
+Edits of a block that come together are appended together, each as a commit of its own,
+and told of when they are durable.
 Reading needs no owner: what was read is kept, and looked at anew now and then, for another process may have edited it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from events import (
     Event,
@@ -126,7 +128,7 @@ class Sharing:
         self._sleep = sleep
         self._blocks: dict[str, _Block] = {}
         self._waiting: dict[str, Waiting] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
 
     async def newest(self, known: Mapping[str, int]) -> Mapping[str, Shared | None]:
         """See `blocks.Blocks`."""
@@ -139,9 +141,7 @@ class Sharing:
                 self._own(block)
             except (PartitionBusy, UnknownAgent):  # who owns it edits it: look each time
                 self._look(block)
-        elif block.log is None and (
-            block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US
-        ):
+        elif block.log is None and (block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US):
             self._look(block)
         return block.shared
 
@@ -149,13 +149,16 @@ class Sharing:
         """See `blocks.Blocks`. Edits of one block are made in the order in which they come."""
         queue = self._waiting.setdefault(edit.name, [])
         if len(queue) >= WAITING_MAX:
-            return Edited(self._block(edit.name).shared, f"{WAITING_MAX} edits of {edit.name!r} wait. Try again later.", busy=True)
+            return Edited(
+                self._block(edit.name).shared, f"{WAITING_MAX} edits of {edit.name!r} wait. Try again later.", busy=True
+            )
         outcome: asyncio.Future[Edited] = asyncio.get_running_loop().create_future()
         queue.append((edit, outcome))
         task = self._tasks.get(edit.name)
         if task is None:
             task = self._tasks[edit.name] = asyncio.get_running_loop().create_task(self._work_off(edit.name))
-        await asyncio.wait([outcome, task], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [outcome, task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not outcome.done():
             task.result()  # raises what nobody expected
         return await outcome
@@ -329,9 +332,7 @@ class _Plan:
         at = time_of(edit.id)
         fresh = at is not None and 0 <= self._now - at < FRESH_US
         name = edit.id if fresh else self._ids.new(self._now)
-        written = draft(
-            event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id
-        )
+        written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
         self.appends.append(Append(self._block.stream, self._head, [written]))
         self._head += 1
         self._made.add(edit.id)

@@ -1,8 +1,8 @@
 """Shared memory blocks: streams of edits that several agents follow. Pure.
 
-A shared block is a stream in a partition of its own, as a source of documents is; its name begins with `block:`. Whoever
-edits it owns it for as long as edits wait. It is nobody to talk to, so what lists agents leaves it out; what looks after
-logs (check, seal, stats, erase, export) has it like any other.
+A shared block is a stream in a partition of its own, as a source of documents is; its name begins with `block:`.
+Whoever edits it owns it for as long as edits wait. It is nobody to talk to, so what lists agents leaves it out; what
+looks after logs (check, seal, stats, erase) has it like any other.
 """
 
 from events import BadInput

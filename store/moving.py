@@ -75,11 +75,11 @@ class Moving:
         return [block_of(name) for name in self._register.all() if is_block(name)]
 
     def assigned(self) -> dict[str, str]:
-        """The partition of every agent, source and shared block that was ever registered, by name. One pass over the register."""
+        """The partition of every stream that was ever registered, by name. One pass over the register."""
         return {name: assignment.partition for name, assignment in self._register.all().items()}
 
     def assignments(self) -> list[Assignment]:
-        """Where every agent, source and shared block that was ever registered is, sorted by name."""
+        """Where every stream that was ever registered is, sorted by name."""
         return list(self._register.all().values())
 
     def route(self, agent_id: str) -> list[str]:

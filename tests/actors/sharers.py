@@ -10,9 +10,9 @@ from actors.blocks import Shared
 from actors.effects import Answer
 from actors.following import follow, unfollow
 from actors.replay import verify
+from actors.setup import Settings
 from actors.shared import SharedBlocks
 from actors.sharing import Sharing
-from actors.setup import Settings
 from actors.system import System
 from events import Record, UserMessage
 from store import MemoryStore, Store, stream_of_block
