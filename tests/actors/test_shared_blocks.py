@@ -1,16 +1,17 @@
 """Shared memory blocks: what agents see of each other's edits, that none is lost, and what is told to whom."""
 
 import asyncio
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
 
 import pytest
 
 from actors.blocks import GONE
 from actors.memory import Memory
 from actors.tools import tool
-from events import BadInput, MemoryEdited, Record, event_of
+from events import BadInput, Draft, MemoryEdited, Record, event_of
 from store import stream_of_block
-from tests.actors.sharers import CLOCK, Team, append, replace
+from tests.actors.sharers import CLOCK, Crew, Team, append, replace
 from tests.contract.agent_world import alive
 from tests.world import completion
 
@@ -30,37 +31,29 @@ def copies(records: list[Record]) -> list[MemoryEdited]:
 @alive
 async def test_fifty_agents_edit_one_block_at_once() -> None:
     """Every edit is in the block's log and none is lost; who was too late is told; all see the same at the end."""
-    team = Team()
-    await team.people.create("team", "Captain: nobody", limit=5000)
+    crew = Crew()
+    await crew.people.create("team", "Captain: nobody", limit=5000)
     names = [f"agent-{number:02}" for number in range(MANY)]
+    wants = names[::10]
+    agents = await crew.following(names)
     barrier = asyncio.Barrier(MANY)
-
-    async def one(name: str, number: int) -> list[Record]:
-        async with team.opened(name) as agent:
-            await team.follow(agent)
-            team.voice(name).together = barrier
-            line = replace("nobody", name) if number % 10 == 0 else append(f"{name} is here")
-            return await team.tell(agent, line)
-
-    left = await asyncio.gather(*(one(name, number) for number, name in enumerate(names)))
-    won = [name for name, records in zip(names, left, strict=True) if results(records)[0][0]]
-    captains = [name for name in won if name in names[::10]]
-    assert len(captains) == 1
-    assert sorted(won) == sorted([*captains, *(name for name in names if name not in names[::10])])
-    lines = team.block().value.split("\n")
-    assert lines[0] == f"Captain: {captains[0]}"
-    assert sorted(lines[1:]) == [f"{name} is here" for name in names if name not in names[::10]]
-    edits = [event for event in map(event_of, team.edits()) if isinstance(event, MemoryEdited)]
-    assert [edit.author for edit in edits][0] == ""
-    assert sorted(edit.author for edit in edits[1:]) == sorted(won)
-    for name, records in zip(names, left, strict=True):
-        if name not in won:
-            assert f"Captain: {captains[0]}" in results(records)[0][1]
     for name in names:
-        async with team.opened(name) as agent:
-            await team.tell(agent)
-        assert team.block().value in team.voice(name).seen
-        assert team.faults(name) == []
+        crew.voice(name).together = barrier
+        crew.voice(name).lines = [replace("nobody", name) if name in wants else append(f"{name} is here")]
+    left = dict(zip(names, await asyncio.gather(*(agent.send("go on") for agent in agents)), strict=True))
+    won = [name for name in names if results(left[name])[0][0]]
+    (captain,) = set(won) & set(wants)
+    assert sorted(won) == sorted([captain, *(name for name in names if name not in wants)])
+    lines = crew.block().value.split("\n")
+    assert lines[0] == f"Captain: {captain}"
+    assert sorted(lines[1:]) == [f"{name} is here" for name in names if name not in wants]
+    edits = [event for event in map(event_of, crew.edits()) if isinstance(event, MemoryEdited)]
+    assert edits[0].author == ""
+    assert sorted(edit.author for edit in edits[1:]) == sorted(won)
+    assert all(f"Captain: {captain}" in results(left[name])[0][1] for name in wants if name != captain)
+    await asyncio.gather(*(agent.send("and now?") for agent in agents))
+    assert all(crew.block().value in crew.voice(name).seen for name in names)
+    await crew.leave()
 
 
 @alive
@@ -113,8 +106,8 @@ async def test_an_addition_to_a_newer_version_is_merged() -> None:
     async with team.opened("sam") as sam:
         await team.follow(sam)
 
-        def changes(_: bytes) -> str:
-            asyncio.get_running_loop().create_task(team.people.append("team", "two"))
+        async def changes(_: bytes) -> str:
+            await team.people.append("team", "two")
             return append("three")
 
         records = await team.tell(sam, changes)
@@ -221,8 +214,9 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
         await here.tell(sam)
     there.store.register("sam")
     log = there.store.open("sam", "test")
-    for record in here.store.reader("sam").read("sam"):
-        log.append("sam", record.seq - 1, [_draft(record)])
+    for _, commit in groupby(here.store.reader("sam").read("sam"), key=attrgetter("commit")):
+        records = list(commit)
+        log.append("sam", records[0].seq - 1, list(map(_draft, records)))
     log.close()
     async with there.opened("sam") as sam:
         (copy,) = copies(await there.tell(sam))
@@ -234,9 +228,7 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
     assert there.faults("sam") == []
 
 
-def _draft(record: Record) -> Any:
-    from events import Draft
-
+def _draft(record: Record) -> Draft:
     return Draft(**{name: getattr(record, name) for name in Draft.__struct_fields__})
 
 
