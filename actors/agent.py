@@ -27,6 +27,7 @@ from events import (
 from store import Damage
 
 from . import asked, sections, setup
+from .blocks import Blocks
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
@@ -45,7 +46,8 @@ class Agent(Writing):
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_known", "_running", "_thinker", "_tools", "_turns", "archiving", "cut", "hearing", "model_name", "models",
+        "_known", "_running", "_thinker", "_tools", "_turns", "archiving", "blocks", "cut", "hearing", "model_name",
+        "models",
         "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
@@ -58,13 +60,14 @@ class Agent(Writing):
         models: Callable[[str], Model],
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
+        blocks: Blocks,
         clock: Clock,
         ids: Ids,
         listen: Listener | None = None,
         known: setup.KnownOf | None = None,
     ) -> None:
         super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
-        self.searcher = searcher
+        self.searcher, self.blocks = searcher, blocks
         self._tools = tools
         self.models, self._known = asked.Models(models), known
         self.hearing: Hearing = nobody

@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from store import Contents, FileStore, Progress, Restoration, name_of, refuse_source
+from store import Contents, FileStore, Progress, Restoration, name_of, refuse_reserved
 
 from . import backups, commands
 from .commands import Command, Means
@@ -45,6 +45,7 @@ from .refs import AgentRef, Runtime
 from .rerun import Rerun, Tell, WhatIf, compared, rerun
 from .rerun_report import Comparison
 from .setup import Settings
+from .shared import SharedBlocks
 from .sources import Sources
 from .system import System, View
 from .tools import Tool
@@ -92,13 +93,13 @@ class AgentSystem:
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`placement`: where agents are that are made here and not told otherwise. `models`: those of reruns."""
-        self.runtime = runtime
-        self.store = store
+        self.runtime, self.store = runtime, store
         self._placement = placement
         self._reading = System(store, tools=means.tools if means else (), clock=clock, ids=ids)
         self._means = means
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids = clock, ids
+        self.shared = SharedBlocks(store, runtime.blocks, clock=clock, ids=ids)
+        """The memory blocks that agents share."""
         self._staged = partial(stage, store, means, models=models, clock=clock, ids=ids, note=note)
 
     async def agent(
@@ -121,7 +122,7 @@ class AgentSystem:
         `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
         while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
         """
-        refuse_source(name_of(name))
+        refuse_reserved(name_of(name))
         if create:
             self.runtime.refuse_unlendable(self._means)
             self.store.register(name, shared=(placement or self._placement) == "shared")
@@ -148,7 +149,7 @@ class AgentSystem:
         """
         wanted = [name_of(name) for name in names]
         for name in wanted:
-            refuse_source(name)
+            refuse_reserved(name)
         self.runtime.refuse_unlendable(self._means)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [

@@ -230,6 +230,20 @@ class Detach(Command, frozen=True, kw_only=True):
     source: str
 
 
+class Follow(Command, frozen=True, kw_only=True):
+    """Have a shared block in the agent's core memory. The value is False if it is there already."""
+
+    block: str
+    label: str = ""
+    """What the agent calls it; empty: as it is called."""
+
+
+class Unfollow(Command, frozen=True, kw_only=True):
+    """Take a shared block out of the agent's core memory. The value is False if it was not there."""
+
+    block: str
+
+
 class Summarize(Command, frozen=True, kw_only=True):
     """Summarize the oldest part of the context now. The value is False if there is nothing to summarize."""
 

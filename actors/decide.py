@@ -17,6 +17,7 @@ from events import (
     FunctionResult,
     FunctionStarted,
     Heartbeat,
+    MemoryEdited,
     ModelReply,
     SystemAlert,
 )
@@ -25,7 +26,8 @@ from . import parse
 from .builtin import ALIASES
 from .constants import RESULT_CHARS_MAX
 from .context import Context, summary_of
-from .memory import Desk
+from .following import Carried
+from .memory import Desk, Wish
 from .tools import HEARTBEAT, Effect, Tool, said
 
 PRESSURE_WARNING = (
@@ -42,6 +44,15 @@ KEY_CHARS = 16
 """Of the SHA-256 in an idempotency key, in hexadecimal."""
 
 
+class Tried(msgspec.Struct, frozen=True):
+    """A pure function that was run, and edits shared blocks: what it leaves if those edits are made."""
+
+    wishes: Sequence[Wish]
+    events: Sequence[Event]
+    """What it did to the agent's own memory."""
+    result: Any
+
+
 class Outside(msgspec.Struct, frozen=True):
     """A call that must be run by the caller, because it reaches outside the log, or waits for a search of it."""
 
@@ -50,6 +61,18 @@ class Outside(msgspec.Struct, frozen=True):
     arguments: Mapping[str, Any]
     key: str
     """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
+    tried: Tried | None = None
+    """Of a function that edits shared blocks: the caller carries the edits to them."""
+
+    @property
+    def effect(self) -> Effect:
+        """That of the function; an edit of a shared block finds itself there when it is made again."""
+        return "idempotent" if self.tried else self.tool.effect
+
+    @property
+    def intended(self) -> bool:
+        """Whether its intent must be durable before it is run."""
+        return self.effect in ("idempotent", "at_most_once")
 
 
 class Step:
@@ -94,7 +117,7 @@ class Step:
 
     def started(self, outside: Outside) -> None:
         """Leave the intent of an outside call: the caller commits it before the effect leaves."""
-        effect: Effect = outside.tool.effect
+        effect = outside.effect
         if effect == "pure":
             raise AssertionError("a pure function has no intent")
         self._events.append(
@@ -126,9 +149,29 @@ class Step:
         """Take the result of the next call, and what it left, as they are: recorded, or known without running it."""
         self._waiting.pop(0)
         self._events.extend(left)
+        for event in left:
+            if isinstance(event, MemoryEdited):
+                self._desk.adopt(event)
         if not result.ok:
             self._forget(result.call_id)
         self._events.append(result)
+
+    def shared(self, outside: Outside, carried: Carried) -> None:
+        """Give what became of a call that edits shared blocks."""
+        call, tried = outside.call, outside.tried
+        assert tried is not None, "it has no edits to carry"
+        if carried.error:
+            result = FunctionResult(
+                text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown
+            )
+            self.given(result, carried.copies)
+            return
+        text = returned(tried.result, whole=outside.tool.whole)
+        if carried.merged and tried.result is None:
+            labels = ", ".join(map(repr, carried.merged))
+            text = f"Done. Others had changed {labels} meanwhile: your edit was made to what it says now."
+        result = FunctionResult(text=text, call_id=call.id, name=call.name)
+        self.given(result, [*tried.events, *carried.copies])
 
     def repeats(self, intent: FunctionStarted) -> bool:
         """Whether a call that was begun and has no result may be run again.
@@ -136,7 +179,9 @@ class Step:
         Not if it was at most once when it was begun, or is today; nor if its function is gone or no longer takes it.
         """
         tool = self._tool(intent.name)
-        if tool is None or tool.effect == "pure" or "at_most_once" in (intent.effect, tool.effect):
+        if tool is None or "at_most_once" in (intent.effect, tool.effect):
+            return False
+        if tool.effect == "pure" and not (tool.takes_memory and intent.effect == "idempotent"):
             return False
         arguments = parse.arguments(intent.arguments, self._reply.reader)
         arguments.pop(HEARTBEAT, None)
@@ -200,8 +245,7 @@ class Step:
             return None
         if tool.effect != "pure" or tool.searches:
             return Outside(call, tool, bound, self._key(call))
-        self._run_pure(call, tool, bound)
-        return None
+        return self._run_pure(call, tool, bound)
 
     def _key(self, call: Call) -> str:
         """Place and call come again when the agent is deleted and created again; what was asked, and when, do not."""
@@ -210,7 +254,8 @@ class Step:
         asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
         return f"{bare_key(self._context.agent_id, self._place, call.id)}/{asked}"
 
-    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> None:
+    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> Outside | None:
+        """Run a pure call; give it back where it edits shared blocks, with nothing done yet."""
         before = self._desk.blocks()
         faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
         self._desk.call_id = call.id
@@ -219,9 +264,14 @@ class Step:
         except faults as error:
             self._desk.restore(before)
             self._refused(call, failure(call.name, error))
-            return
-        self._events.extend(self._desk.taken())
+            return None
+        events, wishes = self._desk.taken(), self._desk.wished()
+        if wishes:
+            self._desk.restore(before)
+            return Outside(call, tool, bound, self._key(call), Tried(wishes, events, result))
+        self._events.extend(events)
         self._succeeded(call, tool, result)
+        return None
 
     def _succeeded(self, call: Call, tool: Tool, result: Any) -> None:
         text = returned(result, whole=tool.whole)

@@ -11,16 +11,31 @@ import msgspec
 from events import Event, FunctionError, MemoryEdited
 
 from .archival import Change, Changes
+from .blocks import added, without
 from .context import Block
 from .effects import Searcher
 
+Edited = Literal["appended", "replaced", "removed", "set"]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """An edit of a shared block: it is carried to the block's own stream, which has the last word."""
+
+    label: str
+    block: Block
+    """The agent's copy as it was before the edit."""
+    operation: Edited
+    content: str
+    old: str
+
 
 class Memory:
-    """The blocks of one agent. Every edit is one event, holding the whole new value."""
+    """The blocks of one agent. Every edit is one event, holding the whole new value; of a shared block it is a wish."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = {block.label: block for block in blocks}
         self._events: list[Event] = []
+        self._wishes: list[Wish] = []
 
     @property
     def labels(self) -> list[str]:
@@ -33,25 +48,22 @@ class Memory:
 
     def append(self, label: str, content: str) -> None:
         """Add `content` on a line of its own."""
-        value = self._writable(label).value
-        self._edit(label, f"{value}\n{content}" if value else content, "appended")
+        self._edit(label, added(self._writable(label).value, content), "appended", content)
 
     def replace(self, label: str, old: str, new: str) -> None:
         """Put `new` in place of every occurrence of `old`; an empty `new` deletes. `old` must occur exactly so."""
         value = self._must_hold(label, old)
-        self._edit(label, value.replace(old, new), "replaced" if new else "removed")
+        emptied = not new and not self._block(label).origin
+        self._edit(label, value.replace(old, new), "removed" if emptied else "replaced", new, old)
 
     def remove(self, label: str, old: str) -> None:
         """Delete every occurrence of `old`, and the line that it leaves empty."""
         value = self._must_hold(label, old)
-        kept = [line.replace(old, "") for line in value.split("\n") if line != old]
-        if old in "\n".join(kept):
-            kept = "\n".join(kept).replace(old, "").split("\n")
-        self._edit(label, "\n".join(kept), "removed")
+        self._edit(label, without(value, old), "removed", "", old)
 
     def set(self, label: str, value: str) -> None:
         """Rewrite the whole block."""
-        self._edit(label, value, "set")
+        self._edit(label, value, "set", value)
 
     def emit(self, event: Event) -> None:
         """Leave an event beside the edits, in order."""
@@ -65,7 +77,20 @@ class Memory:
     def restore(self, blocks: Sequence[Block]) -> None:
         """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
         self._blocks = {block.label: block for block in blocks}
-        self._events = []
+        self._events, self._wishes = [], []
+
+    def wished(self) -> list[Wish]:
+        """The edits of shared blocks since the last time this was asked, in order. None of them is made yet."""
+        wishes, self._wishes = self._wishes, []
+        return wishes
+
+    def adopt(self, event: MemoryEdited) -> None:
+        """Go by what the log is told of a block, for the calls after this one."""
+        block = self._block(event.label)
+        self._blocks[event.label] = msgspec.structs.replace(
+            block, value=event.text, limit=event.limit, description=event.description, read_only=event.read_only,
+            origin=event.origin, origin_version=event.origin_version,
+        )  # fmt: skip
 
     def blocks(self) -> list[Block]:
         """The blocks as they are now."""
@@ -96,10 +121,14 @@ class Memory:
             raise FunctionError(f"Content not found in {label!r} (make sure to use the exact string).")
         return value
 
-    def _edit(self, label: str, value: str, operation: Literal["appended", "replaced", "removed", "set"]) -> None:
+    def _edit(self, label: str, value: str, operation: Edited, content: str, old: str = "") -> None:
         block = self._writable(label)
         if not isinstance(value, str) or not _whole(value):
             raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
+        if block.origin:
+            self._wishes.append(Wish(label, block, operation, content, old))
+            self._blocks[label] = msgspec.structs.replace(block, value=value)
+            return
         if len(value) > block.limit:
             raise FunctionError(
                 f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "

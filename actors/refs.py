@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
 
 from . import commands
+from .blocks import Blocks
 from .commands import Command, Done, Heard, Means, Opened
 from .constants import BLOCK_CHARS, MICROSECONDS, RESENDS_MAX
 from .decide import PRESSURE_WARNING
@@ -19,6 +20,11 @@ from .writing import Listener
 
 class Runtime(Protocol):
     """Where agents run."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """The shared blocks of the store, as whoever owns them here gives them."""
+        ...
 
     def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
         """Have the agent's host carry out a command; it goes on when nobody listens any more.
@@ -285,6 +291,17 @@ class AgentRef:
     async def detach(self, source: str) -> bool:
         """Keep the documents of a source from it; False if it could not search them."""
         return bool(await self._value(commands.Detach(id=self._new_id(), means=self._means, source=source)))
+
+    async def follow(self, block: str, label: str = "") -> bool:
+        """Have a shared block in its core memory, as the memory block `label` (empty: of the same name).
+
+        False if it is there already. Raises BadInput where there is no such block, or the label is taken.
+        """
+        return bool(await self._value(commands.Follow(id=self._new_id(), means=self._means, block=block, label=label)))
+
+    async def unfollow(self, block: str) -> bool:
+        """Take a shared block out of its core memory; False if it is not there. The block stays for others."""
+        return bool(await self._value(commands.Unfollow(id=self._new_id(), means=self._means, block=block)))
 
     async def move(self, *, shared: bool) -> None:
         """Let it live elsewhere: among others in its shard, or with a host and a log of its own. Its log goes on.

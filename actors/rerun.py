@@ -16,6 +16,7 @@ from store import Store, name_of
 
 from . import leftovers
 from .agent import Agent
+from .blocks import Apart
 from .constants import BLOCK_CHARS
 from .context import Context, context_of, of_turn
 from .effects import Archive, Clock, Ids
@@ -86,7 +87,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     def system(self, **more: object) -> System:
         """The agents of the store, of this stage; `more` are others of System."""
-        given = {"clock": self.clock, "ids": self.ids, "models": self.models, **more}
+        given = {"clock": self.clock, "ids": self.ids, "models": self.models, "blocks": Apart(), **more}
         return System(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from events import (
 
 from . import transitions
 from .context import Context
-from .decide import Step, bare_key
+from .decide import Outside, Step, bare_key
 from .differing import compared
 from .memory import Desk
 from .tools import Tool
@@ -144,12 +144,12 @@ def _again(
     place = f"{record.turn}/{record.step}"
     step = Step(context, reply, tools, desk, place, keys=_bare_keys(record.agent_id, place, recorded))
     while (outside := step.outside()) is not None:
-        if outside.tool.outside:
+        if outside.intended:
             step.started(outside)
         result = results.get(outside.call.id)
         if result is None:
             break
-        step.given(result, _left_by(result, recorded) if outside.tool.searches else ())
+        step.given(result, _left_by(result, recorded, outside))
     else:
         step.finish()
     return [_shape(event) for event in step.taken()]
@@ -162,15 +162,16 @@ def _bare_keys(agent_id: str, place: str, recorded: Sequence[Record]) -> dict[st
     return {event.call_id: event.key for event in begun if event.key == bare[event.call_id]}
 
 
-def _left_by(result: FunctionResult, recorded: Sequence[Record]) -> list[Event]:
-    """The events that a call left before its result."""
+def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: Outside) -> list[Event]:
+    """The events that a call left before its result: what it kept, or what it read of shared blocks that it edits."""
+    kinds = "memory_edited" if outside.tried else "archival_" if outside.tool.searches else "nothing"
     left: list[Event] = []
     for event in map(event_of, recorded):
         if isinstance(event, FunctionResult):
             if event.call_id == result.call_id:
                 break
             left = []
-        elif isinstance(event, Event) and event.kind.startswith("archival_"):
+        elif isinstance(event, Event) and event.kind.startswith(kinds):
             left.append(event)
     return left
 

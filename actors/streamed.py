@@ -115,7 +115,7 @@ class Streamed:
     def take(self, chunk: Chunk) -> Iterator[Piece]:
         """One more chunk: the pieces that it says."""
         self.begun = True
-        if len(self._head) < 4:  # noqa: PLR2004 - all fields of it
+        if len(self._head) < 4:
             self._take_head(chunk)
         if chunk.usage not in _ABSENT:
             self._usage = chunk.usage.copy()

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from events import BadInput, UnknownAgent
 from projections import HEAD, Projections
-from store import Log, LogReader, Progress, Sealed, Store, name_of, partition_of, refuse_source, shard_of
+from store import Log, LogReader, Progress, Sealed, Store, name_of, partition_of, refuse_reserved, shard_of
 
 from . import erasing, forking
 from .agent import Agent
+from .blocks import Blocks
 from .builtin import ALIASES, BUILTIN
 from .context import Context
 from .effects import Archive, Clock, Ids, Model
@@ -20,6 +21,7 @@ from .real import RealClock, RealIds
 from .searching import AgentSearcher
 from .seats import Enter, alone
 from .setup import OFFLINE, KnownOf, Settings
+from .sharing import Sharing
 from .tools import Tool
 from .view import View, seq_of
 from .writing import Listener
@@ -57,12 +59,14 @@ class System:
         ids: Ids | None = None,
         enter: Enter | None = None,
         archive: Archive | None = None,
+        blocks: Blocks | None = None,
         refit: Refit = dict,
         known: KnownOf | None = None,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
-        None: each opens its own log. `archive` None: searches go by words alone. `refit` changes the functions of
-        agents, as a rerun does. `known`: what an agent is set up with for a model; None: nothing is known of any.
+        None: each opens its own log. `archive` None: searches go by words alone. `blocks` None: shared blocks are
+        edited in this process. `refit` changes the functions of agents, as a rerun does. `known`: what an agent is set
+        up with for a model; None: nothing is known of any.
         """
         self.store = store
         self._known = known
@@ -76,6 +80,8 @@ class System:
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
         self._refit = refit
+        self.blocks = blocks or Sharing(store, clock=self._clock, ids=self._ids)
+        """The shared blocks of the store."""
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""
@@ -139,7 +145,7 @@ class System:
 
         `unattended`: nobody asked for it who could lend it functions; `as_it_is`: it is not set up anew.
         """
-        refuse_source(agent_id)
+        refuse_reserved(agent_id)
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None
@@ -165,6 +171,7 @@ class System:
                     models=models,
                     tools=self._refit({**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}}),
                     searcher=searcher,
+                    blocks=self.blocks,
                     clock=self._clock,
                     ids=self._ids,
                     listen=listen,

@@ -27,7 +27,8 @@ from events import (
     decode,
 )
 
-from . import decide, fit, parse, parts, render
+from . import decide, fit, following, parse, parts, render
+from .blocks import Blocks
 from .constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
 from .context import Context, context_of, of_turn
 from .effects import Answer, Hear
@@ -48,6 +49,7 @@ class Author(Protocol):
 
     agent_id: str
     head: int
+    blocks: Blocks
     schemas: Mapping[str, str]
     hearing: Hearing
 
@@ -145,8 +147,14 @@ class Thinker:
 
     async def fitted(self, turn: int, step: int, *, overflowed: bool = False) -> tuple[Context, render.Request] | None:
         """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
+        looked = False
         while True:
             context = await self.context(turn)
+            newer = [] if looked else await following.newer(context.blocks, self._agent.blocks)
+            looked = True
+            if newer:
+                await self._agent.commit(newer, turn=turn, step=step)
+                continue
             request = render.composed(context, self._agent.schemas)
             tokens, limit = fit.tokens_of(len(request.body), context), fit.tokens_max(context)
             if tokens <= limit and not overflowed:

@@ -27,6 +27,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         "model_switched": OWED,
         "summary": OWED,
         "context_trimmed": OWED,
+        "memory_edited": OWED,
         INPUT: OWED,
         COMMITTED: OWED,
         "model_failed": ENDED,
@@ -51,7 +52,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         INPUT: OWED,
         COMMITTED: IDLE,
     },
-    OUTSIDE: {"function_result": CALLING, COMMITTED: OUTSIDE},
+    OUTSIDE: {"memory_edited": OUTSIDE, "function_result": CALLING, COMMITTED: OUTSIDE},
     ENDED: {COMMITTED: ENDED},
 }
 """State of a turn -> kind of record -> next state."""

@@ -12,6 +12,7 @@ import msgspec
 
 from events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 
+from . import following
 from .context import Context
 from .decide import Outside, Step, failure
 from .effects import Clock, Searcher
@@ -102,11 +103,20 @@ class Turns:
         `started`: calls whose intent was durable before a crash, and that may be run again.
         """
         while (outside := work.outside()) is not None:
-            if outside.tool.outside and outside.call.id not in started:
+            if outside.intended and outside.call.id not in started:
                 work.started(outside)
                 records = await self._agent.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
                 cause, at = records[0].event_id, None
-            await self._run_outside(work, outside)
+            if outside.tried is None:
+                await self._run_outside(work, outside)
+            else:
+                wishes, desk = outside.tried.wishes, work.desk_of(outside)
+                work.shared(
+                    outside,
+                    await following.carried(
+                        wishes, self._agent.blocks, author=self._agent.agent_id, key=outside.key, at=desk.now
+                    ),
+                )
         goes_on = work.finish()
         events = work.taken()
         if not events:

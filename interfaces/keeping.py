@@ -11,7 +11,7 @@ from actors.api import AgentSystem
 from actors.importing import Said, conversation
 from actors.setup import Settings
 from events import BadInput, EverlogError, Record, UnknownAgent, UsageError
-from store import name_of, refuse_source
+from store import name_of, refuse_reserved
 
 from . import shapes, times
 from .complaints import complain, plain
@@ -28,7 +28,7 @@ def create(args: Namespace, world: World) -> int:
 
 async def _create(args: Namespace, world: World) -> None:
     name = name_of(args.name)
-    refuse_source(name)
+    refuse_reserved(name)
     settings = settings_of(args, world)
     async with agents_of(args, world) as system:
         if lives(system, name):

@@ -8,6 +8,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 from .arrow import SCHEMA, batch_of, events_of, records_of
 from .backup import export
 from .beside import Stamp, mapped, read_whole, stamp_of, write_whole
+from .blocks import BLOCK_PREFIX, block_of, is_agent, is_block, refuse_reserved, stream_of_block
 from .check import Report, check
 from .checkforks import check_forks
 from .checkmoves import check_moves
@@ -35,11 +36,12 @@ from .names import is_shared, name_of, partition_of, shard_of
 from .partition import Partition
 from .reader import Damage, Reader
 from .snapshot import LeftOut, Part, Snapshot, snapshot
-from .sources import SOURCE_PREFIX, is_source, refuse_source, source_of, stream_of
+from .sources import SOURCE_PREFIX, is_source, source_of, stream_of
 from .stats import Stats, stats
 
 __all__ = [
     "APPEND_BYTES_MAX",
+    "BLOCK_PREFIX",
     "FIGURES",
     "FORMAT_VERSION",
     "FRAME_BYTES_MAX",
@@ -86,12 +88,15 @@ __all__ = [
     "Stats",
     "Store",
     "batch_of",
+    "block_of",
     "caveat",
     "check",
     "check_forks",
     "check_moves",
     "events_of",
     "export",
+    "is_agent",
+    "is_block",
     "is_shared",
     "is_source",
     "mapped",
@@ -100,7 +105,7 @@ __all__ = [
     "read_whole",
     "records_of",
     "refuse_apart",
-    "refuse_source",
+    "refuse_reserved",
     "refuse_unsafe",
     "seen_by",
     "shard_of",
@@ -109,5 +114,6 @@ __all__ = [
     "stamp_of",
     "stats",
     "stream_of",
+    "stream_of_block",
     "write_whole",
 ]

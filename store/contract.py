@@ -220,15 +220,19 @@ class Store(Protocol):
     """All agents of one place: which there are, and the log of each."""
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted; sources (`store.sources`) are no agents."""
+        """Ids of all agents that were ever registered, sorted; sources and shared blocks are no agents."""
         ...
 
     def sources(self) -> list[str]:
         """Names of all sources that documents were ever loaded into, sorted; `stream_of` gives the stream of each."""
         ...
 
+    def blocks(self) -> list[str]:
+        """Names of all shared blocks that were ever made, sorted; `stream_of_block` gives the stream of each."""
+        ...
+
     def assigned(self) -> dict[str, str]:
-        """The partition of every agent and source that was ever registered, sorted by its stream's name."""
+        """The partition of every stream that was ever registered, sorted by its name."""
         ...
 
     @property

@@ -21,12 +21,12 @@ import pyarrow as pa
 from events import BadInput, CorruptLog, NewerFormat, Record, StoreError
 
 from .arrow import SCHEMA, batch_of, records_of
+from .blocks import is_agent
 from .constants import EXPORT_GROUP_BYTES_MAX, EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
 from .exports import Contents, Exported
 from .lazy import pq
 from .names import name_of
 from .parquet import DICTIONARIES, ENCODINGS, STATISTICS
-from .sources import is_source
 
 HEADER = "everlog"
 CHECKSUM = "everlog.sha256"
@@ -244,8 +244,8 @@ def _wrong_in(streams: Sequence[Exported]) -> str:
                 return f"{name!a} in its header is not a name as a log has it"
         if not stream.agent_id:
             return "a stream in its header has no name"
-        if stream.parent and (is_source(stream.parent) or is_source(stream.agent_id)):
-            return f"{stream.agent_id!r} in its header is a fork of {stream.parent!r}, and sources have no forks"
+        if stream.parent and not (is_agent(stream.parent) and is_agent(stream.agent_id)):
+            return f"{stream.agent_id!r} in its header is a fork of {stream.parent!r}, and only agents have forks"
     return ""
 
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 from events import AgentForked, BadInput, Draft, Record, StoreError, draft
 
+from .blocks import refuse_reserved
 from .contract import Log
 from .moving import Moving
 from .names import name_of, partition_of
 from .register import Assignment
-from .sources import refuse_source
 
 
 class Forking(Moving):
@@ -32,8 +32,8 @@ class Forking(Moving):
     ) -> Sequence[Record]:
         """Begin `name` as what `parent` was at seq `at`. Gives its own first records. See `store.Store`."""
         parent, name = name_of(parent), name_of(name)
-        refuse_source(parent)
-        refuse_source(name)
+        refuse_reserved(parent)
+        refuse_reserved(name)
         reader = self.reader(parent)
         head = reader.head(parent).seq
         if not 1 <= at <= head:

@@ -18,6 +18,7 @@ import msgspec
 
 from events import AgentMoved, BadInput, CorruptLog, Moved, UsageError
 
+from .blocks import block_of, is_agent, is_block
 from .branch import Branch
 from .contract import Head, Log, LogReader, States
 from .moves import arrival, departure, move_in
@@ -62,19 +63,23 @@ class Moving:
         raise NotImplementedError
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted; sources are no agents."""
-        return [name for name in self._register.all() if not is_source(name)]
+        """Ids of all agents that were ever registered, sorted; sources and shared blocks are no agents."""
+        return [name for name in self._register.all() if is_agent(name)]
 
     def sources(self) -> list[str]:
         """Names of all sources that documents were ever loaded into, sorted."""
         return [source_of(name) for name in self._register.all() if is_source(name)]
 
+    def blocks(self) -> list[str]:
+        """Names of all shared blocks that were ever made, sorted."""
+        return [block_of(name) for name in self._register.all() if is_block(name)]
+
     def assigned(self) -> dict[str, str]:
-        """The partition of every agent and source that was ever registered, by name. One pass over the register."""
+        """The partition of every stream that was ever registered, by name. One pass over the register."""
         return {name: assignment.partition for name, assignment in self._register.all().items()}
 
     def assignments(self) -> list[Assignment]:
-        """Where every agent and source that was ever registered is, sorted by name."""
+        """Where every stream that was ever registered is, sorted by name."""
         return list(self._register.all().values())
 
     def route(self, agent_id: str) -> list[str]:
@@ -94,7 +99,7 @@ class Moving:
         """Where every agent stood, and the records after that, some hundred agents at a time. See `store.Store`."""
         inside: dict[str, list[str]] = defaultdict(list)
         for name, assignment in self._register.all().items():
-            if is_source(name):
+            if not is_agent(name):
                 continue
             if assignment.epoch == 1 and not assignment.parent:
                 inside[assignment.partition].append(name)

@@ -30,6 +30,7 @@ from events import (
 from events.ids import RANDOM_BITS
 
 from .backup import commits_of, counting, verify
+from .blocks import block_of, is_block
 from .constants import RESTORE_CHARS, RESTORE_COMMITS
 from .contract import Append, Commit, Derive, Head, Log, Progress
 from .exportfile import ExportReader
@@ -135,7 +136,11 @@ class Restoring(Forking):
 
 def _taken(stream: Exported) -> BadInput:
     name = stream.agent_id
-    what = f"a source {source_of(name)!r}" if is_source(name) else f"an agent {name!r}"
+    what = f"an agent {name!r}"
+    if is_source(name):
+        what = f"a source {source_of(name)!r}"
+    elif is_block(name):
+        what = f"a shared block {block_of(name)!r}"
     return BadInput(
         f"There is {what} here already, and its records are others than those of the export. Nothing was changed. A "
         "name is a part of each record's digest, so nobody is restored under another one: restore into another store "

@@ -13,9 +13,10 @@ from actors.commands import Command, Heard, Means
 from actors.constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
 from actors.real import RealClock, RealIds
 from events import EverlogError, HostLost
-from store import FileStore, is_shared, refuse_unsafe
+from store import FileStore, block_of, is_block, is_shared, refuse_unsafe
 
 from . import link, overview
+from .blocking import ClusterBlocks
 from .failing import dead_cluster, left_cluster
 from .gateway import GatewayStatus
 from .many import Item, Order, Outcome, merged
@@ -134,6 +135,8 @@ class RayRuntime:
         self._lent: tuple[Means | None, Means | None] | None = None
         self._listening: set[asyncio.Task[Any]] = set()
         """Those that wait for what a host says next."""
+        self.blocks = ClusterBlocks(root)
+        """The shared blocks of the store: edited in a process of the cluster."""
         self._left = False
         """This process has left the cluster."""
         self.address = link.address()
@@ -262,6 +265,8 @@ class RayRuntime:
 
     async def release(self, agent_id: str) -> bool:
         """See `refs.Runtime`."""
+        if is_block(agent_id):
+            return await self.blocks.release(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
         return bool(await self._asked(self._supervisor.release.remote(agent_id)))
 

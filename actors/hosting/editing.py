@@ -6,6 +6,7 @@ from actors import commands
 from actors.agent import Agent
 from actors.commands import Command
 from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
+from actors.following import follow, unfollow
 from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
 from store import source_of, stream_of
 
@@ -23,7 +24,7 @@ def is_plain(command: Command) -> bool:
 _PLAIN = (
     commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
     commands.Cancel, commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
-    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock,
+    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock, commands.Follow, commands.Unfollow,
 )  # fmt: skip
 
 
@@ -70,6 +71,10 @@ async def edit(agent: Agent, command: Command) -> Any:
         case commands.Detach(source=source):
             detached = SourceDetached(source=source_of(stream_of(source)))
             return await _change(agent, command.id, detached, attached=True)
+        case commands.Follow(block=block, label=label):
+            return await follow(agent, block, label or block, command.id)
+        case commands.Unfollow(block=block):
+            return await unfollow(agent, block, command.id)
         case _:
             raise TypeError(f"no host knows the command {type(command).__name__}")
 

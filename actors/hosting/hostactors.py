@@ -24,6 +24,7 @@ from store import FileStore, Sight, seen_by
 from . import link
 from .archiveactor import clerk_of
 from .asking import Asker
+from .blocking import ClusterBlocks
 from .footprint import own_memory_bytes, roomy, thin
 from .host import Host
 from .lending import lent_system
@@ -61,6 +62,7 @@ class HostActor:
         self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
         self._asker = Asker(root)
         self._archive = clerk_of(root)
+        self._blocks = ClusterBlocks(root)
         self._means: tuple[Means, Means] | None = None
         """What was lent last, packed and unpacked."""
         self._lent: set[str] = set()
@@ -184,8 +186,9 @@ class HostActor:
 
     def _system(self, lent: Means, enter: Enter | None = None) -> System:
         return lent_system(
-            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive
-        )
+            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive,
+            blocks=self._blocks,
+        )  # fmt: skip
 
 
 class DedicatedActor(HostActor):

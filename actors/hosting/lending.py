@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from actors.blocks import Blocks
 from actors.catalogue import known_at, place_at
 from actors.commands import Means
 from actors.effects import Answer, Archive, Clock, Hear, Ids
@@ -47,9 +48,10 @@ def lent_system(
     ids: Ids,
     enter: Enter | None = None,
     archive: Archive | None = None,
+    blocks: Blocks | None = None,
 ) -> System:
-    """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, and the
-    archive that they search.
+    """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, the
+    archive that they search and the blocks that they share.
     """
     root = store.root if isinstance(store, FileStore) else None
 
@@ -67,4 +69,5 @@ def lent_system(
         ids=ids,
         enter=enter,
         archive=archive,
+        blocks=blocks,
     )

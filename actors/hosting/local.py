@@ -8,6 +8,7 @@ from typing import Any
 from actors.commands import Command, Fire, Heard, Means
 from actors.constants import IDLE_S
 from actors.effects import Archive, Clock, Ids
+from actors.sharing import Sharing
 from actors.system import System
 from events import EverlogError, HostLost, Record, UnknownAgent
 from store import FileStore, is_shared
@@ -33,10 +34,13 @@ class LocalRuntime:
         timers: bool = True,
         partition_of: Callable[[str], str] | None = None,
         shard_of: Callable[[str, TellTimers], Shard] | None = None,
+        blocks: Sharing,
     ) -> None:
         """`timers`: whether those of agents that were opened here go off. `partition_of` says where an agent's log is,
         and `shard_of` makes the host of a shared partition; None: every agent has a log of its own.
         """
+        self.blocks = blocks
+        """The shared blocks of the store: edited in this process."""
         self._timers = timers
         self._partition_of = partition_of
         self._shard_of = shard_of
@@ -126,6 +130,7 @@ class LocalRuntime:
             await host.close()
         for shard in self._shards.values():
             await shard.close()
+        await self.blocks.close()
 
     async def _fire(self, beats: Beats, over: Over) -> None:
         await asyncio.gather(*[self._fire_one(agent_id, command, over) for agent_id, command in beats])
@@ -155,7 +160,8 @@ def local_runtime(
     timers: bool,
 ) -> LocalRuntime:
     """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
-    system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive)
+    blocks = Sharing(store, clock=clock, ids=ids, sleep=sleep)
+    system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive, blocks=blocks)
 
     def shard_of(partition: str, tell_timers: TellTimers) -> Shard:
         return Shard(
@@ -165,5 +171,5 @@ def local_runtime(
 
     return LocalRuntime(
         system_of, clock=clock, sleep=sleep, idle_s=idle_s, note=note, timers=timers,
-        partition_of=store.partition_of, shard_of=shard_of,
+        partition_of=store.partition_of, shard_of=shard_of, blocks=blocks,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from actors.hosting.local import LocalRuntime
 from actors.hosting.timers import Due
 from actors.refs import AgentRef
 from actors.setup import Settings
+from actors.sharing import Sharing
 from events import Record
 from store import MemoryStore
 from tests import virtual
@@ -39,9 +40,10 @@ class Home:
         self.ids.count = int(asyncio.get_running_loop().time()) * 1000
         self.lines = list(lines)
         self.notes: list[str] = []
+        self.blocks = Sharing(self.store, clock=self.clock, ids=self.ids)
         self.runtime = LocalRuntime(
-            lambda lent: lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids),
-            clock=self.clock, idle_s=idle_s, note=self.notes.append,
+            lambda lent: lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, blocks=self.blocks),
+            clock=self.clock, idle_s=idle_s, note=self.notes.append, blocks=self.blocks,
         )  # fmt: skip
 
     async def ask(self, name: str, base_url: str, request: bytes, agent_id: str) -> Answer:

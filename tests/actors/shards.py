@@ -33,7 +33,7 @@ class SharedHome(Home):
         )  # fmt: skip
         self.runtime = LocalRuntime(
             self._system_of, clock=self.clock, note=self.notes.append,
-            partition_of=self.store.partition_of, shard_of=self._told,
+            partition_of=self.store.partition_of, shard_of=self._told, blocks=self.blocks,
         )  # fmt: skip
 
     def _told(self, _: str, tell: Any) -> Shard:
@@ -41,7 +41,7 @@ class SharedHome(Home):
         return self.shard
 
     def _system_of(self, lent: Means, enter: Enter | None = None) -> System:
-        return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter)
+        return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter, blocks=self.blocks)
 
     async def leave(self) -> None:
         await super().leave()

@@ -27,5 +27,5 @@ def test_what_cannot_be_is_named() -> None:
     """A reply that nobody asked for, an effect before its reply, and anything after the end."""
     asked = [("user_message", 0, 1), ("model_reply", 1, 2), ("function_result", 1, 2)]
     assert "model_reply (step 2)" in (fault([*asked, ("model_reply", 2, 3)]) or "")
-    assert "memory_edited" in (fault([("user_message", 0, 1), ("memory_edited", 1, 2)]) or "")
+    assert "message_sent" in (fault([("user_message", 0, 1), ("message_sent", 1, 2)]) or "")
     assert fault([("user_message", 0, 1), ("model_failed", 1, 2), ("heartbeat", 1, 3)])

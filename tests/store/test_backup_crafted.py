@@ -128,10 +128,10 @@ def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, nam
 
 
 def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None:
-    refused(store, crafted(tmp_path / "a.everlog", *family("source:x", "source:x")), "sources have no forks")
+    refused(store, crafted(tmp_path / "a.everlog", *family("source:x", "source:x")), "only agents have forks")
     chain = bytes.fromhex(stream("sam", Drafts().some(1))[1].chain)
     fork = stream("source:x", [forking("sam", 1, chain)], "sam", 1, chain)
-    refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "sources have no forks")
+    refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "only agents have forks")
 
 
 def test_a_fork_of_somebody_else_than_its_first_record_says_is_refused(store: FileStore, tmp_path: Path) -> None:

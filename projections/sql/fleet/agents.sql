@@ -6,6 +6,6 @@ FROM (
         count(*) FILTER (type IN ('user_message', 'message_sent') AND NOT erased) AS messages,
         max(seq) AS head, max(turn) AS turns, min(recorded_at) AS first_active, max(recorded_at) AS last_active,
         coalesce(bool_or(type = 'agent_deleted'), false) AS deleted
-    FROM lived WHERE NOT starts_with(agent_id, 'source:')
+    FROM lived WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:')
     GROUP BY agent_id, life
 ) a LEFT JOIN forks f ON f.agent_id = a.agent_id AND a.life = 1

@@ -1,7 +1,7 @@
 -- Tokens of the last call of each agent against its window, in its life of now; whether it was warned since the last
 -- summary, in a turn that was not hidden since. What a fork reads through its ancestors is its own here.
 WITH now AS (
-    SELECT agent_id, max(life) AS life FROM lived WHERE NOT starts_with(agent_id, 'source:') GROUP BY agent_id
+    SELECT agent_id, max(life) AS life FROM lived WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:') GROUP BY agent_id
 ),
 last AS (
     SELECT agent_id, life,
