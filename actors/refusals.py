@@ -1,6 +1,4 @@
-"""What servers say when they refuse, put into the classes of `failures.py`: by status, and by the words of each of them.
-Pure.
-"""
+"""What servers say when they refuse, put into the classes of `failures.py`: by status, and by their words. Pure."""
 
 import json
 import re
@@ -35,8 +33,10 @@ _FILTERED = (
 _NO_TOOLS = re.compile(
     r"(does not|doesn't|do not|not) support (the )?[`'\"]?(tool|function)|support tool use|requires --jinja"
     r"|requires --enable-auto-tool-choice|--tool-call-parser"
-    r"|(tools?|tool[_ ]choice|tool[_ ]call(s|ing)?|tool use|function[_ ]call(s|ing)?)[`'\"]? (is|are) not (supported|enabled)"
-    r"|unsupported (parameter|value)s?: [`'\"]?(tools|tool_choice|functions)|unrecognized request argument supplied: (tool|func)"
+    r"|(tools?|tool[_ ]choice|tool[_ ]call(s|ing)?|tool use|function[_ ]call(s|ing)?)[`'\"]?"
+    r" (is|are) not (supported|enabled)"
+    r"|unsupported (parameter|value)s?: [`'\"]?(tools|tool_choice|functions)"
+    r"|unrecognized request argument supplied: (tool|func)"
 )
 _WITHOUT_CREDIT = (
     "insufficient_quota", "insufficient balance", "insufficient credit", "credit balance is too low",
@@ -68,7 +68,7 @@ _DID = {
 def refusal(status: int, headers: Mapping[str, str], body: str, *, name: str, url: str, kept: str = KEPT) -> ModelError:
     """The error that a response with that status stands for. `body` is without the key already."""
     said, text = _said(body), body.lower()
-    if 300 <= status < 400:  # noqa: PLR2004 - a redirect, which nobody follows with a key in hand
+    if 300 <= status < 400:
         to = headers.get("location", "another address")[:SAID_CHARS_MAX]
         did, kind = f"sends elsewhere, to {to} (status {status})", "address"
     else:
@@ -94,7 +94,7 @@ def broken_off(error: str, raw: str, *, name: str, url: str) -> ModelError:
     return BadReply(told, raw, kind=found.kind, retry_after_s=found.retry_after_s)
 
 
-def kind_of(status: int, text: str) -> str:  # noqa: PLR0911 - a table, the first that fits
+def kind_of(status: int, text: str) -> str:
     """The class of a refusal with that status and words (lower case)."""
     if status == 401 or (status in (400, 403) and _any(_BAD_KEY, text)):
         return "key"
@@ -194,7 +194,7 @@ def _status_in(error: str) -> int:
     code = inner.get("code") if isinstance(inner, dict) else None
     if isinstance(code, str) and code.isdigit():
         code = int(code)
-    if isinstance(code, int) and 400 <= code < 600:  # noqa: PLR2004 - statuses of errors
+    if isinstance(code, int) and 400 <= code < 600:
         return code
     text = error.lower()
     if "rate_limit" in text or "rate limit" in text or _any(_WITHOUT_CREDIT, text):

@@ -1,7 +1,7 @@
 """A streamed reply: its pieces as they come, and the completion that it would have been without a stream. Pure.
 
-What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part of
-the reply.
+What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part
+of the reply.
 """
 
 import json
@@ -115,7 +115,7 @@ class Streamed:
     def take(self, chunk: Chunk) -> Iterator[Piece]:
         """One more chunk: the pieces that it says."""
         self.begun = True
-        if len(self._head) < 4:  # noqa: PLR2004 - all fields of it
+        if len(self._head) < 4:
             self._take_head(chunk)
         if chunk.usage not in _ABSENT:
             self._usage = chunk.usage.copy()
