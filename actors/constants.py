@@ -72,6 +72,9 @@ GATEWAY_ATTEMPTS_MAX = 4
 GATEWAY_TIMEOUT_S = 120
 """Longest wait for one answer; of a stream, for its next byte."""
 
+CONNECT_S = 15
+"""Longest wait for a connection to a model endpoint."""
+
 REPLY_BYTES_MAX = 16 << 20
 """Longest answer of a model endpoint that is read."""
 

@@ -17,7 +17,7 @@ import openai
 
 from events import ModelError
 
-from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
+from .constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from .effects import Answer, Hear
 from .failures import cure_of
 from .reading import Reading
@@ -102,7 +102,7 @@ class Connections:
         limits = httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
         )
-        self._pools.append(_Pool(httpx2.AsyncClient(verify=self._trust, timeout=None, limits=limits), connections))
+        self._pools.append(_Pool(httpx2.AsyncClient(verify=self._trust, timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=limits), connections))
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""

@@ -65,7 +65,11 @@ class Wire:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        first = await reader.readexactly(1)
+        if first == b"\x16":  # the beginning of TLS
+            writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+            return False
+        head = (first + await reader.readuntil(b"\r\n\r\n")).decode()
         length = int(head.lower().partition("content-length:")[2].split("\r\n")[0])
         self.bodies.append(await reader.readexactly(length))
         self.heads.append(head)
