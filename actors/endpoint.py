@@ -102,7 +102,12 @@ class Connections:
         limits = httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
         )
-        self._pools.append(_Pool(httpx2.AsyncClient(verify=self._trust, timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=limits), connections))
+        self._pools.append(
+            _Pool(
+                httpx2.AsyncClient(verify=self._trust, timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=limits),
+                connections,
+            )
+        )
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
