@@ -86,7 +86,8 @@ def reply(raw: str, window: int) -> ModelReply:
     if finish == "length" and (not usage.total or usage.total >= NEARLY * window):
         raise ContextOverflow("The model stopped for length: the reply did not fit into what the window left for it.")
     if finish not in _FINISHED:
-        raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw)
+        kind = "filtered" if finish == "content_filter" else "garbage"
+        raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw, kind=kind)
     return ModelReply(
         text=_text(choice.message.content),
         calls=_calls(choice.message),

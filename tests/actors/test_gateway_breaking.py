@@ -1,4 +1,4 @@
-"""Breakers, in virtual time: a model that fails in a row is left alone, found again by one request, and stood in for."""
+"""Breakers, in virtual time: a model that fails in a row is left alone, found again, and stood in for meanwhile."""
 
 import asyncio
 from typing import Any
@@ -141,8 +141,8 @@ def test_who_waits_in_the_queue_is_told_when_it_opens() -> None:
 
 
 def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
-    """The model fails: `model_switched`, and the fallback answers. The next turn begins with the model, unless its breaker
-    is open: then the fallback answers without a moment lost. When it is back, it answers itself.
+    """The model fails: `model_switched`, and the fallback answers. The next turn begins with the model, unless its
+    breaker is open: then the fallback answers without a moment lost. When it is back, it answers itself.
     """
 
     def script(request: bytes, before: int) -> Answer | ModelError:

@@ -57,7 +57,7 @@ def _said(first: dict[str, Any], begun: dict[str, Any], part: Any) -> list[tuple
 def _openai() -> Dialect:
     head = {"id": "chatcmpl-9", "created": 1, "model": "gpt-x", "system_fingerprint": "fp_1", "service_tier": "default"}
     usage = {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99,
-             "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 0}}  # fmt: skip
+             "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {}}  # fmt: skip
     message = {"content": TEXT, "refusal": None, "annotations": [], "tool_calls": [_call("call_a")]}
     begun = {"index": 0, "id": "call_a", "type": "function", "function": {"name": "send_message", "arguments": ""}}
     deltas = _said(

@@ -1,4 +1,4 @@
-"""What servers say when they fail, in their own words: its class, what is told, and that nothing is lost or given away."""
+"""What servers say when they fail, in their own words: its class, what is told, and that no key is given away."""
 
 import asyncio
 import re
@@ -26,20 +26,20 @@ OVERFLOWS = [
     (400, error("The decoder prompt (length 99) is too long to fit into the model", 400)),
     (400, LLAMA),
     (500, error("context size has been exceeded", 500, "server_error")),
-    (400, '{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with '
-          'context length of only 4096 tokens"}'),  # LM Studio
-    (422, '{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",'
-          '"error_type":"validation"}'),  # TGI, Together
+    (400, ('{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded '
+          'with context length of only 4096 tokens"}')),  # LM Studio
+    (422, ('{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",'
+          '"error_type":"validation"}')),  # TGI, Together
     (400, error("Please reduce the length of the messages or completion.", "context_length_exceeded")),  # Groq
     (413, error("Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 7000")),
     (429, error("Request too large for gpt-x on tokens per min (TPM): Limit 10000, Requested 12000", "rate_limit")),
-    (400, '{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context '
-          'length","type":"invalid_request_error"}'),  # Mistral
-    (400, '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > '
-          '200000 maximum"}}'),  # Anthropic
+    (400, ('{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context '
+          'length","type":"invalid_request_error"}')),  # Mistral
+    (400, ('{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > '
+          '200000 maximum"}}')),  # Anthropic
     (400, '{"message":"Input is too long for requested model."}'),  # Bedrock
-    (400, '[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens '
-          'allowed (1048575).","status":"INVALID_ARGUMENT"}}]'),  # Google
+    (400, ('[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens '
+          'allowed (1048575).","status":"INVALID_ARGUMENT"}}]')),  # Google
     (400, error("litellm.ContextWindowExceededError: litellm.BadRequestError: too long", 400)),
     (400, error("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 400)),  # SGLang
     (400, error("This model's maximum prompt length is 131072 but the request contains 140000 tokens.")),  # xAI
@@ -71,7 +71,7 @@ FAILED: list[tuple[int, str, str]] = [
     (404, '{"error":{"message":"model \\"x\\" not found, try pulling it first","type":"api_error"}}', "missing"),
     (400, error("The model `x` does not exist."), "missing"),
     (404, '{"detail":"Not Found"}', "missing"),
-    (400, '{"error":{"message":"registry.ollama.ai/library/gemma3 does not support tools","type":"api_error"}}', "tools"),
+    (400, '{"error":{"message":"registry.ollama.ai/gemma3 does not support tools","type":"api_error"}}', "tools"),
     (400, error('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'), "tools"),
     (500, error("tools param requires --jinja flag", 500), "tools"),
     (404, error("No endpoints found that support tool use.", 404), "tools"),

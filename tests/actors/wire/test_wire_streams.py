@@ -157,7 +157,7 @@ def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> N
                 expected: list[Piece] = []
                 outcome(list(dialect.events[:count]), expected)
                 async with asyncio.timeout(10):
-                    while len(heard) < len(expected) or len(wire.bodies) <= count:
+                    while len(heard) < len(expected) or len(wire.bodies) <= count:  # noqa: ASYNC110 - none tells
                         await asyncio.sleep(0)
                 asking.cancel()
                 await asyncio.wait([asking])
@@ -267,7 +267,7 @@ def test_calls_are_told_apart_however_they_are_numbered() -> None:
 
 
 def test_a_request_for_text_goes_to_the_place_for_text() -> None:
-    """A body that begins with its prompt: /completions, whose chunks hold `text`; every other one: /chat/completions."""
+    """A body that begins with its prompt: /completions, whose chunks hold `text`; all others: /chat/completions."""
     texts = [event({"object": "text_completion", "choices": [{"index": 0, "text": text, "finish_reason": reason}]})
              for text, reason in (("Gr", None), ("üß", None), ("", "stop"))]  # fmt: skip
 
@@ -326,8 +326,10 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(came, BadReply) and came.kind == "garbage" and "1,000" in str(came)
 
 
-@pytest.mark.parametrize("body", [b"data: {]\n\n", b"data: [1]\n\n", b"data: \xff\xfe{}\n\n", b"hello\n\n",
-                                  b'data: {"choices": {"a": 1}}\n\n', b"data: " + b"[" * 100_000 + b"\n\n"])  # fmt: skip
+@pytest.mark.parametrize("body", [
+    b"data: {]\n\n", b"data: [1]\n\n", b"data: \xff\xfe{}\n\n", b"hello\n\n", b'data: {"choices": {"a": 1}}\n\n',
+    b"data: " + b"[" * 100_000 + b"\n\n",
+])  # fmt: skip
 def test_a_stream_of_garbage_is_garbage(body: bytes) -> None:
     """Nothing of it is taken for a reply, and what came is kept."""
     came = outcome([body])
