@@ -75,6 +75,9 @@ GATEWAY_ATTEMPTS_MAX = 4
 GATEWAY_TIMEOUT_S = 120
 """Longest wait for one answer; of a stream, for its next byte."""
 
+CONNECT_S = 15
+"""Longest wait for a connection to a model endpoint."""
+
 REPLY_BYTES_MAX = 16 << 20
 """Longest answer of a model endpoint that is read."""
 
@@ -170,6 +173,12 @@ PAUSE_S_MAX = 60
 
 PROBE_S = 10
 """How often an endpoint that refused the key is tried again, by one request."""
+
+BREAK_AFTER = 10
+"""Tries of one model that fail in a row, after which it is left alone for a while."""
+
+BREAK_S = 30
+"""For so long; then one request finds out whether it answers again."""
 
 CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""

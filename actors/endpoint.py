@@ -17,7 +17,7 @@ import openai
 
 from events import ModelError
 
-from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
+from .constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from .effects import Answer, Hear
 from .endpoints import OPENAI_KEY
 from .failures import cure_of
@@ -107,7 +107,10 @@ class Connections:
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
         )
         self._pools.append(
-            _Pool(httpx2.AsyncClient(verify=self._trust, timeout=None, limits=limits), connections)
+            _Pool(
+                httpx2.AsyncClient(verify=self._trust, timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=limits),
+                connections,
+            )
         )
 
     def clean(self, text: str) -> str:
@@ -161,12 +164,12 @@ class Endpoint:
                 reading = Reading(self.name, self._url, self._clean, hear, content_type)
                 await _read(response, reading, limit)
         except TimeoutError:
-            if reading is None or not reading.is_whole:
+            if reading is None or not reading.is_whole():
                 raise self._late(reading) from None
         except httpx2.HTTPError as error:
             if reading is None:
                 raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
-            if not reading.is_whole:
+            if not reading.is_whole():
                 raise reading.cut(f"broke off ({self._clean(_reason(error))})") from error
         return Answer(reading.end(), monotonic_us() - began)
 

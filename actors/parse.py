@@ -105,7 +105,8 @@ def _answered(raw: str, window: int) -> tuple[_Completion, _Choice]:
     if finish == "length" and (not usage.total or usage.total >= NEARLY * window):
         raise ContextOverflow("The model stopped for length: the reply did not fit into what the window left for it.")
     if finish not in _FINISHED:
-        raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw)
+        kind = "filtered" if finish == "content_filter" else "garbage"
+        raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw, kind=kind)
     return completion, choice
 
 

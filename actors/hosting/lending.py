@@ -11,8 +11,9 @@ from actors.system import System
 from store import FileStore, Store
 
 Ask = Callable[..., Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is; `hear` is told the pieces of a
-reply that is streamed. A gateway's `ask`.
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is. A gateway's `ask`.
+
+With `hear`, that is told the pieces of a reply that is streamed.
 """
 
 

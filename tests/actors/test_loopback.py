@@ -59,7 +59,7 @@ FAILURES = [
     ((200, ""), "garbage", "did not answer with a chat completion"),
     ((200, '{"choices":[]}'), "garbage", "empty list of choices"),
     ((200, f'{{"you_sent":"{KEY}"}}'), "garbage", "did not answer"),
-    ((200, completion("x", finish="content_filter")), "garbage", "content_filter"),
+    ((200, completion("x", finish="content_filter")), "filtered", "content_filter"),
 ]
 
 
