@@ -20,7 +20,7 @@ PLACES_MAX = 20
 
 _NONE = (None, "", "none", "None", "null")
 _PREFIX = "functions."
-_MARKS = re.compile(r"```[A-Za-z]*")
+_MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
 _JSON_LIKE = re.compile(r"[{}\[\]]|\"\s*:")
 
 
@@ -83,6 +83,9 @@ def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    listed = _listed(text)
+    if listed is not None:
+        return listed
     values: list[dict[str, Any]] = []
     rungs: list[str] = []
     words: list[str] = []
@@ -105,6 +108,21 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     if len(values) > 1:
         more = [*more, "several"]
     return values, around, [*rungs, *more]
+
+
+def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
+    """The calls of a list that needs mending, where the text begins with one."""
+    begin = text.find("[")
+    if begin < 0 or _MARKS.sub("", text[:begin]).strip():
+        return None
+    try:
+        mended = mend.begun(text, begin)
+    except mend.Unreadable:
+        return None
+    if not mended.value or not all(_is_call(item) for item in mended.value):
+        return None
+    around, more = outside([text[:begin], text[mended.end :]])
+    return mended.value, around, [*mended.rungs, "list", *more]
 
 
 def outside(words: Sequence[str]) -> tuple[str, list[str]]:
