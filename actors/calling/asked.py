@@ -24,6 +24,9 @@ _MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
 _JSON_LIKE = re.compile(r"[{}\[\]]|\"\s*:")
 
 
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 class Asked(msgspec.Struct, frozen=True):
     """A call as it was found: a name, and the arguments as JSON text."""
 
@@ -48,7 +51,7 @@ def bare_name(name: str) -> tuple[str, bool]:
 
 def compact(value: Any) -> str:
     """A value as JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(value)
 
 
 def found(text: str, *, within: bool) -> Found | None:

@@ -28,8 +28,8 @@ class Truth(msgspec.Struct, frozen=True):
     calls: Calls
 
 
-THOUGHTS = ["They sail.", "A \"quoted\" word, {braces} and C:\\path.", "Übermorgen 🌊; eh?", "Line one.\nLine two."]
-MESSAGES = ["Hi!", "She said \"yes\", then: {no}.", "two\nlines, [a] 'b'", "snake_case_name", "Grüße 👋", "50% at 10:30"]
+THOUGHTS = ["They sail.", 'A "quoted" word, {braces} and C:\\path.', "Übermorgen 🌊; eh?", "Line one.\nLine two."]
+MESSAGES = ["Hi!", 'She said "yes", then: {no}.', "two\nlines, [a] 'b'", "snake_case_name", "Grüße 👋", "50% at 10:30"]
 DIALECTS = {
     "text": ("compact", "indented", "list"),
     "schema": ("compact", "indented"),
