@@ -161,10 +161,10 @@ def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
     params = _params(rest, rungs)
     thoughts = []
     if THOUGHTS in rest:
-        thoughts.append(_worded(rest.pop(THOUGHTS)))
+        thoughts.append(_worded(rest.pop(THOUGHTS), rungs))
     if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
         params = dict(params)
-        thoughts.append(_worded(params.pop(THOUGHTS)))
+        thoughts.append(_worded(params.pop(THOUGHTS), rungs))
     params = _flattened(params, rest, rungs)
     thought = "\n".join(text for text in thoughts if text)
     if name in _NONE:
@@ -224,5 +224,9 @@ def _flattened(params: Any, rest: Mapping[str, Any], rungs: list[str]) -> Any:
     return {**params, **beside}
 
 
-def _worded(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else compact(value)
+def _worded(value: Any, rungs: list[str]) -> str:
+    """A monologue; one that is no text may have been something else."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    rungs.append("wordless")
+    return compact(value)

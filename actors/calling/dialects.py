@@ -49,7 +49,8 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
         asked += one.asked
         thoughts.append(one.thought)
         rungs += one.rungs
-    return Found(joined(*thoughts), asked, [*_plain(rungs), *_left(words)])
+    thought = joined(*thoughts)
+    return Found(thought, asked, [*_plain(rungs), *_left(thought)])
 
 
 def _left(words: str) -> list[str]:
