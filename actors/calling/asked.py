@@ -21,7 +21,7 @@ PLACES_MAX = 20
 _NONE = (None, "", "none", "None", "null")
 _PREFIX = "functions."
 _MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
-_JSON_LIKE = re.compile(r"[{}\[\]]|\"\s*:")
+_JSON_LIKE = re.compile(r'[{}\[\]\\]|"\s*:|\A\s*[,:]')
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -140,9 +140,14 @@ def outside(words: Sequence[str]) -> tuple[str, list[str]]:
         rungs.append("braces")
     left = "\n".join(word.strip() for word in bare if word.strip())
     if left:
-        broken = "braces" in rungs or _JSON_LIKE.search(left) or not any(char.isalpha() for char in left)
-        rungs.append("around" if broken else "words")
+        broken = "braces" in rungs or any(_is_piece(word) for word in bare)
+        rungs.append("around" if broken or not any(char.isalpha() for char in left) else "words")
     return left, rungs
+
+
+def _is_piece(words: str) -> bool:
+    """Whether words look as if they had been JSON."""
+    return bool(_JSON_LIKE.search(words)) or words.count('"') % 2 == 1
 
 
 def _is_call(value: object) -> bool:
