@@ -1,4 +1,4 @@
-"""One context as a request in each way to call functions, kept as files: `python -m tests.golden.prompts` makes them."""
+"""A context as a request in each way to call functions, kept as files. `python -m tests.golden.prompts` makes them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def lived() -> World:
 def context_of(world: World) -> Context:
     """What the last request was made of: it shows the reply that was refused."""
     refused = [record for record in world.log() if record.type == "reply_rejected"][-1]
-    return of_turn(world.system.look("sam", refused.seq).context(), refused.turn)
+    return of_turn(world.system.look("sam", as_of=refused.seq).context(), refused.turn)
 
 
 def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
