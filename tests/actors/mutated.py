@@ -235,7 +235,7 @@ def damaged(text: str, chance: random.Random) -> str:
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS = re.compile(r"\w")
-_WORDS = ("function", "params", "inner_thoughts", "name", "arguments", "null", "None", "type", "id", "none")
+_WORDS = ("function", "params", "inner_thoughts", "name", "arguments", "args", "null", "None", "type", "id", "none")
 _MARKS = {
     "think": ("<think>", "</think>"),
     "tags": ("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"),
@@ -263,7 +263,7 @@ def lie(one: Truth, text: str, reply: ModelReply) -> str | None:
         text = text.removeprefix("<|im_start|>assistant\n")
         text = re.split(r"<\|im_(?:start|end)\|>", text)[0]
     if one.dialect == "arguments" and ("words" in reply.repair or "fence" in reply.repair):
-        text = text[text.find("{") : text.rfind("}") + 1]
+        text = text[text.find("{") :] if "closed" in reply.repair else text[text.find("{") : text.rfind("}") + 1]
     for rung, marks in _MARKS.items():
         for mark in marks if rung in reply.repair else ():
             text = text.replace(mark, " ")
