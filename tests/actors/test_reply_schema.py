@@ -1,10 +1,8 @@
-"""The schema that a reply is held to, as the converter of llama.cpp takes it."""
+"""The schema that a reply is held to."""
 
 import json
 
-import pytest
-
-from actors.calling.schema import GRAMMAR_CHARS_MAX, reply_schema
+from actors.calling.schema import reply_schema
 from actors.system import System
 from store import MemoryStore
 
@@ -26,11 +24,3 @@ def test_each_function_has_a_shape_with_its_own_parameters() -> None:
 def test_an_agent_without_functions_can_only_think() -> None:
     """There is nothing to choose from."""
     assert reply_schema([])["properties"]["function"] == {"type": "null"}
-
-
-@pytest.mark.parametrize("schemas", [SCHEMAS, SCHEMAS[:1], []])
-def test_llama_cpp_makes_a_grammar_of_it(schemas: list[str]) -> None:
-    """Its own converter takes the schema, with the longest limit of monologues that is sent."""
-    converter = pytest.importorskip("xllamacpp")
-    grammar = converter.json_schema_to_grammar(json.dumps(reply_schema(schemas, GRAMMAR_CHARS_MAX)))
-    assert "inner_thoughts" in grammar
