@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from actors.api import open_system
 from actors.setup import Settings
 from events import AgentConfigured, ModelError, ModelReply, Record, ReplyRejected, Sampling, decode
 from interfaces.main import main
-from tests.actors.gguf_file import gemma, real
+from tests.actors.gguf_file import gemma, real, written
 
 WAYS = ("native", "schema", "text")
 
@@ -44,9 +45,11 @@ def talk(store: Path, settings: Settings, messages: Sequence[str]) -> tuple[list
 
 
 def settings(way: str, **more: object) -> Settings:
-    short = Sampling(temperature=0.0, seed=1, max_tokens=24)
-    asked = {"model": str(gemma()), "calling": way, "window": 8192, "system": "You are Sam.", "sampling": short, **more}
-    return Settings(**asked)  # type: ignore[arg-type]
+    short = Sampling(temperature=0.0, seed=1, max_tokens=64 if way == "schema" else 24)
+    asked = Settings(
+        model=str(gemma()), calling=way, window=8192, system="You are Sam.", sampling=short, monologue_chars_max=24
+    )
+    return msgspec.structs.replace(asked, **more)
 
 
 def holds(store: Path, records: Sequence[Record], failed: Sequence[ModelError], turns: int) -> list[ModelReply]:
@@ -68,7 +71,8 @@ def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the model be put questions with a template that shows it its functions."""
     (store.parent / "tools.jinja").write_text(TEMPLATE)
     described = store.parent / "models.toml"
-    described.write_text(f'[models."{gemma()}"]\nchat_template = "{store.parent / "tools.jinja"}"\n')
+    template = store.parent / "tools.jinja"
+    described.write_text(f'[models."{gemma()}"]\nchat_template = "{template}"\nthreads = 1\n')
     monkeypatch.setenv("EVERLOG_MODELS", str(described))
 
 
@@ -103,6 +107,41 @@ def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
     said = [f"Message {n}: {'I sail to Bergen and back with my dog. ' * 12}" for n in range(30)]
     records, failed = talk(store, asked, said)
     holds(store, records, failed, 30)
+
+
+@real
+@pytest.mark.xdist_group("gguf")
+def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server whose window is smaller than the agent's refuses what is too long; the oldest part is then summarized,
+    and the turn goes on.
+    """
+    import xllamacpp
+
+    wanted = xllamacpp.CommonParams()
+    wanted.model.path, wanted.hostnames, wanted.port, wanted.verbosity = str(gemma()), ["127.0.0.1"], 0, -1
+    wanted.n_ctx, wanted.n_parallel, wanted.cpuparams.n_threads = 1024, 1, 1
+    server = xllamacpp.Server(wanted)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.listening_address}/v1")
+    asked = settings("native", model="gemma", sampling=Sampling(temperature=0.0, seed=1, max_tokens=8))
+    records, failed = talk(tmp_path / "store", asked, [f"{n} {'I sail to Bergen. ' * 40}" for n in range(3)])
+    kinds = [record.type for record in records]
+    assert not failed
+    assert any("exceeds" in (record.text or "") for record in records if record.type == "reply_rejected")
+    assert "summary" in kinds
+    assert kinds[-1] in ("message_sent", "function_result", "model_reply", "turn_abandoned")
+    assert main(["--store", str(tmp_path / "store"), "verify", "sam"]) == 0
+
+
+@real
+@pytest.mark.xdist_group("gguf")
+def test_what_llama_cpp_cannot_load_is_a_failure_in_words(tmp_path: Path) -> None:
+    """A file with a whole header and no model in it ends the turn with an event that says what may help."""
+    path = tmp_path / "none.gguf"
+    path.write_bytes(written({"general.architecture": "llama", "llama.context_length": 4096}))
+    records, failed = talk(tmp_path / "store", Settings(model=str(path)), ["Hello."])
+    assert len(failed) == 1
+    assert f"llama.cpp cannot run {path} with a window of 4,096 tokens" in str(failed[0])
+    assert [record.type for record in records][-1] == "model_failed"
 
 
 @real
