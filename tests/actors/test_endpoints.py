@@ -55,8 +55,8 @@ FOUND_HERE = Found(
     ],
 )
 def test_a_name_leads_to_one_place(name: str, base_url: str, asked: str, url: str, key: str) -> None:
-    """A model's own entry goes first, then patterns of endpoints, then ENDPOINT/MODEL, then --base-url, then whoever was
-    found to serve it; the key is the one of that address and no other.
+    """A model's own entry goes first, then patterns of endpoints, then ENDPOINT/MODEL, then --base-url, then whoever
+    was found to serve it; the key is the one of that address and no other.
     """
     place = catalogue(TOML, FOUND_HERE).place(name, base_url)
     assert (place.name, place.url) == (asked, url)
@@ -153,7 +153,7 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: p
     (tmp_path / FOUND).write_text('{"half of it')
     assert catalogue_of(tmp_path).found == ()
     monkeypatch.setenv("EVERLOG_MODELS", str(tmp_path / "other.toml"))
-    with pytest.raises(BadInput, match="EVERLOG_MODELS names .*other.toml"):
+    with pytest.raises(BadInput, match=r"EVERLOG_MODELS names .*other\.toml"):
         catalogue_of(tmp_path)
 
 
