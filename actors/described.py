@@ -49,10 +49,10 @@ def described(text: str, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str
         if other != name:
             raise _fault(path, text, ["endpoints", name, "url"], f"the endpoint {other!r} has this address already")
     for name, entry in models.items():
-        for field in ("window", "price_in", "price_out", "price_cached"):
+        for field in ("window", "threads", "price_in", "price_out", "price_cached"):
             value = getattr(entry, field)
-            if value is not None and not (value > 0 if field == "window" else 0 <= value < float("inf")):
-                raise _fault(path, text, ["models", name, field], "a number that is not below 0 was expected")
+            if value is not None and not (value > 0 if field in ("window", "threads") else 0 <= value < float("inf")):
+                raise _fault(path, text, ["models", name, field], "a number above 0 was expected (a price may be 0)")
     return endpoints, models
 
 

@@ -60,9 +60,10 @@ class Connections:
 
         Raises ModelError for a key or an address that cannot be used; neither is repeated in the message.
         """
+        self.key_name = key_name
         self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        _check(name, self._key, base_url)
+        _check(name, self._key, base_url, key_name or OPENAI_KEY)
         self._connections_max = connections_max
         self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
         self._trust = httpx2.create_ssl_context()  # a tenth of a second, once
@@ -187,7 +188,11 @@ class Endpoint:
                 break
         said = self._clean(body.decode("utf-8", "replace"))
         headers = {name: self._clean(value) for name, value in response.headers.items()}
-        return refusal(response.status_code, headers, said, name=self.name, url=self._url)
+        error = refusal(response.status_code, headers, said, name=self.name, url=self._url)
+        if self._connections.key_name != OPENAI_KEY:
+            named = self._connections.key_name or "a variable that models.toml names as its `key`"
+            error.args = (str(error).replace(OPENAI_KEY, named),)
+        return error
 
 
 async def _read(response: httpx2.Response, reading: Reading, limit: asyncio.Timeout) -> None:
@@ -255,16 +260,16 @@ def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
     return {name: value for name, value in told.items() if not name.lower().startswith("x-stainless")}
 
 
-def _check(name: str, key: str, base_url: str | None) -> None:
+def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY) -> None:
     """Whether the key can be put into a header, and the address is one, without a password of its own."""
     if not key and base_url is None:
         raise ModelError(
-            f"The model {name!r} needs a key: set OPENAI_API_KEY, or name your own server with --base-url "
+            f"The model {name!r} needs a key: set {key_name}, or name your own server with --base-url "
             "(or OPENAI_BASE_URL). Without either, use --model offline.",
             kind="key",
         )
     if not (key.isascii() and key.isprintable()):
-        raise ModelError("OPENAI_API_KEY holds characters that no key has; copy it again.", kind="key")
+        raise ModelError(f"{key_name} holds characters that no key has; copy it again.", kind="key")
     try:
         parts = urlsplit(base_url or "https://")
         usable = base_url is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
@@ -274,7 +279,7 @@ def _check(name: str, key: str, base_url: str | None) -> None:
     if secret:
         raise ModelError(
             "The address of the endpoint holds a name or password, and would be shown in messages. Leave them out; the "
-            "key belongs into OPENAI_API_KEY.",
+            f"key belongs into {key_name}.",
             kind="key",
         )
     if not usable:

@@ -85,6 +85,8 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The same for those tokens of a request that the endpoint had in its cache."""
     chat_template: str | None = None
     """Of a GGUF file: the path of another template, in place of the file's own; `~` is the home folder."""
+    threads: int | None = None
+    """Of a GGUF file: how many threads it is run with; None: as llama.cpp sees fit."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

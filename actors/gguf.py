@@ -110,8 +110,8 @@ class Server:
     It has one slot: requests are sent one after the other, and what begins as the one before did is not read again.
     """
 
-    def __init__(self, path: Path, template: str = "") -> None:
-        self._path, self._template = path, template
+    def __init__(self, path: Path, template: str = "", threads: int | None = None) -> None:
+        self._path, self._template, self._threads = path, template, threads
         self._server: Any = None
         self._window = 0
         self._endpoint: Any = None
@@ -173,6 +173,8 @@ class Server:
         wanted.use_jinja = True
         wanted.ui = wanted.endpoint_slots = False
         wanted.verbosity = -1
+        if self._threads:
+            wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = self._threads
         if self._template:
             wanted.chat_template = self._template
         try:
@@ -217,7 +219,8 @@ class Gguf:
 def server_of(name: str, catalogue: Catalogue) -> Server:
     """A server for a file, with the template that its description names. Raises ModelError."""
     path, _ = file_of(name)
+    entry = catalogue.models.get(path) or ModelEntry()
     try:
-        return Server(path_of(path), _template(catalogue.models.get(path) or ModelEntry()))
+        return Server(path_of(path), _template(entry), entry.threads)
     except BadInput as error:
         raise ModelError(str(error), kind="rejected") from error
