@@ -28,9 +28,7 @@ def gives(text: str) -> str:
 
 def configured(world: World) -> AgentConfigured:
     """The newest configuration."""
-    return cast(
-        "AgentConfigured", next(event_of(r) for r in reversed(world.log()) if r.type == "agent_configured")
-    )
+    return cast("AgentConfigured", next(event_of(r) for r in reversed(world.log()) if r.type == "agent_configured"))
 
 
 def prompt(*texts: str, **more: Any) -> Settings:
@@ -50,7 +48,12 @@ def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
 
 def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
     """An empty line between two; one that is hidden or gives nothing leaves none."""
-    parts = [Section("b", "Two\n"), Section("x", "no", visible=False), Section("e", "{# nothing #}"), Section("a", "One")]
+    parts = [
+        Section("b", "Two\n"),
+        Section("x", "no", visible=False),
+        Section("e", "{# nothing #}"),
+        Section("a", "One"),
+    ]
     assert sections.told(msgspec.structs.replace(CONFIG, sections=parts), SCHEMAS, FACTS) == "Two\n\nOne"
 
 
@@ -59,7 +62,8 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
     [
         ("{{ agent }} on {{ model }} with {{ window - 92 }} in {{ zone }}", "sam on scripted with 8100 in UTC"),
         ("{{ functions|join(', ', 'name') }}", "send_message, rest"),
-        ("{% for b in blocks %}{{ loop.index }} {{ b.label|upper }}{% if not loop.last %},{% endif %}{% endfor %}", "1 HUMAN"),
+        ("{% for b in blocks %}{{ loop.index }} {{ b.label|upper }}{% if not loop.last %},{% endif %}{% endfor %}",
+         "1 HUMAN"),
         ("{% set n = functions|length %}{{ n * 2 if n > 1 else 'one' }}", "4"),
         ("{% for i in range(9) if i is even %}{{ i }}{% else %}none{% endfor %}", "02468"),
         ("{{ missing|default('x') }}{{ missing is defined }}", "xFalse"),
@@ -80,7 +84,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "a long text": ("{{ 'a' * 1000000000 }}", "line 1: * is for numbers"),
     "a power": ("\n{{ 10 ** 9 }}", "line 2: a template has no pow"),
     "a long range": ("a\n{% for i in range(1000000000) %}x{% endfor %}", "line 2: a range has 10,000 numbers"),
-    "loops in loops": ("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "it does too much"),
+    "loops in loops": ("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "too much"),
     "many loops in loops": ("{% for i in range(9) %}" * 15 + "{% endfor %}" * 15, "it does too much"),
     "too many loops in loops": ("{% for i in range(9) %}" * 30 + "{% endfor %}" * 30, "nested too deeply"),
     "a text that doubles": (DOUBLING, "more than 20,000 characters"),
