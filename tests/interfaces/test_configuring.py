@@ -153,3 +153,14 @@ def test_blocks_are_added_changed_and_removed(cli: Line, tmp_path: Path) -> None
     assert len(cli.json("memory", "sam", "--as-of", str(born))["blocks"]) == 3
     assert cli.lines("replay", "sam")[-1]["changed"]["memory"]["operation"] == "ended"
     assert cli.json("verify", "sam")["faults"] == []
+
+
+def test_a_removal_of_a_block_that_was_erased_is_no_mismatch(cli: Line) -> None:
+    """The block is there again for all that is known, and `verify` says what cannot be told, not that it differs."""
+    cli.ok("create", "sam", "--model", "script")
+    cli.ok("block", "remove", "sam", "human")
+    seq = str(cli.json("memory", "sam")["as_of"])
+    cli.ok("send", "sam", "Hello")
+    cli.ok("erase", "sam", "--from", seq, "--to", seq, "--yes")
+    assert [block["label"] for block in cli.json("memory", "sam")["blocks"]] == ["persona", "human"]
+    assert cli.json("verify", "sam")["faults"] == []
