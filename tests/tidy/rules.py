@@ -17,7 +17,12 @@ FUNCTIONS_FOR_A_MEDIAN = 30
 IMPURE = {"pyarrow", "duckdb", "lancedb", "ray", "openai", "time", "random", "uuid", "secrets"}
 PURE_IN_ACTORS = ("actors/decide*.py", "actors/render*.py", "actors/parse*.py")
 PURE_IN_ACTORS += ("actors/decide*/*.py", "actors/render*/*.py", "actors/parse*/*.py")
-HEAVY = {"ray": "actors", "openai": "actors", "jinja2": "actors", "lancedb": "store"}  # library -> the room that holds its one file
+HEAVY = {
+    "ray": "actors",
+    "openai": "actors",
+    "jinja2": "actors",
+    "lancedb": "store",
+}  # library -> the room that holds its one file
 
 CHANCE = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|time\.sleep"
