@@ -275,7 +275,7 @@ TEMPLATE_WORK_MAX = 100_000
 TEXT_CHARS_MAX = 20_000
 """Characters of a text that a template makes or compares: what stands outside of its signs is not counted."""
 
-RANGE_MAX = 10_000
+RANGE_MAX = 1_000
 """Numbers of one range in a template."""
 
 DESCRIPTION_CHARS_MAX = 1_000

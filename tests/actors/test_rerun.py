@@ -11,7 +11,7 @@ from actors.rerun import compared
 from actors.rerun_report import Pair, Prices
 from actors.setup import BlockText, Settings
 from actors.tools import Effect, tool
-from events import BadInput, Heartbeat, ModelError, SourceAttached, UserMessage
+from events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
 from tests.actors.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
 from tests.world import World, completion, say
 
@@ -110,6 +110,7 @@ def test_turns_are_run_up_to_the_number_asked_for():
         ({"settings": Settings(window=10)}, "window"),
         ({"settings": Settings(blocks=(BlockText("human", "x" * 9000),))}, "limit is 2000"),
         ({"settings": Settings(blocks=(BlockText("a b", "x"),))}, "label"),
+        ({"settings": Settings(sections=[Section("base", "{{ agent }}")])}, "as a text, not as sections"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], said: str):

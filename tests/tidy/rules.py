@@ -17,7 +17,12 @@ FUNCTIONS_FOR_A_MEDIAN = 30
 IMPURE = {"pyarrow", "duckdb", "lancedb", "ray", "openai", "time", "random", "uuid", "secrets"}
 PURE_IN_ACTORS = ("actors/decide*.py", "actors/render*.py", "actors/parse*.py")
 PURE_IN_ACTORS += ("actors/decide*/*.py", "actors/render*/*.py", "actors/parse*/*.py", "actors/calling/*.py")
-HEAVY = {"ray": "actors", "openai": "actors", "lancedb": "store"}  # library -> the room that holds its one file
+HEAVY = {
+    "ray": "actors",
+    "openai": "actors",
+    "jinja2": "actors",
+    "lancedb": "store",
+}  # library -> the room that holds its one file
 
 CHANCE = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|time\.sleep"
@@ -78,7 +83,7 @@ def foreign_to_events(files: Iterable[Source], stdlib: frozenset[str]) -> Iterat
 
 
 def heavy_imports(files: Iterable[Source]) -> Iterator[str]:
-    """ray, openai and lancedb: at most one file each, in its room."""
+    """ray, openai, jinja2 and lancedb: at most one file each, in its room."""
     users = defaultdict(set)
     for source in files:
         for imported in source.imports:

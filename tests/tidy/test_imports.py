@@ -26,13 +26,13 @@ def test_events_imports_nothing_of_ours() -> None:
 
 
 def test_each_heavy_library_has_one_file() -> None:
-    """ray, openai and lancedb are details: each is imported in one file of one room."""
+    """ray, openai, jinja2 and lancedb are details: each is imported in one file of one room."""
     cure = "call the file that already imports it; anything else speaks to its class, not to the library"
     report(list(rules.heavy_imports(sources())), cure)
 
 
 def test_the_command_starts_thin() -> None:
-    """Importing the command line loads neither ray, openai nor lancedb, which most commands never use."""
+    """Importing the command line loads neither ray, openai, jinja2 nor lancedb, which most commands never use."""
     probe = f"import sys, interfaces.main;print(*[name for name in {sorted(rules.HEAVY)} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
