@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable
 
 from actors.commands import Means
-from actors.effects import Answer, Archive, Clock, Ids
+from actors.effects import Answer, Archive, Clock, Hear, Ids
 from actors.seats import Enter
 from actors.system import System
 from store import Store
 
-Ask = Callable[[str, str, bytes, str], Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is. A gateway's `ask`."""
+Ask = Callable[..., Awaitable[Answer]]
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is; `hear` is told the pieces of a
+reply that is streamed. A gateway's `ask`.
+"""
 
 
 class Asked:
@@ -26,6 +28,10 @@ class Asked:
     async def ask(self, request: bytes) -> Answer:
         """Send exactly these bytes. Raises ModelError."""
         return await self._ask(self.name, self._base_url, request, self._agent_id)
+
+    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+        """`ask`, where `hear` is told the pieces as they come."""
+        return await self._ask(self.name, self._base_url, request, self._agent_id, hear=hear)
 
     async def close(self) -> None:
         """Nothing to let go of."""
