@@ -67,7 +67,7 @@ class Looping:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:
-            if heed is None or not self.run(heed()):
+            if heed is None or not (self.run(heed()) or ended.done()):
                 raise
             return self._wait(ended).result()
 

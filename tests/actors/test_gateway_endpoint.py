@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.refusals import retry_after_s
 from actors.hosting.gateway import Gateway
 from actors.hosting.limits import Limits
+from actors.refusals import retry_after_s
 from events import ModelError
 from tests.actors.loopback import serving
 from tests.world import say
