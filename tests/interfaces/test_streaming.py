@@ -209,4 +209,6 @@ def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speak
     assert "Thinking." not in plain.shown
     plain.type("/exit")
     assert plain.ended() == 0
-    assert [r["payload"].get("stream", False) for r in cli.lines("events", "sam", "--type", "agent_configured")][-1:] == [False]
+    assert [r["payload"].get("stream", False) for r in cli.lines("events", "sam", "--type", "agent_configured")][
+        -1:
+    ] == [False]
