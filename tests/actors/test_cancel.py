@@ -209,3 +209,28 @@ def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
         assert faults(home) == []
 
     virtual.run(main)
+
+
+def test_what_a_function_gives_up_by_itself_after_a_cancel_is_its_own_failure() -> None:
+    """The turn after one that was cancelled is as any other: a function that is cancelled inside is told to the model,
+    and the turn goes on.
+    """
+
+    @tool
+    async def give_up() -> str:
+        """Give up."""
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        home = streaming(model := Streamer(say("Never."), calls("give_up"), say("It gave up.")), [give_up])
+        sam = await opened(home)
+        first, second = (asyncio.ensure_future(sam.send(text)._all()) for text in ("one", "two"))
+        await until_asked(model)
+        assert await sam.cancel() == [1]
+        assert said(await second) == ["It gave up."]
+        assert said(await first) == []
+        await home.leave()
+        assert INTERRUPTED not in [record.text for record in home.log()]
+        assert faults(home, [give_up]) == []
+
+    virtual.run(main)
