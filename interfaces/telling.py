@@ -80,9 +80,10 @@ class Telling:
         if self._open is told and text.startswith(shown):
             self._show(text[len(shown) :])
             shown = text
-        if shown != text or self._open is told:
+        same = shown.strip() == text.strip()
+        if self._open is told or not same:
             self.finish()
-        return shown == text
+        return same
 
     def finish(self) -> None:
         """Something else is to be shown: leave the line."""
