@@ -56,6 +56,8 @@ class _Native:
 
     def __init__(self) -> None:
         self._sure = True
+        self._space: list[str] = []
+        """White space that came last: it may not count."""
         self._call = -1
         self._name = ""
         self._arguments: Strings | None = None
@@ -65,8 +67,11 @@ class _Native:
             unsure = _UNSURE.search(piece.text)
             self._sure = unsure is None
             sure = piece.text if unsure is None else piece.text[: unsure.start()]
-            if sure:
-                yield "thought", sure
+            words = sure.rstrip()
+            if words:
+                yield "thought", "".join([*self._space, words])
+                self._space = []
+            self._space.append(sure[len(words) :])
         if piece.call > self._call:
             self._call, self._name, self._arguments = piece.call, "", None
         if piece.call < 0 or piece.call != self._call:

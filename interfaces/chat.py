@@ -229,7 +229,7 @@ class Session:
                     records.append(record)
                     if again and record.type == UserMessage.kind:
                         self._note(f"again: {one_line(record.text or '')}")
-                    if self._spinner is not None:
+                    if self._spinner is not None and not self._interface.coming:
                         self._spinner.start()
         finally:
             self._interface.settled()

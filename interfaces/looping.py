@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 Value = TypeVar("Value")
+Heed = Callable[[], Coroutine[Any, Any, bool]]
+"""What is done about Ctrl-C; whether that was something."""
 
 
 class Looping:
@@ -34,13 +36,11 @@ class Looping:
             self._thread.join()
             self._loop.close()
 
-    def run(
-        self, work: Coroutine[Any, Any, Value], heed: Callable[[], Coroutine[Any, Any, bool]] | None = None
-    ) -> Value:
+    def run(self, work: Coroutine[Any, Any, Value], heed: Heed | None = None) -> Value:
         """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
 
-        `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises is raised here. RuntimeError: the loop itself has failed, and nobody waits for a
-        thread that has ended.
+        `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises
+        is raised here. RuntimeError: the loop itself has failed, and nobody waits for a thread that has ended.
         """
         begun: list[asyncio.Task[Value]] = []
         ended: Future[asyncio.Task[Value]] = Future()
@@ -63,13 +63,11 @@ class Looping:
             if not begun:
                 work.close()
 
-    def _heeding(
-        self, ended: "Future[asyncio.Task[Value]]", heed: Callable[[], Coroutine[Any, Any, bool]] | None
-    ) -> Value:
+    def _heeding(self, ended: "Future[asyncio.Task[Value]]", heed: Heed | None) -> Value:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:
-            if heed is None or not self.run(heed()):
+            if heed is None or not (self.run(heed()) or ended.done()):
                 raise
             return self._wait(ended).result()
 

@@ -47,6 +47,11 @@ class Telling:
         self._word = self._space = ""
         """What came of a word, and the white space before it: neither is shown before it is known where it goes."""
 
+    @property
+    def open(self) -> bool:
+        """Whether a line is not finished."""
+        return self._open is not None
+
     def add(self, kind: Kind, text: str) -> None:
         """A thought or message goes on, or begins."""
         last = self._texts[-1] if self._texts else None
@@ -75,9 +80,10 @@ class Telling:
         if self._open is told and text.startswith(shown):
             self._show(text[len(shown) :])
             shown = text
-        if shown != text or self._open is told:
+        same = shown.strip() == text.strip()
+        if self._open is told or not same:
             self.finish()
-        return shown == text
+        return same
 
     def finish(self) -> None:
         """Something else is to be shown: leave the line."""

@@ -181,6 +181,11 @@ class Terminal(FrontEnd):
             case kind if kind == "message" or self._verbose:
                 self._telling.add(kind, preview.text)
 
+    @property
+    def coming(self) -> bool:
+        """Whether words stand in a line that is not finished."""
+        return self._telling.open
+
     def settled(self) -> None:
         """Nothing more comes: what was shown and is not final was never said."""
         if self._telling.drop():

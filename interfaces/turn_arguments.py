@@ -13,8 +13,8 @@ def _every(parser: argparse.ArgumentParser) -> None:
 CANCEL = Command(
     "cancel", "cancelling:cancel", "end the turn that an agent is at", "everlog cancel sam",
     (options.name, _every, options.runtime, options.json),
-    "What the turn has left in the log stays. A function that reaches outside may have\n"
-    "done what it was asked to: the agent is told that nobody knows.",
+    "What the turn has left in the log stays. A function that reaches outside may\n"
+    "have done what it was asked to: the agent is told that nobody knows.",
 )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ async def after(moments: int) -> None:
 
 async def until_asked(model: Streamer) -> None:
     while not model.open:
-        await asyncio.sleep(0)
+        await after(1)
 
 
 def of_turn(records: Sequence[Record], turn: int) -> list[Record]:
@@ -131,7 +131,7 @@ def test_turns_that_wait_go_on_unless_all_are_cancelled(making: Making) -> None:
         for every, ended, answers in ((False, [1], [[], ["Yes."], ["Yes."]]), (True, [4, 5, 6], [[], [], []])):
             turns = [asyncio.ensure_future(sam.send(text)._all()) for text in ("one", "two", "three")]
             while not model.open or kinds(home.log()).count("user_message") % 3:
-                await asyncio.sleep(0)
+                await after(1)
             assert await sam.cancel(every=every) == ended
             assert [said(records) for records in await asyncio.gather(*turns)] == answers
         await home.leave()
@@ -150,7 +150,7 @@ def test_a_turn_that_a_crash_left_is_cancelled_and_not_run_again() -> None:
         sam = await opened(home)
         turn = asyncio.ensure_future(sam.send("Write")._all())
         while not posted:
-            await asyncio.sleep(0)
+            await after(1)
         turn.cancel()
         await asyncio.gather(turn, return_exceptions=True)
         await home.runtime.host("sam").close()
@@ -207,5 +207,30 @@ def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
         await (await opened(home)).resume()
         await home.leave()
         assert faults(home) == []
+
+    virtual.run(main)
+
+
+def test_what_a_function_gives_up_by_itself_after_a_cancel_is_its_own_failure() -> None:
+    """The turn after one that was cancelled is as any other: a function that is cancelled inside is told to the model,
+    and the turn goes on.
+    """
+
+    @tool
+    async def give_up() -> str:
+        """Give up."""
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        home = streaming(model := Streamer(say("Never."), calls("give_up"), say("It gave up.")), [give_up])
+        sam = await opened(home)
+        first, second = (asyncio.ensure_future(sam.send(text)._all()) for text in ("one", "two"))
+        await until_asked(model)
+        assert await sam.cancel() == [1]
+        assert said(await second) == ["It gave up."]
+        assert said(await first) == []
+        await home.leave()
+        assert INTERRUPTED not in [record.text for record in home.log()]
+        assert faults(home, [give_up]) == []
 
     virtual.run(main)

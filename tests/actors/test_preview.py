@@ -135,7 +135,7 @@ def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
 def test_words_that_may_be_more_than_words_wait() -> None:
     """A thought is told up to where a server may have written a call into it, or marks of the model's own."""
     for text in ("I greet <tool_call>{}", "I greet [TOOL_CALLS]", "I greet ```"):
-        assert heard(Reply("native"), [Piece(text=part) for part in text])[0] == "I greet "
+        assert heard(Reply("native"), [Piece(text=part) for part in text])[0] == "I greet"
 
 
 def test_several_calls_are_several_messages() -> None:

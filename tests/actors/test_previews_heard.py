@@ -1,4 +1,4 @@
-"""Who hears what replies say while they are coming: those who ask for it, of their own turns; records are never late."""
+"""Who hears what replies say while they are coming: those who ask for it, of their own turns."""
 
 import asyncio
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from actors import agent
+from actors import writing
 from actors.commands import Delete, Means, Resume, Watch
 from actors.hosting import hearing, shard
 from actors.setup import Settings
@@ -135,7 +135,7 @@ def test_more_commands_than_a_shard_takes() -> None:
     run_plain(main, slow)
 
 
-@pytest.mark.parametrize("limit", [(hearing, "LISTENERS_MAX"), (agent, "INBOX_MAX")])
+@pytest.mark.parametrize("limit", [(hearing, "LISTENERS_MAX"), (writing, "INBOX_MAX")])
 def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> None:
     """One too many is refused with when to try again, keeps nothing, and does not disturb those before it."""
 

@@ -207,6 +207,27 @@ class FunctionContract:
             assert_sound(system)
 
     @alive
+    async def test_a_turn_is_cancelled_while_its_function_is_outside(self, opens: Any) -> None:
+        """Whoever cancels, the function is left, its result says that nobody knows, and the caller hears the end; a
+        turn that waits is answered next, and so is what is said later.
+        """
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
+            first, second = (asyncio.ensure_future(agent.send(text)._all()) for text in ("one", "two"))
+            visitor = await place.reached()
+            turn = log(system)[-1].turn
+            assert await agent.cancel() == [turn]
+            await visitor.gone()
+            results = [event_of(record) for record in await first if record.type == "function_result"]
+            assert [(result.text, result.unknown) for result in results] == [(INTERRUPTED, True)]
+            assert (await first)[-1].type == "turn_cancelled"
+            assert "message_sent" in [record.type for record in await second]
+            assert await agent.cancel(every=True) == []
+            assert "message_sent" in [record.type for record in await agent.send("three")]
+            view = system.look("sam")
+            assert {row["status"] for row in view.rows("turns")} == {"done", "cancelled"}
+            view.close()
+
+    @alive
     async def test_a_function_that_only_reads_is_run_again(self, opens: Any) -> None:
         """A host that dies in it leaves no trace of the step: the next host asks the model again, and goes on."""
         own = [calls("knock"), *KNOCKS]

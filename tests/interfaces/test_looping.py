@@ -106,3 +106,40 @@ def _unread(cli: Line, said: bytes, *argv: str) -> "subprocess.CompletedProcess[
         )
     finally:
         os.close(write)
+
+
+@pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
+def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
+    """Where something is done about it, the work is waited for; where nothing is, or it comes again, it is raised."""
+    main = threading.main_thread().ident
+    assert main is not None
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ended: list[str] = []
+
+    async def main_work(heeded: asyncio.Event) -> str:
+        try:
+            signal.pthread_kill(main, signal.SIGINT)
+            await heeded.wait()
+            if presses == 2:
+                signal.pthread_kill(main, signal.SIGINT)
+                await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+        return "done"
+
+    async def heed(heeded: asyncio.Event) -> bool:
+        if found:
+            heeded.set()
+        return found
+
+    try:
+        with Looping() as loop:
+            heeded = asyncio.Event()
+            if found and presses == 1:
+                assert loop.run(main_work(heeded), lambda: heed(heeded)) == "done"
+            else:
+                with pytest.raises(KeyboardInterrupt):
+                    loop.run(main_work(heeded), lambda: heed(heeded))
+            assert ended == ["work"]
+    finally:
+        signal.signal(signal.SIGINT, before)
