@@ -17,6 +17,7 @@ from . import (
     proof_arguments,
     replay_arguments,
     rerun_arguments,
+    shared_arguments,
     sql_arguments,
     values,
 )  # fmt: skip
@@ -287,6 +288,7 @@ COMMANDS = (
     Command("restore", "backups:restore", "take in what an export holds, checked on the way in",
             "everlog restore sam.everlog", (backup_arguments.restoring, _json), backup_arguments.RESTORE),
     *memories.COMMANDS,
+    *shared_arguments.COMMANDS,
     *sql_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
@@ -309,6 +311,7 @@ GROUPS = {
     "archive": "keep, change and search memories, and look after their index",
     "cluster": "look after a cluster: up, down, status",
     "log": "look after the files of a log: check, stats, seal",
+    "shared": "memory blocks that several agents have: make, edit, attach them",
 }
 """What the help says of the commands that have commands of their own."""
 
