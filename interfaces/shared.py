@@ -159,9 +159,7 @@ def detach(args: Namespace, world: World) -> int:
     """The command `shared detach`."""
     name = name_of(args.name)
     if not _of_agent(args, world, lambda agent: agent.unfollow(args.block)):
-        raise BadInput(
-            f"{name!r} does not follow a shared block {args.block!r}. `everlog memory {name}` shows its own."
-        )
+        raise BadInput(f"{name!r} follows no shared block {args.block!r}. `everlog memory {name}` shows its blocks.")
     if args.json:
         print(shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))
     else:
