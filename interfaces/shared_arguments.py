@@ -7,8 +7,8 @@ from .options import Command, json, name, runtime
 
 _CREATING = """\
 A shared block is a memory block that several agents have in their core memory:
-what one writes there, all read before their next answer. `everlog shared attach`
-gives it to an agent."""
+what one writes there, all read before their next answer. `everlog shared
+attach` gives it to an agent."""
 _SETTING = """\
 Agents that follow it read it before their next answer. --base refuses to undo
 what somebody wrote since you looked (`everlog shared show`)."""

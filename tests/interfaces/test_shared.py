@@ -58,4 +58,4 @@ def test_what_cannot_be_is_refused_and_makes_nothing(cli: Line):
     assert "already" in cli.fails("shared", "create", "team")
     assert "shared memory blocks" in cli.fails("create", "block:team")
     assert "of its own" in cli.fails("shared", "attach", "sam", "team", "--label", "human")
-    assert [agent["agent"] for agent in cli.json("agents")["agents"]] == ["sam"]
+    assert [agent["agent"] for agent in cli.json("agents")] == ["sam"]
