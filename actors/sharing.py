@@ -7,6 +7,7 @@ Reading needs no owner: what was read is kept, and looked at anew now and then, 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from events import (
@@ -199,7 +200,8 @@ class Sharing:
         finally:
             del self._tasks[name]
             if not self._keeps:
-                self._let_go(block)
+                with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
+                    self._let_go(block)
 
     async def _settle(self, block: _Block, waiting: Waiting) -> None:
         edits = [edit for edit, _ in waiting]
