@@ -15,6 +15,8 @@ from events import RANDOM_BITS, BlockRemoved, FunctionError, MemoryEdited, Recor
 
 Operation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
 
+LIMIT_MAX = 100_000
+"""The largest limit of a shared block, in characters: every edit holds the whole value."""
 GONE = "The shared block that this was a copy of is gone: this is what it said last, and it cannot be edited."
 """The description of a copy whose shared block was deleted, or is not in this store."""
 
@@ -134,8 +136,8 @@ def event_after(edit: Edit, now: Shared | None, authors: Sequence[str] = ()) -> 
         return BlockRemoved(label=edit.name)
     value = _value_after(edit, now, authors)
     limit = edit.limit if edit.limit is not None else now.limit if now else 0
-    if limit < 1:
-        raise FunctionError(f"A block holds 1 character or more, not {limit}.")
+    if not 1 <= limit <= LIMIT_MAX:
+        raise FunctionError(f"The limit of a shared block is from 1 to {LIMIT_MAX:,} characters, not {limit:,}.")
     if len(value) > limit:
         raise FunctionError(
             f"Edit failed: Exceeds {limit} character limit (requested {len(value)}). The shared block {edit.name!r} is "

@@ -7,6 +7,7 @@ Reading needs no owner: what was read is kept, and looked at anew now and then, 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from events import (
@@ -36,8 +37,6 @@ WAITING_MAX = 4096
 """Edits of one block that may wait."""
 TOGETHER_MAX = 256
 """Edits that are appended together."""
-LIMIT_MAX = 100_000
-"""The largest limit of a shared block, in characters: every edit holds the whole value."""
 BUSY_WAIT_S = 0.05
 """Between two tries to own a block that another process owns just now."""
 BUSY_TRIES = 60
@@ -201,16 +200,17 @@ class Sharing:
         finally:
             del self._tasks[name]
             if not self._keeps:
-                self._let_go(block)
+                with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
+                    self._let_go(block)
 
     async def _settle(self, block: _Block, waiting: Waiting) -> None:
         edits = [edit for edit, _ in waiting]
         try:
-            await self._owned(block, create=any(edit.operation == "created" for edit in edits))
+            await self._owned(block, create=any(self._refusal(block, edit) is None for edit in edits))
         except StoreError as error:
             outcomes = [Edited(block.shared, f"It cannot be edited now: {error}", busy=True)] * len(edits)
         except UnknownAgent:
-            outcomes = [self._refusal(block, edit) for edit in edits]
+            outcomes = [refused for edit in edits if (refused := self._refusal(block, edit)) is not None]
         else:
             outcomes = self._made(block, edits)
         for (_, outcome), edited in zip(waiting, outcomes, strict=True):
@@ -218,13 +218,13 @@ class Sharing:
                 outcome.set_result(edited)
 
     @staticmethod
-    def _refusal(block: _Block, edit: Edit) -> Edited:
-        """Why an edit of a block that there is not cannot be."""
+    def _refusal(block: _Block, edit: Edit) -> Edited | None:
+        """Why an edit cannot be where there is no block; None if it makes one."""
         try:
             event_after(edit, None)
         except FunctionError as error:
             return Edited(block.shared, str(error))
-        raise AssertionError(f"{edit.operation} needs no block")
+        return None
 
     async def _owned(self, block: _Block, *, create: bool) -> None:
         """Own a block; who owns it just now is waited for. Raises UnknownAgent where there is none, StoreError."""
@@ -319,8 +319,6 @@ class _Plan:
         authors = [*self._block.authors_since(edit.base), *self._authors]
         try:
             event = event_after(edit, self._shared, authors)
-            if isinstance(event, MemoryEdited) and event.limit > LIMIT_MAX:
-                raise FunctionError(f"A shared block holds {LIMIT_MAX:,} characters at the most, not {event.limit:,}.")
         except FunctionError as error:
             self.outcomes.append((str(error), False))
             return

@@ -21,6 +21,7 @@ from . import (
     rerun_arguments,
     section_arguments,
     setting_arguments,
+    shared_arguments,
     sql_arguments,
     turn_arguments,
     values,
@@ -278,6 +279,7 @@ COMMANDS = (
             "everlog restore sam.everlog", (backup_arguments.restoring, _json), backup_arguments.RESTORE),
     *models_arguments.COMMANDS,
     *memories.COMMANDS,
+    *shared_arguments.COMMANDS,
     *sql_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
@@ -302,6 +304,7 @@ GROUPS = {
     "cluster": "look after a cluster: up, down, status",
     "log": "look after the files of a log: check, stats, seal",
     "prompt": "show and change the sections of a system prompt",
+    "shared": "memory blocks that several agents have: make, edit, attach them",
 }
 """What the help says of the commands that have commands of their own."""
 
