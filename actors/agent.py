@@ -7,6 +7,7 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from events import (
@@ -30,7 +31,7 @@ from events import (
 from projections import HEAD
 from store import Damage
 
-from . import asked, setup
+from . import asked, setup, spending
 from .constants import BUSY_S, INBOX_MAX
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
@@ -73,7 +74,7 @@ class Agent:
         """Seq of the last record."""
         self.searcher = searcher
         self._journal, self._tools = journal, tools
-        self.models = asked.Models(models)
+        self.models = asked.Models(models, spending.Ledger(clock, partial(spending.by_the_log, self, journal)))
         self._clock, self._ids, self._listen = clock, ids, listen
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
@@ -124,6 +125,7 @@ class Agent:
         else:
             configured = setup.configuration(settings, None, self._tools, self.schemas)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
+            self.models.ledger.begin()
             self._follow(configured)
 
     async def _set_up(
@@ -143,6 +145,7 @@ class Agent:
         self._know(configured.schemas)
         self.zone = configured.zone
         self.model_name = configured.model
+        self.models.ledger.limit(configured)
 
     def _know(self, schemas: Mapping[str, str]) -> None:
         """Remember schemas; a mapping that holds all of them is kept as it is, and never changed."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from events import BadReply, Call, ContextOverflow, ModelReply, Usage
+from events import BadReply, Call, ContextOverflow, ModelReply
 
-from .constants import TOKENS_MAX
+from .usage import Told, usage_in
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
@@ -44,24 +44,14 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
-    total_tokens: float | None = None
-
-
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: Told | None = None
+    timings: Any = None
     model: str | None = None
 
 
-class _Bill(msgspec.Struct):
-    usage: _Usage | None = None
-
-
 _decoder = msgspec.json.Decoder(_Completion)
-_bills = msgspec.json.Decoder(_Bill)
 
 
 def reply(raw: str, window: int) -> ModelReply:
@@ -82,7 +72,7 @@ def reply(raw: str, window: int) -> ModelReply:
         raise BadReply("The model endpoint answered with an empty list of choices. Try another model.", raw)
     choice = completion.choices[0]
     finish = choice.finish_reason or ""
-    usage = _usage(completion.usage)
+    usage = usage_in(completion.usage, completion.timings)
     if finish == "length" and (not usage.total or usage.total >= NEARLY * window):
         raise ContextOverflow("The model stopped for length: the reply did not fit into what the window left for it.")
     if finish not in _FINISHED:
@@ -107,14 +97,6 @@ def said(raw: str) -> str:
     message = _decoder.decode(raw).choices[0].message
     calls = "".join(f"\n{call.name} {call.arguments}" for call in _calls(message))
     return _text(message.content) + calls
-
-
-def usage_of(raw: str) -> Usage:
-    """The tokens that `raw` says it cost; zeros where it does not say."""
-    try:
-        return _usage(_bills.decode(raw).usage)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return Usage()
 
 
 def _text(content: str | list[_Part] | None) -> str:
@@ -142,20 +124,6 @@ def _arguments(arguments: str | dict[str, Any] | None) -> str:
     if isinstance(arguments, dict):
         return msgspec.json.encode(arguments).decode()
     return arguments or "{}"
-
-
-def _usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    prompt, completion, total = (
-        _count(figure) for figure in (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
-    )
-    return Usage(prompt=prompt, completion=completion, total=total or prompt + completion)
-
-
-def _count(figure: float | None) -> int:
-    """A count of tokens that can be: whole, not below 0, and within what the tables hold."""
-    return int(min(max(figure or 0, 0), TOKENS_MAX))
 
 
 def arguments(text: str) -> dict[str, Any]:

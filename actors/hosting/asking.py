@@ -8,6 +8,7 @@ from typing import Any
 
 from actors.effects import Answer, Model
 from actors.setup import OFFLINE
+from actors.spending import NOTHING, Spent
 from actors.system import model_for
 from events import ModelError
 
@@ -25,7 +26,7 @@ class Asker:
         self._waiting: list[tuple[Asking, asyncio.Future[Answer]]] = []
         self._calls: set[asyncio.Task[None]] = set()
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str = "") -> Answer:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING) -> Answer:
         """Send exactly these bytes. Raises ModelError."""
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
@@ -33,7 +34,7 @@ class Asker:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
-        self._waiting.append((Asking(agent_id, name, base_url, request), answer))
+        self._waiting.append((Asking(agent_id, name, base_url, request, spent), answer))
         return await answer
 
     def _send(self) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.constants import ASKS_MAX, ASKS_WAITING_AGENT_MAX, ASKS_WAITING_MAX, GATEWAY_ATTEMPTS_MAX
+from actors.prices import Price
 from events import BadInput
 
 PREFIX = "EVERLOG_GATEWAY_"
@@ -41,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     all_cost_max: Money = 0.0
     """What all agents together may cost, in the currency of the prices."""
     price_in: Money = 0.0
-    """Of a million tokens of requests."""
+    """Of a million tokens of requests, of every model without a price of its own. With `price_out` 0: not known."""
     price_out: Money = 0.0
     """Of a million tokens of replies."""
     budget_per: Literal["day", "life"] = "day"
@@ -52,11 +53,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("agent_cost_max", "all_cost_max", "price_in", "price_out"):
             if not math.isfinite(getattr(self, name)):
                 raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
-        if (self.agent_cost_max or self.all_cost_max) and not (self.price_in or self.price_out):
-            raise BadInput(
-                f"A budget in money needs prices: give {PREFIX}PRICE_IN and {PREFIX}PRICE_OUT, of a million tokens, or "
-                "set a budget in tokens."
-            )
+
+
+def price_for_all(limits: Limits) -> Price | None:
+    """The price of every model that has none of its own; None where the variables do not say."""
+    return Price(limits.price_in, limits.price_out) if limits.price_in or limits.price_out else None
 
 
 def limits_from(environment: Mapping[str, str]) -> Limits:
