@@ -6,10 +6,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from typing import Protocol
 
 import msgspec
 
 from events import BadInput, Usage
+from projections.pricing import ListedPrice
 
 MILLION = 1_000_000
 DATED = r"(-latest|[-@]\d{4,8}|[-@]\d{4}-\d\d-\d\d)?"
@@ -37,8 +39,12 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, asked: float, answered: float, cached: float = 0) -> float:
         """What so many tokens cost; `cached` are among those `asked`."""
-        less = self.input if self.cached is None else self.cached
-        return ((asked - cached) * self.input + cached * less + answered * self.output) / MILLION
+        return ((asked - cached) * self.input + cached * self.cached_or_input + answered * self.output) / MILLION
+
+    @property
+    def cached_or_input(self) -> float:
+        """Of requests that the provider still had."""
+        return self.input if self.cached is None else self.cached
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -83,6 +89,17 @@ class Prices:
         """The first one that fits counts."""
         self._known: dict[str, Price | None] = {}
 
+    @property
+    def listed(self) -> list[ListedPrice]:
+        """The prices as the views over the fleet take them."""
+        return [
+            ListedPrice(
+                model=row.model, pattern=row.pattern, price_in=row.price.input, price_out=row.price.output,
+                price_cached=row.price.cached_or_input, currency=self.currency, source=row.source,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+
     def of(self, model: str) -> Price | None:
         """The price of a model; None if nobody said."""
         if model not in self._known:
@@ -94,24 +111,36 @@ class Prices:
         return sum(price.cost(usage) for model, usage in spent.items() if (price := self.of(model)))
 
 
-def own_prices(models: Mapping[str, object]) -> dict[str, Price]:
+class Described(Protocol):
+    """A model as its user describes it; None: not said."""
+
+    @property
+    def price_in(self) -> float | None: ...
+
+    @property
+    def price_out(self) -> float | None: ...
+
+    @property
+    def price_cached(self) -> float | None: ...
+
+
+def own_prices(models: Mapping[str, Described]) -> dict[str, Price]:
     """The prices in the tables `[models."NAME"]` of `models.toml`: price_in, price_out, price_cached, by name.
 
     Raises BadInput for one that cannot be: prices are numbers of 0 or more, and price_in and price_out come together.
     """
     found: dict[str, Price] = {}
-    for name, table in models.items():
-        given = {key: table[key] for key in _KEYS if key in table} if isinstance(table, dict) else {}
-        if not given:
+    for name, said in models.items():
+        asked, answered, cached = said.price_in, said.price_out, said.price_cached
+        if asked is None and answered is None and cached is None:
             continue
         try:
-            found[name] = msgspec.convert({_KEYS[key]: value for key, value in given.items()}, Price)
-        except msgspec.ValidationError as error:
+            if asked is None or answered is None:
+                raise ValueError("one of price_in and price_out is missing")
+            found[name] = Price(asked, answered, cached)
+        except ValueError as error:
             raise BadInput(
-                f'The prices of [models."{name}"] cannot be used ({error}). Give price_in and price_out, and '
+                f'The prices of [models."{name}"] cannot be used: {error}. Give price_in and price_out, and '
                 "price_cached if you like: numbers, for a million tokens, as price_in = 0.15."
             ) from error
     return found
-
-
-_KEYS = {"price_in": "input", "price_out": "output", "price_cached": "cached"}

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from . import (
     backup_arguments,
+    cost_arguments,
     document_arguments,
     fork_arguments,
     homes,
@@ -288,6 +289,7 @@ COMMANDS = (
             "everlog restore sam.everlog", (backup_arguments.restoring, _json), backup_arguments.RESTORE),
     *memories.COMMANDS,
     *sql_arguments.COMMANDS,
+    *cost_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),

@@ -12,7 +12,7 @@ from actors.prices import Price, Prices
 from actors.spending import DAY_US, NOTHING, Spent
 from events import OverBudget, Usage
 
-from .limits import PREFIX, Limits, price_for_all
+from .limits import PREFIX, Limits, known_prices
 
 MICROSECONDS = 1_000_000
 
@@ -52,7 +52,7 @@ class Budgets:
     def __init__(self, limits: Limits, clock: Clock, prices: Prices | None = None) -> None:
         self._limits = limits
         self._clock = clock
-        self._prices = prices or Prices(other=price_for_all(limits))
+        self._prices = prices or known_prices(limits)
         self._all = _Account()
         self._agents: dict[str, _Account] = {}
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.constants import ASKS_MAX, ASKS_WAITING_AGENT_MAX, ASKS_WAITING_MAX, GATEWAY_ATTEMPTS_MAX
-from actors.prices import Price
+from actors.prices import Price, Prices
 from events import BadInput
 
 PREFIX = "EVERLOG_GATEWAY_"
@@ -55,9 +55,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
 
 
-def price_for_all(limits: Limits) -> Price | None:
-    """The price of every model that has none of its own; None where the variables do not say."""
-    return Price(limits.price_in, limits.price_out) if limits.price_in or limits.price_out else None
+def known_prices(limits: Limits, own: Mapping[str, Price] | None = None) -> Prices:
+    """All prices: the user's `own` by the name of a model, that of the variables, and the list that everlog ships."""
+    given = limits.price_in or limits.price_out
+    return Prices(own, Price(limits.price_in, limits.price_out) if given else None)
 
 
 def limits_from(environment: Mapping[str, str]) -> Limits:

@@ -4,12 +4,21 @@ import json
 import re
 from datetime import date
 
+import msgspec
 import pytest
 
 from actors import prices
 from actors.prices import Price, Prices, own_prices
 from actors.usage import usage_of
 from events import BadInput, Usage
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a table of models.toml says of prices."""
+
+    price_in: float | None = None
+    price_out: float | None = None
+    price_cached: float | None = None
 
 
 def test_the_shipped_list_has_a_day_and_a_currency() -> None:
@@ -52,17 +61,15 @@ def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> No
 
 def test_prices_of_models_toml() -> None:
     """Tables without a price have none, a price of 0 is one, and what cannot be names its table."""
-    tables = {"a": {"price_in": 0, "price_out": 0, "window": 1}, "b": {"window": 2}}
-    assert own_prices(tables) == {"a": Price(0, 0)}
-    assert own_prices({"c": {"price_in": 1, "price_out": 2, "price_cached": 0.5}}) == {"c": Price(1, 2, 0.5)}
+    assert own_prices({"a": Said(0, 0), "b": Said()}) == {"a": Price(0, 0)}
+    assert own_prices({"c": Said(1, 2, 0.5)}) == {"c": Price(1, 2, 0.5)}
 
 
-@pytest.mark.parametrize("table", [{"price_in": 1}, {"price_in": -1, "price_out": 1}, {"price_in": "1", "price_out": 2},
-    {"price_in": 1, "price_out": float("inf")}])  # fmt: skip
-def test_prices_that_cannot_be_are_refused(table: dict[str, object]) -> None:
-    """Half a price, a negative one, a text, an endless one."""
+@pytest.mark.parametrize("said", [Said(1), Said(None, 1), Said(None, None, 1), Said(-1, 1), Said(1, float("inf"))])
+def test_prices_that_cannot_be_are_refused(said: Said) -> None:
+    """Half a price, a negative one, an endless one."""
     with pytest.raises(BadInput, match=r'\[models\."c"\]'):
-        own_prices({"c": table})
+        own_prices({"c": said})
 
 
 def test_cached_tokens_cost_their_own_price() -> None:
