@@ -15,8 +15,8 @@ from .opening import looking, store_of, system_of
 from .reading import context_at
 
 _CALLS = """SELECT day, model, count(*) AS calls, sum(prompt_tokens) AS prompt_tokens,
-    sum(cached_tokens) AS cached_tokens, sum(completion_tokens) AS completion_tokens, sum(tokens) AS tokens, sum(cost) AS cost,
-    count(*) FILTER (cost IS NULL AND tokens > 0) AS unpriced
+    sum(cached_tokens) AS cached_tokens, sum(completion_tokens) AS completion_tokens, sum(tokens) AS tokens,
+    sum(cost) AS cost, count(*) FILTER (cost IS NULL AND tokens > 0) AS unpriced
 FROM model_calls WHERE day > DATE '{today}' - {days} AND tokens > 0
 GROUP BY day, model ORDER BY day, cost DESC, model"""
 
