@@ -77,7 +77,13 @@ GATEWAY_ATTEMPTS_MAX = 4
 """Tries of one request, for failures where trying again can help."""
 
 GATEWAY_TIMEOUT_S = 120
-"""Longest wait for one answer."""
+"""Longest wait for one answer; of a stream, for its next byte."""
+
+REPLY_BYTES_MAX = 16 << 20
+"""Longest answer of a model endpoint that is read."""
+
+STREAM_END_S = 1
+"""Longest wait for the end of a stream after all of its reply has come."""
 
 INBOX_MAX = 1000
 """Inputs of one agent that may wait for their turn; a further one is refused."""

@@ -46,6 +46,8 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     """Which of its calls the rest is of, from 0; -1: none."""
     name: str = ""
     arguments: str = ""
+    restart: bool = False
+    """What was told before counts for nothing: the request is tried again."""
 
 
 Hear = Callable[[Piece], None]

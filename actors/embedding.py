@@ -11,6 +11,7 @@ from events import EmbedderError, ModelError
 from store.archive.embedding import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, embedder_of, has_words, unit
 
 from .constants import BACKOFF_S, BACKOFF_S_MAX, GATEWAY_ATTEMPTS_MAX
+from .failures import RETRIED
 from .real import pause
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ REQUEST_TEXTS = 128
 """Texts in one request."""
 TEXT_CHARS_MAX = 8_000
 """Characters of a text that are sent: within the 8,192 tokens that models of this kind take."""
-RETRIED = ("unreachable", "server", "rate_limited")
-"""Kinds of failures after which the same request may go well, as in the gateway."""
 
 
 class Asked(Protocol):

@@ -1,27 +1,28 @@
 """Models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
 
-The package carries the bytes (connections, time limits, what failed); the bytes are ours, exactly, and sent once: who
-tries again is the gateway.
+The package finds address, key and headers as everybody expects; its connections carry the bytes. The bytes are ours,
+exactly, and sent once: who tries again is the gateway.
 """
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
-from events import ContextOverflow, ModelError
+from events import ModelError
 
-from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S
-from .effects import Answer
+from .constants import ASKS_MAX, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
+from .effects import Answer, Hear
+from .failures import cure_of
+from .reading import Reading
 from .real import monotonic_us
-
-_OVERFLOW = ("context_length_exceeded", "maximum context length", "context window", "exceeds the context")
-_KEPT = " Your message is kept, and answered together with the next."
-
+from .refusals import KEPT, refusal
 
 SECRET_CHARS_MIN = 16
 """Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
@@ -30,8 +31,10 @@ SECRET_CHARS_MIN = 16
 POOL_CONNECTIONS = 4
 """Connections that are kept together: the package looks at all of a pool twice for each request."""
 
-POOLS_MAX = 8
-"""Pools of connections to one place, each of which takes 1 MB; for more connections they are larger."""
+REFUSAL_BYTES_MAX = 64 << 10
+"""Of the body of a refusal, so much is read."""
+
+_JSON = {"Content-Type": "application/json"}
 
 
 class _Pool:
@@ -39,7 +42,7 @@ class _Pool:
 
     __slots__ = ("client", "free")
 
-    def __init__(self, client: openai.AsyncOpenAI, connections: int) -> None:
+    def __init__(self, client: httpx2.AsyncClient, connections: int) -> None:
         self.client = client
         self.free = connections
         """How many more requests can be sent at once."""
@@ -56,48 +59,50 @@ class Connections:
         self._key = os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
-        self._base_url = base_url
         self._connections_max = connections_max
-        self._pools_max = max(1, min(POOLS_MAX, connections_max // POOL_CONNECTIONS))
+        self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
+        self._trust = httpx2.create_ssl_context()  # a tenth of a second, once
         self._pools: list[_Pool] = []
         self._add_pool()
-        self.url = str(self._pools[0].client.base_url)
+        described = openai.AsyncOpenAI(
+            api_key=self._key or "none", base_url=base_url, http_client=self._pools[0].client, max_retries=0
+        )
+        self.url = str(described.base_url)
+        self._headers = httpx2.Headers(_headers(described))
+        self._paths = {path: httpx2.URL(self.url + path) for path in ("chat/completions", "completions")}
 
-    async def post(self, request: bytes) -> str:
-        """What the endpoint answers to exactly these bytes. Raises openai.OpenAIError."""
+    @asynccontextmanager
+    async def sent(self, request: bytes) -> AsyncIterator[httpx2.Response]:
+        """Send exactly these bytes; the response, whose body has not been read. Raises httpx2.HTTPError.
+
+        A request that begins with its prompt is one for text, every other one for a chat.
+        """
+        path = "completions" if request.startswith(b'{"prompt":') else "chat/completions"
         if len(self._pools) < self._pools_max and all(pool.free <= 0 for pool in self._pools):
             self._add_pool()
         pool = max(self._pools, key=attrgetter("free"))
         pool.free -= 1
         try:
-            return await pool.client.post(
-                "/chat/completions",
-                cast_to=str,
-                content=request,
-                options={"headers": {"Content-Type": "application/json"}},
-            )
+            message = httpx2.Request("POST", self._paths[path], headers=self._headers, content=request)
+            response = await pool.client.send(message, stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
         finally:
             pool.free += 1
 
     async def close(self) -> None:
         """Let go of all connections. Idempotent."""
         for pool in self._pools:
-            await pool.client.close()
+            await pool.client.aclose()
 
     def _add_pool(self) -> None:
-        limits: Any = type(openai.DEFAULT_CONNECTION_LIMITS)  # its package is openai's affair
         connections = (self._connections_max + len(self._pools)) // self._pools_max  # all of them together: the most
-        client = openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=self._base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S,
-            http_client=openai.DefaultAsyncHttpxClient(
-                timeout=GATEWAY_TIMEOUT_S,
-                limits=limits(
-                    max_connections=connections, max_keepalive_connections=connections,
-                    keepalive_expiry=ENDPOINT_IDLE_S,
-                ),
-            ),
-        )  # fmt: skip
-        self._pools.append(_Pool(client, connections))
+        limits = httpx2.Limits(
+            max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
+        )
+        self._pools.append(_Pool(httpx2.AsyncClient(verify=self._trust, timeout=None, limits=limits), connections))
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
@@ -122,18 +127,60 @@ class Endpoint:
 
         An answer that repeats the key is kept without it: secrets never enter the log.
         """
-        began = monotonic_us()
-        try:
-            raw = await self._connections.post(request)
-        except openai.APIStatusError as error:
-            raise _refused(error, self.name, self._url, self._clean, _KEPT) from error
-        except openai.APIConnectionError as error:
-            raise _unreachable(error, self._url, self._clean, _KEPT) from error
-        return Answer(self._clean(raw), monotonic_us() - began)
+        return await self._answer(request, None)
+
+    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+        """`ask`, where `hear` is told the pieces as they come; a server that does not stream tells none."""
+        return await self._answer(request, hear)
 
     async def close(self) -> None:
         """Let go of connections, of those that are shared as well. Idempotent."""
         await self._connections.close()
+
+    async def _answer(self, request: bytes, hear: Hear | None) -> Answer:
+        began = monotonic_us()
+        reading: Reading | None = None
+        try:
+            async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
+                if not response.is_success:
+                    raise await self._refusal(response)
+                content_type = response.headers.get("content-type", "")
+                reading = Reading(self.name, self._url, self._clean, hear, content_type)
+                await _read(response, reading, limit)
+        except TimeoutError:
+            if reading is None or not reading.is_whole:
+                raise self._late(reading) from None
+        except httpx2.HTTPError as error:
+            if reading is None:
+                raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
+            if not reading.is_whole:
+                raise reading.cut(f"broke off ({self._clean(_reason(error))})") from error
+        return Answer(reading.end(), monotonic_us() - began)
+
+    def _late(self, reading: Reading | None) -> ModelError:
+        if reading is not None:
+            return reading.cut("did not come to its end in time", kind="timeout")
+        cure = cure_of("timeout", self.name)
+        return ModelError(f"The model endpoint {self._url} did not answer in time. {cure}{KEPT}", kind="timeout")
+
+    async def _refusal(self, response: httpx2.Response) -> ModelError:
+        body = b""
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > REFUSAL_BYTES_MAX:
+                break
+        said = self._clean(body.decode("utf-8", "replace"))
+        headers = {name: self._clean(value) for name, value in response.headers.items()}
+        return refusal(response.status_code, headers, said, name=self.name, url=self._url)
+
+
+async def _read(response: httpx2.Response, reading: Reading, limit: asyncio.Timeout) -> None:
+    """Read it to its end. Whoever streams may take as long as it likes, as long as something comes."""
+    now = asyncio.get_running_loop().time
+    async for part in response.aiter_bytes():
+        reading.feed(part)
+        if reading.streams:
+            limit.reschedule(now() + (STREAM_END_S if reading.done else GATEWAY_TIMEOUT_S))
 
 
 class Embeddings:
@@ -153,16 +200,12 @@ class Embeddings:
     def ask(self, request: bytes) -> str:
         """What the endpoint answers to exactly these bytes, sent once. Raises ModelError."""
         try:
-            return self._client.post(
-                "/embeddings",
-                cast_to=str,
-                content=request,
-                options={"headers": {"Content-Type": "application/json"}},
-            )
+            return self._client.post("/embeddings", cast_to=str, content=request, options={"headers": _JSON})
         except openai.APIStatusError as error:
-            raise _refused(error, self.name, self.url, self._clean, "") from error
+            headers, body = error.response.headers, self._clean(error.response.text)
+            raise refusal(error.status_code, headers, body, name=self.name, url=self.url, kept="") from error
         except openai.APIConnectionError as error:
-            raise _unreachable(error, self.url, self._clean, "") from error
+            raise unreachable(error, self.name, self.url, self._clean, "") from error
 
     def close(self) -> None:
         """Let go of connections. Idempotent."""
@@ -177,71 +220,23 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, "[key]") if len(key) >= SECRET_CHARS_MIN else text
 
 
-def _unreachable(error: openai.APIConnectionError, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
-    what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
-    return ModelError(
-        f"The model endpoint {url} {what} ({clean(_reason(error))}). Is the server running, and is --base-url right?"
-        f"{kept}",
-        kind="unreachable",
-    )
+def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
+    """The error that a connection which cannot be had stands for."""
+    reason = clean(_reason(error))
+    if isinstance(error, openai.APITimeoutError):
+        kind, what = "timeout", "did not answer in time"
+    elif "SSL" in reason or "TLS" in reason or "CERTIFICATE" in reason:
+        kind, what = "address", "cannot be reached through TLS"
+    else:
+        kind, what = "unreachable", "cannot be reached"
+    return ModelError(f"The model endpoint {url} {what} ({reason}). {cure_of(kind, name)}{kept}", kind=kind)
 
 
-def _refused(error: openai.APIStatusError, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
-    said = clean(error.message)[:400]
-    text = f"{said} {error.code or ''}".lower()
-    if error.status_code in (400, 413, 422) and any(mark in text for mark in _OVERFLOW):
-        return ContextOverflow(f"The endpoint refused the request as too long: {said}")
-    what, cure, kind = _told(name, error.status_code, said, text)
-    after_s = retry_after_s(error.response.headers)
-    return ModelError(f"The model endpoint {url} {what}. {cure}{kept}", kind=kind, retry_after_s=after_s)
-
-
-def _told(name: str, status: int, said: str, text: str) -> tuple[str, str, str]:
-    """What a refusal says, what to do about it, and its kind."""
-    key = f"Set OPENAI_API_KEY to a key that may use {name!r}."
-    match status:
-        case 401:
-            return f"refused the key ({said})", key, "key"
-        case 403:  # this model, perhaps, and no other
-            return f"refused the key ({said})", key, "rejected"
-        case 402:
-            return _without_credit(said)
-        case 429 if "insufficient_quota" in text:
-            return _without_credit(said)
-        case 429:
-            return f"is out of patience or credit ({said})", "Try again later.", "rate_limited"
-        case 404:
-            return f"does not know {name!r} ({said})", "Check the name of the model, and --base-url.", "rejected"
-        case 408 | 409:
-            return f"failed with status {status} ({said})", "Try again later.", "server"
-        case status if status >= 500:
-            return f"failed with status {status} ({said})", "Try again later.", "server"
-    return (
-        f"refused the request with status {status} ({said})",
-        "Check the name of the model, and --base-url.",
-        "rejected",
-    )
-
-
-def _without_credit(said: str) -> tuple[str, str, str]:
-    return f"says that the account is out of credit ({said})", "Add to it, or set another OPENAI_API_KEY.", "credit"
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """In how many seconds an endpoint wants to be asked again, more than 0; 0 where it does not say so in a way that
-    can be read. A date is held against the endpoint's own.
-    """
-    after = headers.get("retry-after", "")
-    try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        elif after.isascii() and after.replace(".", "", 1).isdigit():
-            seconds = float(after)
-        else:
-            seconds = (parsedate_to_datetime(after) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
-    except (ValueError, TypeError):
-        return 0.0
-    return seconds if 0 < seconds < float("inf") else 0.0
+def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
+    """What goes with every request: who asks, and as whom; nothing about this machine."""
+    found: dict[str, Any] = {**client.default_headers, **client.auth_headers, **_JSON, "Accept-Encoding": "identity"}
+    told = {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in told.items() if not name.lower().startswith("x-stainless")}
 
 
 def _check(name: str, key: str, base_url: str | None) -> None:

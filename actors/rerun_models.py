@@ -270,7 +270,7 @@ def answer_of(event: Sent | BudgetExceeded) -> Answer:
         case BudgetExceeded():
             raise OverBudget(event.text, budget=event.budget, limit=event.limit, spent=event.spent)
         case ModelFailed() if event.raw:
-            raise BadReply(event.text, event.raw)
+            raise BadReply(event.text, event.raw, kind=event.failure)
         case ModelFailed():
             raise ModelError(event.text, kind=event.failure, attempts=event.attempts)
         case ReplyRejected() if not event.raw:

@@ -145,10 +145,10 @@ class OverBudget(ModelError):
 
 
 class BadReply(ModelError):
-    """The endpoint answered, but not with a chat completion that can be read."""
+    """The endpoint answered, but not with a chat completion that can be read. `raw`: what came of it."""
 
-    def __init__(self, message: str, raw: str = "") -> None:
-        super().__init__(message, kind="garbage")
+    def __init__(self, message: str, raw: str = "", *, kind: str = "garbage", retry_after_s: float = 0) -> None:
+        super().__init__(message, kind=kind, retry_after_s=retry_after_s)
         self.raw = raw
 
 

@@ -10,38 +10,26 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 
 import msgspec
 
 from actors import real, spending
 from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
-from actors.effects import Answer, Clock, Model
+from actors.effects import Answer, Clock, Hear, Model, Piece
+from actors.failures import RETRIED
 from actors.prices import Prices
 from actors.setup import OFFLINE
 from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
 from events import BadInput, ModelError, Usage
 
 from .budgets import Budgets
+from .gathering import Asking, Came, Gathering, Outcome
 from .lanes import EndpointStatus, Lane, Ticket
 from .limits import Limits, limits_from
 from .models import Models, real_models
 
-RETRIED = ("unreachable", "server", "rate_limited")
-"""Kinds of failures where trying again can help."""
-
-
-class Asking(msgspec.Struct, frozen=True, gc=False):
-    """One request of one agent, on its way to a model. `spent`: see `Gateway.ask`."""
-
-    agent_id: str
-    name: str
-    base_url: str
-    request: bytes
-    spent: Spent = NOTHING
-
-
-Outcome = Answer | ModelError
+DROPPED_MAX = 1000
+"""Calls that are remembered for what was dropped of them before they came."""
 
 
 class GatewayStatus(msgspec.Struct, frozen=True):
@@ -93,60 +81,49 @@ class Gateway:
         self._failed: Counter[str] = Counter()
         self._tokens_in = self._tokens_out = 0
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING) -> Answer:
+    async def ask(
+        self,
+        name: str,
+        base_url: str,
+        request: bytes,
+        agent_id: str = "",
+        spent: Spent = NOTHING,
+        *,
+        hear: Hear | None = None,
+    ) -> Answer:
         """Send exactly these bytes to the model of that name at that place (empty: the client's default).
 
         `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
-        `spent`: what the agent's log says that it used up today, and what it may itself. Raises ModelError:
-        the endpoint's; `busy` where too much waits and `budget` (OverBudget) where a budget is used up, both before
-        anything is sent. Who is cancelled waits no more, from that moment.
+        `spent`: what the agent's log says that it used up today, and what it may itself. `hear` is told the pieces of
+        a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
+        (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
+        moment.
         """
         self._asked += 1
         try:
-            answer = await self._answer(Asking(agent_id, name, base_url, request, spent))
+            answer = await self._answer(Asking(agent_id, name, base_url, request, spent), hear)
         except ModelError as error:
             self._failed[error.kind] += 1
             raise
         self._answered += 1
         return answer
 
-    async def ask_many(
+    def gathered(self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S) -> Gathering:
+        """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
+        return Gathering(askings, self.outcome, gather_s)
+
+    def ask_many(
         self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S
-    ) -> AsyncGenerator[list[tuple[int, Outcome]], None]:
-        """`ask` for many at once. Gives what comes back, with its place in `askings`, as it comes: each place once.
+    ) -> AsyncGenerator[list[tuple[int, Came]], None]:
+        """`gathered`, for one who listens to all of it."""
+        return self.gathered(askings, gather_s).batches()
 
-        Answers that are there within `gather_s` seconds come together. Who stops listening has the rest cancelled.
-        """
-        done: list[tuple[int, asyncio.Task[Outcome]]] = []
-        news = asyncio.Event()
-
-        def ended(place: int, task: asyncio.Task[Outcome]) -> None:
-            done.append((place, task))
-            news.set()
-
-        tasks = [asyncio.ensure_future(self.outcome(asking)) for asking in askings]
-        for place, task in enumerate(tasks):
-            task.add_done_callback(partial(ended, place))
-        left = len(tasks)
-        try:
-            while left:
-                await news.wait()
-                if len(done) < left:
-                    await asyncio.sleep(gather_s)
-                batch = [(place, task.result()) for place, task in done]
-                left -= len(done)
-                done.clear()
-                news.clear()
-                yield batch
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def outcome(self, asking: Asking) -> Outcome:
+    async def outcome(self, asking: Asking, hear: Hear | None = None) -> Outcome:
         """`ask`, with a ModelError as a value."""
         try:
-            return await self.ask(asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent)
+            return await self.ask(
+                asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent, hear=hear
+            )
         except ModelError as error:
             return error
 
@@ -175,7 +152,7 @@ class Gateway:
             await model.close()
         self._models.clear()
 
-    async def _answer(self, asking: Asking) -> Answer:
+    async def _answer(self, asking: Asking, hear: Hear | None) -> Answer:
         model = self._model(asking.name, asking.base_url)
         if asking.name == OFFLINE:  # in this process, at once, for nothing
             return await model.ask(asking.request)
@@ -186,7 +163,7 @@ class Gateway:
         used = Usage()
         self._enter(ticket)
         try:
-            answer = await self._tried(model, asking.request, lane, ticket)
+            answer = await self._tried(Told(model, hear), asking.request, lane, ticket)
             used = self._used(asking.request, answer)
             lane.succeeded(ticket, used, _now())
         finally:
@@ -195,7 +172,7 @@ class Gateway:
             self._budgets.settle(held, used)
         return answer
 
-    async def _tried(self, model: Model, request: bytes, lane: Lane, ticket: Ticket) -> Answer:
+    async def _tried(self, model: "Told", request: bytes, lane: Lane, ticket: Ticket) -> Answer:
         """Try until it is answered, or trying again is of no use."""
         attempts = 0
         while True:
@@ -322,6 +299,32 @@ class Gateway:
         return self._models[name, base_url]
 
 
+class Told:
+    """A model, whose pieces are told to somebody; before it is asked again, that those told before count for nothing."""
+
+    __slots__ = ("_hear", "_model", "_said")
+
+    def __init__(self, model: Model, hear: Hear | None) -> None:
+        self._model = model
+        self._hear = hear
+        self._said = False
+
+    async def ask(self, request: bytes) -> Answer:
+        aloud = getattr(self._model, "ask_aloud", None)
+        if self._hear is None or aloud is None:
+            return await self._model.ask(request)
+        if self._said:
+            self._hear(Piece(restart=True))
+            self._said = False
+        answer: Answer = await aloud(request, self._tell)
+        return answer
+
+    def _tell(self, piece: Piece) -> None:
+        if self._hear is not None:
+            self._said = True
+            self._hear(piece)
+
+
 class GatewayActor:
     """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client.
 
@@ -336,6 +339,9 @@ class GatewayActor:
         except BadInput as error:
             self._unusable = str(error)
         self._gateway = Gateway(limits=limits)
+        self._gatherings: dict[str, Gathering] = {}
+        self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
+        """What was dropped of calls that have not come."""
 
     async def ask(
         self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
@@ -345,14 +351,30 @@ class GatewayActor:
             return self._refusal()
         return await self._gateway.outcome(Asking(agent_id, name, base_url, request, spent))
 
-    async def ask_many(self, askings: Sequence[Asking]) -> AsyncIterator[list[tuple[int, Outcome]]]:
-        """`Gateway.ask_many`: one call for all that a host's tick asks."""
+    async def ask_many(self, askings: Sequence[Asking], key: str = "") -> AsyncIterator[list[tuple[int, Came]]]:
+        """`Gateway.ask_many`: one call for all that a host's tick asks. `key`: what `drop` knows it by."""
         if self._unusable:
             yield [(place, self._refusal()) for place in range(len(askings))]
             return
-        async with aclosing(self._gateway.ask_many(askings)) as batches:
-            async for batch in batches:
-                yield batch
+        gathering = self._gateway.gathered(askings)
+        gathering.drop(self._dropped.pop(key, ()))
+        self._gatherings[key] = gathering
+        try:
+            async with aclosing(gathering.batches()) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            del self._gatherings[key]
+
+    async def drop(self, places: Mapping[str, Sequence[int]]) -> None:
+        """Nobody waits any more for these places of those calls of `ask_many`."""
+        for key, dropped in places.items():
+            if key in self._gatherings:
+                self._gatherings[key].drop(dropped)
+            else:  # it has not begun yet, or has ended
+                self._dropped[key] = dropped
+                if len(self._dropped) > DROPPED_MAX:
+                    self._dropped.popitem(last=False)
 
     async def status(self) -> GatewayStatus:
         """`Gateway.status`."""

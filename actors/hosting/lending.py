@@ -3,16 +3,15 @@
 from collections.abc import Awaitable, Callable
 
 from actors.commands import Means
-from actors.effects import Answer, Archive, Clock, Ids
+from actors.effects import Answer, Archive, Clock, Hear, Ids
 from actors.seats import Enter
 from actors.spending import NOTHING, Spent
 from actors.system import System
 from store import Store
 
-Ask = Callable[[str, str, bytes, str, Spent], Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
-
-A gateway's `ask`.
+Ask = Callable[..., Awaitable[Answer]]
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today;
+`hear` is told the pieces of a reply that is streamed. A gateway's `ask`.
 """
 
 
@@ -35,6 +34,10 @@ class Asked:
     def account(self, spent: Spent) -> None:
         """What the agent has used up until now, and what it may."""
         self._spent = spent
+
+    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+        """`ask`, where `hear` is told the pieces as they come."""
+        return await self._ask(self.name, self._base_url, request, self._agent_id, self._spent, hear=hear)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.endpoint import retry_after_s
 from actors.hosting.gateway import Gateway
 from actors.hosting.limits import Limits
+from actors.refusals import retry_after_s
 from events import ModelError
 from tests.actors.loopback import serving
 from tests.world import say
@@ -91,7 +91,7 @@ def test_a_model_that_the_key_may_not_use_shuts_out_no_other() -> None:
     """403 is about one model: the next request is sent."""
     with serving((403, "not yours"), (200, say("Hello."))) as server:
         error, answer = asyncio.run(asked(Gateway(limits=Limits(asks_max=1)), server.url, "m", "n"))
-    assert isinstance(error, ModelError) and error.kind == "rejected" and "OPENAI_API_KEY" in str(error)
+    assert isinstance(error, ModelError) and error.kind == "forbidden" and "OPENAI_API_KEY" in str(error)
     assert not isinstance(answer, ModelError)
 
 

@@ -51,7 +51,7 @@ def test_the_bytes_that_the_server_receives_are_the_bytes_that_were_hashed() -> 
 
 FAILURES = [
     ((401, f'{{"error":{{"message":"Incorrect API key: {KEY}"}}}}'), "key", "refused the key"),
-    ((404, '{"error":{"message":"no such model"}}'), "rejected", "Check the name of the model"),
+    ((404, '{"error":{"message":"no such model"}}'), "missing", "Check the name of the model"),
     ((429, '{"error":{"message":"slow down"}}'), "rate_limited", "Try again later"),
     ((500, "oops"), "server", "failed with status 500"),
     ((400, '{"error":{"message":"bad tools"}}'), "rejected", "status 400"),
