@@ -1,6 +1,4 @@
-"""What servers say when they refuse, put into the classes of `failures.py`: by status, and by the words of each of them.
-Pure.
-"""
+"""What servers say when they refuse, put into the classes of `failures.py`: by status, and by their words. Pure."""
 
 import json
 import re
@@ -35,8 +33,10 @@ _FILTERED = (
 _NO_TOOLS = re.compile(
     r"(does not|doesn't|do not|not) support (the )?[`'\"]?(tool|function)|support tool use|requires --jinja"
     r"|requires --enable-auto-tool-choice|--tool-call-parser"
-    r"|(tools?|tool[_ ]choice|tool[_ ]call(s|ing)?|tool use|function[_ ]call(s|ing)?)[`'\"]? (is|are) not (supported|enabled)"
-    r"|unsupported (parameter|value)s?: [`'\"]?(tools|tool_choice|functions)|unrecognized request argument supplied: (tool|func)"
+    r"|(tools?|tool[_ ]choice|tool[_ ]call(s|ing)?|tool use|function[_ ]call(s|ing)?)[`'\"]?"
+    r" (is|are) not (supported|enabled)"
+    r"|unsupported (parameter|value)s?: [`'\"]?(tools|tool_choice|functions)"
+    r"|unrecognized request argument supplied: (tool|func)"
 )
 _WITHOUT_CREDIT = (
     "insufficient_quota", "insufficient balance", "insufficient credit", "credit balance is too low",

@@ -1,7 +1,7 @@
 """A streamed reply: its pieces as they come, and the completion that it would have been without a stream. Pure.
 
-What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part of
-the reply.
+What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part
+of the reply.
 """
 
 import json

@@ -129,7 +129,9 @@ class Asker:
     async def _call_alone(self, one: _Waiting) -> None:
         """A call with one answer takes half as long as one with many."""
         asking = one.asking
-        one.alone = self._gateway().ask.remote(asking.name, asking.base_url, asking.request, asking.agent_id)
+        one.alone = self._gateway().ask.remote(
+            asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent
+        )
         one.take(await one.alone)
 
     def _drop(self, waiting: _Waiting) -> None:

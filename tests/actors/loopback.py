@@ -57,7 +57,10 @@ def serving(*replies: Reply) -> Iterator[Loopback]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # as many may come at once as a gateway sends
+
+    server = Server(("127.0.0.1", 0), Handler)
     script.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
