@@ -175,6 +175,12 @@ PAUSE_S_MAX = 60
 PROBE_S = 10
 """How often an endpoint that refused the key is tried again, by one request."""
 
+BREAK_AFTER = 10
+"""Tries of one model that fail in a row, after which it is left alone for a while."""
+
+BREAK_S = 30
+"""For so long; then one request finds out whether it answers again."""
+
 CALLS_MAX = 100
 """Calls that a Ray actor may have under way: its callers, and what waits for its death."""
 

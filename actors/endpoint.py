@@ -148,12 +148,12 @@ class Endpoint:
                 reading = Reading(self.name, self._url, self._clean, hear, content_type)
                 await _read(response, reading, limit)
         except TimeoutError:
-            if reading is None or not reading.is_whole:
+            if reading is None or not reading.is_whole():
                 raise self._late(reading) from None
         except httpx2.HTTPError as error:
             if reading is None:
                 raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
-            if not reading.is_whole:
+            if not reading.is_whole():
                 raise reading.cut(f"broke off ({self._clean(_reason(error))})") from error
         return Answer(reading.end(), monotonic_us() - began)
 

@@ -36,9 +36,11 @@ class Reading:
         self.done = False
         """The stream says that nothing more comes."""
 
-    @property
     def is_whole(self) -> bool:
-        """Whether it is a stream whose reply has ended: what may still come is no part of it."""
+        """Whether it is a stream whose reply has ended, now that nothing more comes."""
+        if self._events is not None and not self.done:
+            for name, data in self._events.end():
+                self._take(name, data, last=True)
         return self.done or self._streamed.finish is not None
 
     @property
@@ -69,13 +71,12 @@ class Reading:
         """The completion. Raises ModelError where the body ended before it did."""
         if self._events is None:
             text = self.so_far()
+            if self._typed and not text:
+                raise self.cut("ended before the reply began")
             if text.startswith('{"error"'):
                 raise self._told(text)
             return text
-        if not self.is_whole:
-            for name, data in self._events.end():
-                self._take(name, data, last=True)
-        if self.is_whole:
+        if self.is_whole():
             return self.so_far()
         if not self._streamed.begun:
             raise self._garbage("did not answer with a chat completion, but with a stream without one")

@@ -92,7 +92,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def _main() -> None:
-    server = await asyncio.start_server(_serve, "127.0.0.1", 0, limit=1 << 20)
+    server = await asyncio.start_server(_serve, "127.0.0.1", 0, limit=1 << 20, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

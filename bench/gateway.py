@@ -57,7 +57,8 @@ class Seen(msgspec.Struct, frozen=True):
     talk: prefixes.Talk
 
 
-Ask = Callable[[], Awaitable[object]]
+Ask = Callable[[str], Awaitable[object]]
+"""One call, on behalf of the agent of that name."""
 
 
 async def measure(plan: Plan, data: str | None) -> Seen:
@@ -112,17 +113,15 @@ async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tu
 
 
 def _ours(asker: Any, url: str, request: bytes, *, stream: bool) -> Ask:
-    heard: list[object] = []
-
-    async def ask() -> object:
-        heard.clear()
-        return await asker.ask(MODEL, url, request, "sam", hear=heard.append if stream else None)
+    async def ask(agent_id: str) -> object:
+        heard: list[object] = []
+        return await asker.ask(MODEL, url, request, agent_id, hear=heard.append if stream else None)
 
     return ask
 
 
 def _plain(client: Any, body: dict[str, Any], *, stream: bool) -> Ask:
-    async def ask() -> object:
+    async def ask(_: str) -> object:
         answer = await client.chat.completions.create(**body)
         return [piece async for piece in answer] if stream else answer
 
@@ -132,12 +131,12 @@ def _plain(client: Any, body: dict[str, Any], *, stream: bool) -> Ask:
 async def _run(ask: Ask, at_once: int, rounds: int) -> float:
     """Milliseconds a call."""
 
-    async def one() -> None:
+    async def one(agent_id: str) -> None:
         for _ in range(rounds):
-            await ask()
+            await ask(agent_id)
 
     begun = time.perf_counter()
-    await asyncio.gather(*(one() for _ in range(at_once)))
+    await asyncio.gather(*(one(f"agent-{number}") for number in range(at_once)))
     return (time.perf_counter() - begun) * 1000 / (rounds * at_once)
 
 

@@ -15,18 +15,20 @@ import msgspec
 
 from actors import real, spending
 from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
-from actors.effects import Answer, Clock, Hear, Model, Piece
+from actors.effects import Answer, Clock, Hear, Model
 from actors.failures import RETRIED
 from actors.prices import Prices
 from actors.setup import OFFLINE
 from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
 from events import BadInput, ModelError, Usage
 
+from .breakers import Breaker, BreakerStatus
 from .budgets import Budgets
 from .gathering import Asking, Came, Gathering, Outcome
 from .lanes import EndpointStatus, Lane, Ticket
 from .limits import Limits, limits_from
 from .models import Models, real_models
+from .telling import Told
 
 DROPPED_MAX = 1000
 """Calls that are remembered for what was dropped of them before they came."""
@@ -48,6 +50,8 @@ class GatewayStatus(msgspec.Struct, frozen=True):
     spent: tuple[int, float]
     """Tokens and money in the time of the budgets, if there are any."""
     endpoints: Sequence[EndpointStatus]
+    left_alone: Sequence[BreakerStatus] = ()
+    """Models that failed too often in a row."""
 
 
 class Gateway:
@@ -73,6 +77,8 @@ class Gateway:
         self._budgets = Budgets(self._limits, clock or real.RealClock(), prices)
         self._models: dict[tuple[str, str], Model] = {}
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
+        self._breakers: dict[tuple[str, str], Breaker] = {}
+        """By place and name."""
         self._inside: Counter[str] = Counter()
         """Requests that have come and not gone, by agent."""
         self._entered = self._under_way = 0
@@ -97,7 +103,7 @@ class Gateway:
         `spent`: what the agent's log says that it used up today, and what it may itself. `hear` is told the pieces of
         a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
         (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
-        moment.
+        moment, and the connection is closed.
         """
         self._asked += 1
         try:
@@ -141,6 +147,7 @@ class Gateway:
             tokens_out=self._tokens_out,
             spent=self._budgets.spent,
             endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=lambda lane: lane.base_url)],
+            left_alone=[s for (url, name), b in self._breakers.items() if (s := b.status(url, name, now)) is not None],
         )
 
     async def close(self) -> None:
@@ -163,7 +170,7 @@ class Gateway:
         used = Usage()
         self._enter(ticket)
         try:
-            answer = await self._tried(Told(model, hear), asking.request, lane, ticket)
+            answer = await self._tried(Told(model, hear), asking, lane, ticket)
             used = self._used(asking.request, answer)
             lane.succeeded(ticket, used, _now())
         finally:
@@ -172,18 +179,21 @@ class Gateway:
             self._budgets.settle(held, used)
         return answer
 
-    async def _tried(self, model: "Told", request: bytes, lane: Lane, ticket: Ticket) -> Answer:
+    async def _tried(self, model: Told, asking: Asking, lane: Lane, ticket: Ticket) -> Answer:
         """Try until it is answered, or trying again is of no use."""
         attempts = 0
+        breaker = self._breakers.setdefault((asking.base_url, asking.name), Breaker())
         while True:
+            breaker.check(_now())
             await self._granted(lane, ticket, again=attempts > 0)
-            attempts += 1
             try:
-                return msgspec.structs.replace(await model.ask(request), attempts=attempts)
+                return msgspec.structs.replace(await self._sent(model, asking.request, breaker), attempts=attempts + 1)
             except ModelError as error:
+                attempts += error.attempts
                 backoff_s = self._backoff_s(attempts)
                 self._refuse(lane.failed(error, backoff_s, _now()), lane)
-                if error.kind not in RETRIED or lane.shut or attempts >= self._limits.attempts_max:
+                given_up = lane.shut or breaker.open or attempts >= self._limits.attempts_max
+                if error.kind not in RETRIED or given_up:
                     error.attempts = attempts
                     raise
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
@@ -194,6 +204,20 @@ class Gateway:
             self._retried += 1
             if waits:  # beside the queue: the others need not wait for it
                 await asyncio.sleep(waits)
+
+    async def _sent(self, model: Told, request: bytes, breaker: Breaker) -> Answer:
+        """Send it once. Raises ModelError; one of no attempts where the model is left alone."""
+        probing = breaker.begin(_now())
+        try:
+            answer = await model.ask(request)
+        except ModelError as error:
+            breaker.failed(error, _now())
+            raise
+        finally:
+            if probing:
+                breaker.end()
+        breaker.succeeded()
+        return answer
 
     def _backoff_s(self, attempts: int) -> float:
         """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
@@ -297,32 +321,6 @@ class Gateway:
         if (name, base_url) not in self._models:
             self._models[name, base_url] = self._make(name, base_url)
         return self._models[name, base_url]
-
-
-class Told:
-    """A model, whose pieces are told to somebody; before it is asked again, that those told before count for nothing."""
-
-    __slots__ = ("_hear", "_model", "_said")
-
-    def __init__(self, model: Model, hear: Hear | None) -> None:
-        self._model = model
-        self._hear = hear
-        self._said = False
-
-    async def ask(self, request: bytes) -> Answer:
-        aloud = getattr(self._model, "ask_aloud", None)
-        if self._hear is None or aloud is None:
-            return await self._model.ask(request)
-        if self._said:
-            self._hear(Piece(restart=True))
-            self._said = False
-        answer: Answer = await aloud(request, self._tell)
-        return answer
-
-    def _tell(self, piece: Piece) -> None:
-        if self._hear is not None:
-            self._said = True
-            self._hear(piece)
 
 
 class GatewayActor:

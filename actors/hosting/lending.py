@@ -10,8 +10,9 @@ from actors.system import System
 from store import Store
 
 Ask = Callable[..., Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today;
-`hear` is told the pieces of a reply that is streamed. A gateway's `ask`.
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
+
+With `hear`, that is told the pieces of a reply that is streamed. A gateway's `ask`.
 """
 
 
