@@ -25,6 +25,8 @@ from .harness import Figure, Line, Noise, among, line, median, noise, options, r
 KEYS = ("gateway_ratio_1", "gateway_ratio_64", "gateway_ratio_512", "prefix_stability")
 RATIO_MAX, STABILITY_MIN = 1.5, 0.9
 MODEL = "instant"
+PATIENCE_S = 120
+"""Of the plain client too: at 512 at once its own 5 s for a connection are not enough."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -91,7 +93,7 @@ async def _pairs(plan: Plan, folder: Path, url: str, request: bytes) -> dict[tup
 async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tuple[int, bool], Pair]:
     import openai
 
-    client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
+    client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, timeout=PATIENCE_S)
     body: dict[str, Any] = {**msgspec.json.decode(request), "model": MODEL}
     pairs: dict[tuple[int, bool], Pair] = {}
     try:
