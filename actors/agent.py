@@ -7,6 +7,7 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from events import (
@@ -26,7 +27,7 @@ from events import (
 )
 from store import Damage
 
-from . import asked, sections, setup
+from . import asked, sections, setup, spending
 from .blocks import Blocks
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
@@ -68,8 +69,8 @@ class Agent(Writing):
     ) -> None:
         super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
         self.searcher, self.blocks = searcher, blocks
-        self._tools = tools
-        self.models, self._known = asked.Models(models), known
+        self._tools, self._known = tools, known
+        self.models = asked.Models(models, spending.Ledger(clock, partial(spending.by_the_log, self, journal)))
         self.hearing: Hearing = nobody
         """Who is told the pieces of a reply as it comes."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
@@ -118,6 +119,7 @@ class Agent(Writing):
             facts = await sections.facts(self, settings.sections, None)
             configured = setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
             await self.commit(setup.birth(settings, configured), turn=0, step=0)
+            self.models.ledger.begin()
             self._follow(configured)
 
     async def _set_up(
@@ -138,6 +140,7 @@ class Agent(Writing):
         self._know(configured.schemas)
         self.zone = configured.zone
         self.model_name, self.models.window = configured.model, configured.window
+        self.models.ledger.limit(configured)
 
     def _know(self, schemas: Mapping[str, str]) -> None:
         """Remember schemas; a mapping that holds all of them is kept as it is, and never changed."""

@@ -13,6 +13,8 @@ from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
 from store import FileStore, Snapshot, name_of, snapshot
 
+from .prices import Prices
+
 MEMORY_MB_MIN = 64
 
 
@@ -25,12 +27,14 @@ def fleet_views(
     skip_damaged: bool = False,
     memory_mb: int = FLEET_MEMORY_MB,
     threads: int | None = None,
+    prices: Prices | None = None,
 ) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views of the whole fleet, and the position that they are of, while the block runs.
 
     `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one; a name
     that nobody has gives none. `skip_damaged`: every sealed file is checked first, and partitions with damage are left
-    out (`Snapshot.left_out`). `threads` None: one for each processor. Raises CorruptLog, StoreError, BadInput.
+    out (`Snapshot.left_out`). `threads` None: one for each processor. `prices`: what calls cost; None: what everlog
+    ships. Raises CorruptLog, StoreError, BadInput.
     """
     if memory_mb < MEMORY_MB_MIN:
         raise BadInput(f"A query cannot do with {memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
@@ -46,13 +50,16 @@ def fleet_views(
             memory_mb=memory_mb,
             threads=threads,
             damage=position.damage,
+            prices=(prices or Prices()).listed,
         ) as views,
     ):
         yield views, position
         position.refuse_changed()
 
 
-def fleet_sql(store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:
+def fleet_sql(
+    store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None, prices: Prices | None = None
+) -> pa.Table:
     """The answer of one SELECT over the views of the whole fleet. See `fleet_views`."""
-    with fleet_views(store, as_of=as_of, agent=agent) as (views, _):
+    with fleet_views(store, as_of=as_of, agent=agent, prices=prices) as (views, _):
         return views.table(query)

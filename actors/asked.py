@@ -4,15 +4,19 @@ from collections.abc import Callable
 
 from .effects import Answer, Hear, Model
 from .endpoints import served_name
+from .setup import OFFLINE
+from .spending import Ledger
 
 
 class Models:
     """Made when they are first asked: an agent can be opened, read and deleted without a key."""
 
-    __slots__ = ("_make", "_models", "window")
+    __slots__ = ("_make", "_models", "ledger", "window")
 
-    def __init__(self, make: Callable[[str], Model]) -> None:
+    def __init__(self, make: Callable[[str], Model], ledger: Ledger) -> None:
         self._make = make
+        self.ledger = ledger
+        """What was used up, for those who hold it against a budget."""
         self._models: dict[str, Model] = {}
         self.window = 0
         """Tokens that the agent may send at once: what a model in a file needs to know. 0: the file's own."""
@@ -26,10 +30,12 @@ class Models:
         if served not in self._models:
             self._models[served] = self._make(served)
         model = self._models[served]
-        aloud = None if hear is None else getattr(model, "ask_aloud", None)
-        if aloud is None or hear is None:
-            return await model.ask(request)
-        answer: Answer = await aloud(request, hear)
+        account = getattr(model, "account", None)
+        if account is not None and name != OFFLINE:
+            account(await self.ledger.spent())
+        answer = await _asked(model, request, hear)
+        if account is not None and name != OFFLINE:
+            self.ledger.add(name, request, answer)
         return answer
 
     async def keep(self, *names: str) -> None:
@@ -37,3 +43,11 @@ class Models:
         kept = [served_name(name, self.window) for name in names]
         for name in [name for name in self._models if name not in kept]:
             await self._models.pop(name).close()
+
+
+async def _asked(model: Model, request: bytes, hear: Hear | None) -> Answer:
+    aloud = None if hear is None else getattr(model, "ask_aloud", None)
+    if aloud is None or hear is None:
+        return await model.ask(request)
+    answer: Answer = await aloud(request, hear)
+    return answer

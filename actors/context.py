@@ -2,7 +2,7 @@
 what those of `waking` say. Pure.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, cast
@@ -30,7 +30,7 @@ from events import (
     decode,
 )
 
-from .constants import TOKENS_PER_BYTE, TOKENS_PER_BYTE_MAX, TOKENS_PER_BYTE_MIN
+from .constants import TOKENS_PER_BYTE, TOKENS_PER_BYTE_MAX, TOKENS_PER_BYTE_MIN, TOKENS_PER_BYTE_OF
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -85,6 +85,15 @@ class Context(msgspec.Struct, frozen=True):
     """Replies that were refused and are shown to the model."""
     turn: int = 0
     """The turn that the call is of; 0: none."""
+    switched_at: Mapping[int, int] = {}
+    """By turn, the seq at which that was."""
+    configured_at: int = 0
+    """The seq of the configuration."""
+    reply_place: tuple[int, int] = (0, 0)
+    """Seq and turn of the newest reply."""
+    by_model: bool = True
+    """Estimates go by what the model that is asked has cost; False: by the last reply, as they did before models were
+    told from each other."""
 
     @property
     def model(self) -> str:
@@ -121,14 +130,46 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def tokens_per_byte(self) -> float:
-        """What a byte of request cost in the last call; a guess before the first.
+        """What a byte of request cost in the newest call of the model that is asked; a guess before the first.
 
         A figure that cannot be, more tokens than the window holds, counts as none.
         """
-        reply = self.last_reply
-        if reply is None or not reply.context_bytes or not 0 < reply.usage.prompt <= self.config.window:
-            return TOKENS_PER_BYTE
-        return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
+        replies = self._own_replies() if self.by_model else [self.last_reply] if self.last_reply else []
+        for reply in replies:
+            if reply.context_bytes and 0 < reply.usage.prompt <= self.config.window:
+                return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
+        return _guessed(self.model) if self.by_model else TOKENS_PER_BYTE
+
+    def _own_replies(self) -> Iterator[ModelReply]:
+        """The replies of the model that is asked, as far as they are known, newest first."""
+        seq, turn = self.reply_place
+        if self.last_reply is not None and self._is_own(self.last_reply, seq, turn):
+            yield self.last_reply
+        for message in reversed(self.messages):
+            if isinstance(message.event, ModelReply) and self._is_own(message.event, message.seq, message.turn):
+                yield message.event
+
+    def _is_own(self, reply: ModelReply, seq: int, turn: int) -> bool:
+        """Whether a reply is of the model that is asked: by who was asked then, where that is known, else by its own
+        word for itself.
+        """
+        if turn in self.switches and seq > self.switched_at[turn]:
+            return self.switches[turn] == self.model
+        if seq > self.configured_at:
+            return self.config.model == self.model
+        return is_version(reply.model, self.model)
+
+
+def is_version(named: str, model: str) -> bool:
+    """Whether an endpoint that calls itself `named` seems to be `model`, or a version of it."""
+    return bool(named) and named.rpartition("/")[2].startswith(model.rpartition("/")[2])
+
+
+def _guessed(model: str) -> float:
+    """What a byte costs by the family of a model: by the longest name that it begins with."""
+    name = model.rpartition("/")[2].lower()
+    fits = [family for family in TOKENS_PER_BYTE_OF if name.startswith(family)]
+    return TOKENS_PER_BYTE_OF[max(fits, key=len)] if fits else TOKENS_PER_BYTE
 
 
 def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:
@@ -138,6 +179,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     hidden: set[int] = set()
     rethought: dict[int, str] = {}
     switches: dict[int, str] = {}
+    switched_at: dict[int, int] = {}
     refusals: list[Message] = []
     slots: dict[str, Message] = {}
     header = (0, 0, 0, 0)
@@ -163,7 +205,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
         elif isinstance(event, ReplyRethought):
             rethought[event.target_seq] = event.text
         elif isinstance(event, ModelSwitched):
-            switches[turn] = event.to
+            switches[turn], switched_at[turn] = event.to, seq
         elif isinstance(event, ReplyRejected):
             refusals.append(message)
     reply = slots.get("reply")
@@ -181,6 +223,9 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
         last_reply=cast("ModelReply", reply.event) if reply else None,
         switches=switches,
         refusals=refusals,
+        switched_at=switched_at,
+        configured_at=slots["config"].seq,
+        reply_place=(reply.seq, reply.turn) if reply else (0, 0),
     )
 
 

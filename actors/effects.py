@@ -4,9 +4,12 @@ Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models)
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from .spending import Spent
 
 
 class Clock(Protocol):
@@ -63,6 +66,14 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
+        ...
+
+
+class Accounted(Model, Protocol):
+    """A model whose requests are held against budgets."""
+
+    def account(self, spent: "Spent") -> None:
+        """What whoever asks has used up until now, and what they may: told before each request."""
         ...
 
 

@@ -15,26 +15,8 @@ TOP = 10
 """Agents, models, kinds of failure that a chart shows at most."""
 DAYS_MAX = 60
 """Days that a chart shows at most: the last ones."""
-MILLION = 1_000_000
 
 Row = dict[str, Any]
-
-
-class Prices(msgspec.Struct, frozen=True):
-    """What a million tokens cost; 0 where nobody said."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-
-    @property
-    def known(self) -> bool:
-        """Whether there are any."""
-        return bool(self.prompt or self.completion)
-
-    def cost(self, row: Row) -> float:
-        """Of a row with its tokens."""
-        spent = row["prompt_tokens"] * self.prompt + row["completion_tokens"] * self.completion
-        return float(spent) / MILLION
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -70,9 +52,10 @@ class Figures(msgspec.Struct, frozen=True):
     calls: int
     tokens: int
     prompt_tokens: int
+    cached_tokens: int
     completion_tokens: int
     cost: float | None
-    """In the currency of the prices; None where none are known."""
+    """Of calls whose price is known, in the currency of the prices; None where none is. The offline model is free."""
     latency_ms: dict[str, float]
     """p50, p90, p99 of model calls; empty where there was none."""
     failures: int
@@ -82,8 +65,8 @@ class Figures(msgspec.Struct, frozen=True):
     charts: list[Chart]
 
 
-def figures(views: FleetViews, prices: Prices) -> Figures:
-    """Ask everything. Raises CorruptLog, BadInput."""
+def figures(views: FleetViews, currency: str) -> Figures:
+    """Ask everything; `currency` is that of the prices. Raises CorruptLog, BadInput."""
 
     def ask(query: str) -> list[Row]:
         found: list[Row] = views.table(query).to_pylist()
@@ -95,9 +78,10 @@ def figures(views: FleetViews, prices: Prices) -> Figures:
     (turns,) = ask("SELECT count(*) FILTER (status = 'open') AS open FROM turns")
     (calls,) = ask(
         "SELECT count(*) AS calls, coalesce(sum(tokens), 0) AS tokens, "
-        "coalesce(sum(prompt_tokens), 0) AS prompt_tokens, "
-        "coalesce(sum(completion_tokens), 0) AS completion_tokens FROM model_calls"
+        "coalesce(sum(prompt_tokens), 0) AS prompt_tokens, coalesce(sum(cached_tokens), 0) AS cached_tokens, "
+        f"coalesce(sum(completion_tokens), 0) AS completion_tokens, {_PRICED} FROM model_calls"
     )
+    unpriced, cost = calls.pop("unpriced"), calls.pop("cost")
     latency = _latency(ask)
     days = _days(ask)
     pressed = _pressure(ask, agents["alive"])
@@ -109,14 +93,14 @@ def figures(views: FleetViews, prices: Prices) -> Figures:
         messages=int(sum(point.value for point in days)),
         turns_open=turns["open"],
         **calls,
-        cost=round(prices.cost(calls), 6) if prices.known else None,
+        cost=None if cost is None else round(cost, 6),
         latency_ms=latency,
         failures=failed[0],
         edits=edited[0],
         near=pressed[0],
         charts=[
             _said(days),
-            _spent(ask, calls, prices),
+            _spent(ask, calls, cost, unpriced, currency),
             _waited(latency, calls["calls"]),
             failed[1],
             edited[1],
@@ -152,25 +136,36 @@ def _said(days: Sequence[Point]) -> Chart:
     return Chart("messages", "How much is said each day?", answer, "messages", "day, UTC", "days", [*days[-DAYS_MAX:]])
 
 
-def _spent(ask: Ask, calls: Row, prices: Prices) -> Chart:
+_PRICED = (
+    "sum(cost) FILTER (model <> 'offline') AS cost, count(*) FILTER (cost IS NULL AND outcome <> 'failed') AS unpriced"
+)
+
+
+def _spent(ask: Ask, calls: Row, cost: float | None, unpriced: int, currency: str) -> Chart:
+    known = cost is not None
     rows = ask(
-        "SELECT model, count(*) AS calls, sum(tokens) AS tokens, sum(prompt_tokens) AS prompt_tokens, "
-        "sum(completion_tokens) AS completion_tokens FROM model_calls GROUP BY model "
-        f"ORDER BY tokens DESC, model LIMIT {TOP}"
+        "SELECT model, count(*) AS calls, sum(tokens) AS tokens, sum(cached_tokens) AS cached, "
+        "coalesce(sum(cost), 0) AS cost FROM model_calls GROUP BY model "
+        f"ORDER BY {'cost DESC, ' if known else ''}tokens DESC, model LIMIT {TOP}"
     )
     points = [
-        Point(row["model"] or "(not named)", prices.cost(row) if prices.known else row["tokens"],
-              f"{row['tokens']:,} tokens in {_count(row['calls'], 'call')}")
+        Point(row["model"] or "(not named)", row["cost"] if known else row["tokens"],
+              f"{row['tokens']:,} tokens{_cached(row['cached'])} in {_count(row['calls'], 'call')}")
         for row in rows
     ]  # fmt: skip
     used = f"{calls['tokens']:,} tokens in {_count(calls['calls'], 'model call')}"
-    answer = f"{used}. No prices are set, so nobody knows the money."
-    if prices.known:
-        answer = f"{prices.cost(calls):,.2f}, for {used}, at the prices that are set."
+    answer = f"{used}. No prices are known, so nobody knows the money."
+    if cost is not None:
+        answer = f"{cost:,.2f} {currency}, for {used}, at the prices of now"
+        answer += f"; no price is known of {_count(unpriced, 'call')} among them." if unpriced else "."
     if not calls["calls"]:
         answer = "No model has been called yet."
-    unit = "money" if prices.known else "tokens"
+    unit = currency if known else "tokens"
     return Chart("cost", "What do the models cost?", answer, unit, "model", "bars", points)
+
+
+def _cached(tokens: int) -> str:
+    return f" ({tokens:,} cached)" if tokens else ""
 
 
 def _latency(ask: Ask) -> dict[str, float]:

@@ -27,6 +27,10 @@ class Journal(Protocol):
         """The agent's records from a seq (inclusive) on, in order."""
         ...
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        ...
+
 
 class LocalJournal:
     """The journal of a host with one agent at work at a time: no thread, no queue."""
@@ -55,3 +59,7 @@ class LocalJournal:
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """The agent's records from a seq (inclusive) on, in order."""
         return self._reader.read(agent_id, from_seq)
+
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        return self._reader.seq_at(agent_id, time)

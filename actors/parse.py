@@ -11,7 +11,7 @@ from .calling import WAYS, given
 from .calling import rungs as ladder
 from .calling.reading import Function, Reading, Said, ToolCall, numbered, unthought
 from .calling.text import unstopped
-from .constants import TOKENS_MAX
+from .usage import Told, usage_in
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
@@ -43,25 +43,14 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
-    total_tokens: float | None = None
-    prompt_tokens_details: Any = None
-
-
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: Told | None = None
+    timings: Any = None
     model: str | None = None
 
 
-class _Bill(msgspec.Struct):
-    usage: _Usage | None = None
-
-
 _decoder = msgspec.json.Decoder(_Completion)
-_bills = msgspec.json.Decoder(_Bill)
 
 
 def reply(raw: str, window: int, calling: str = "native", reader: int = READER) -> ModelReply:
@@ -103,7 +92,7 @@ def _answered(raw: str, window: int) -> tuple[_Completion, _Choice]:
     choice = completion.choices[0]
     if choice.message is None and choice.text is None:
         raise _no_completion(raw, "Object missing required field `message` - at `$.choices[...]`")
-    finish, usage = choice.finish_reason or "", _usage(completion.usage)
+    finish, usage = choice.finish_reason or "", usage_in(completion.usage, completion.timings)
     if finish == "length" and (not usage.total or usage.total >= NEARLY * window):
         raise ContextOverflow("The model stopped for length: the reply did not fit into what the window left for it.")
     if finish not in _FINISHED:
@@ -125,7 +114,7 @@ def _told(raw: str, completion: _Completion, choice: _Choice, reading: Reading, 
         text=reading.text,
         calls=reading.calls,
         finish_reason=choice.finish_reason or "",
-        usage=_usage(completion.usage, reader),
+        usage=_usage(completion, reader),
         model=completion.model or "",
         raw=raw,
         repair=ladder.told(reading.rungs),
@@ -165,14 +154,6 @@ def said(raw: str) -> str:
     return told.text + calls
 
 
-def usage_of(raw: str) -> Usage:
-    """The tokens that `raw` says it cost; zeros where it does not say."""
-    try:
-        return _usage(_bills.decode(raw).usage)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return Usage()
-
-
 def _text(content: str | list[_Part] | None) -> str:
     """The monologue; some servers send it in parts."""
     return "".join(part.text for part in content) if isinstance(content, list) else content or ""
@@ -184,21 +165,10 @@ def _arguments(arguments: object) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def _usage(usage: _Usage | None, reader: int = READER) -> Usage:
-    if usage is None:
-        return Usage()
-    prompt, completion, total = (
-        _count(figure) for figure in (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
-    )
-    details = usage.prompt_tokens_details if reader > 1 else None
-    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    known = _count(cached) if isinstance(cached, int | float) else 0
-    return Usage(prompt=prompt, completion=completion, total=total or prompt + completion, cached=known)
-
-
-def _count(figure: float | None) -> int:
-    """A count of tokens that can be: whole, not below 0, and within what the tables hold."""
-    return int(min(max(figure or 0, 0), TOKENS_MAX))
+def _usage(completion: _Completion, reader: int) -> Usage:
+    """What it cost; the first reader knew nothing of what a provider still had."""
+    usage = usage_in(completion.usage, completion.timings)
+    return usage if reader > 1 else msgspec.structs.replace(usage, cached=0)
 
 
 def arguments(text: str, reader: int = READER) -> dict[str, Any]:

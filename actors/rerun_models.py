@@ -28,11 +28,12 @@ from events import (
     is_erased,
 )
 
-from . import parse, render
+from . import render
 from .context import Context, context_of, of_turn
 from .effects import Answer, Clock, Ids
 from .fit import transcript_bytes_max
 from .rerun_past import Act, Past
+from .usage import usage_of
 
 MEANWHILE = ("input", "by_hand")
 """Kinds of acts that may be done while the agent is at work."""
@@ -310,5 +311,5 @@ def usage_in(record: Record) -> tuple[int, int, int, int]:
         return 0, 0, 0, 0
     usage = event.usage
     if isinstance(event, ReplyRejected) and not usage.total and event.raw:
-        usage = parse.usage_of(event.raw)
+        usage = usage_of(event.raw)
     return usage.prompt, usage.completion, usage.total, event.latency_us

@@ -133,6 +133,11 @@ class Verifier:
                 self._calls.renderer_gone.setdefault(context.config.renderer, []).append(record.seq)
             return
         found = [*self._mismatches(index, record, event, context)] if context is not None else [None]
+        if context is not None and any(found):  # older logs were estimated by the last reply, whichever model's it was
+            before = msgspec.structs.replace(context, by_model=False)
+            if before.tokens_per_byte != context.tokens_per_byte:
+                again = [*self._mismatches(index, record, event, before)]
+                found = found if any(again) else again
         faults = [mismatch for mismatch in found if mismatch is not None]
         self.report.mismatches += faults
         if is_call:

@@ -38,19 +38,61 @@ _BODY = json.dumps(
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BODY) + _BODY
 
 
+PIECES = 24
+"""Of the arguments of the call in a streamed reply."""
+
+
+def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return _sse({"id": "completion-1", "object": "chat.completion.chunk", "created": 0, "model": "instant",
+                 "choices": [choice]})  # fmt: skip
+
+
+def _sse(chunk: dict[str, object]) -> bytes:
+    data = b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def _streamed() -> list[bytes]:
+    """The same reply in pieces, each a chunk of the transfer."""
+    whole = str(_CALL["function"]["arguments"])  # type: ignore[index]
+    size = -(-len(whole) // PIECES)
+    parts = [whole[at : at + size] for at in range(0, len(whole), size)]
+    first = {**_CALL, "index": 0, "function": {"name": "send_message", "arguments": ""}}
+    usage = {"id": "completion-1", "object": "chat.completion.chunk", "created": 0, "model": "instant", "choices": [],
+             "usage": {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}}  # fmt: skip
+    done = b"data: [DONE]\n\n"
+    return [
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        _event({"role": "assistant", "content": "I see."}),
+        _event({"tool_calls": [first]}),
+        *[_event({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}) for part in parts],
+        _event({}, "tool_calls"),
+        _sse(usage),
+        b"%x\r\n%s\r\n0\r\n\r\n" % (len(done), done),
+    ]
+
+
+STREAM = _streamed()
+
+
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
-            await reader.readexactly(length)
-            writer.write(ANSWER)
+            body = await reader.readexactly(length)
+            if b'"stream":true' in body or b'"stream": true' in body:
+                for chunk in STREAM:
+                    writer.write(chunk)
+            else:
+                writer.write(ANSWER)
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
 
 
 async def _main() -> None:
-    server = await asyncio.start_server(_serve, "127.0.0.1", 0, limit=1 << 20)
+    server = await asyncio.start_server(_serve, "127.0.0.1", 0, limit=1 << 20, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 from . import (
     backup_arguments,
     block_arguments,
+    cost_arguments,
     document_arguments,
     fork_arguments,
     homes,
@@ -281,6 +282,7 @@ COMMANDS = (
     *memories.COMMANDS,
     *shared_arguments.COMMANDS,
     *sql_arguments.COMMANDS,
+    *cost_arguments.COMMANDS,
     Command("fleet", "fleet:fleet", "talk to many agents at once, and report what it took",
             "everlog fleet --agents 2000 --messages 5", (homes.crowd, _json, _runtime), _FLEET),
     Command("up", "cluster:up", "keep a local Ray running for this store", "everlog up", (), _UP),

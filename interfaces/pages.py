@@ -111,7 +111,8 @@ def pressure(shape: Shape) -> RenderableType:
         return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(NO_CONTEXT, "dim italic"))
     window, mark = shape["window"], shape["fraction"]
     table = Table.grid(padding=(0, 2))
-    table.add_row("last call", gauge(shape["tokens"], window, mark))
+    cached = f"  {shape['cached']:,} of them cached" if shape["cached"] else ""
+    table.add_row("last call", gauge(shape["tokens"], window, mark) + Text(cached, "dim"))
     table.add_row("next call", gauge(shape["estimate"], window, mark) + Text("  estimated", "dim"))
     warned = "yes, since the last summary" if shape["warned"] else f"no; at {mark:.0%}, {int(window * mark):,} tokens"
     table.add_row("warned", warned)

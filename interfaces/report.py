@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.figures import Prices, figures
-from actors.hosting.limits import limits_from
+from actors.figures import figures
+from actors.hosting.limits import known_prices, limits_from
 
 from . import shapes, times
 from .contract import World
@@ -16,10 +16,10 @@ from .sql import asked, say_position, written
 
 def report(args: Namespace, world: World) -> int:
     """The command."""
-    limits = limits_from(os.environ)
+    currency = known_prices(limits_from(os.environ)).currency
     at = world.clock.now()
     with asked(args, world) as (views, position):
-        found = figures(views, Prices(limits.price_in, limits.price_out))
+        found = figures(views, currency)
         left_out = bool(position.left_out)
         if args.html is not None:
             from . import reporthtml

@@ -79,6 +79,7 @@ def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summa
         "agent": name,
         "as_of": as_of,
         "tokens": row.get("tokens", 0),
+        "cached": row.get("cached", 0),
         "estimate": estimate,
         "window": row.get("window") or 0,
         "fraction": row.get("fraction", 0.0),

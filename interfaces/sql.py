@@ -1,5 +1,6 @@
 """`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from actors.analytics import fleet_views
+from actors.hosting.limits import known_prices, limits_from
 from events import BadInput
 from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
@@ -61,6 +63,7 @@ def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]
             agent=args.agent,
             skip_damaged=args.skip_damaged,
             memory_mb=memory_mb,
+            prices=known_prices(limits_from(os.environ)),
         ) as (views, position),
     ):
         for left in position.left_out:

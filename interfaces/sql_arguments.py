@@ -9,13 +9,13 @@ FORMATS = ("table", "csv", "json", "parquet", "arrow")
 
 _SQL = """\
 Views: agents, messages, turns, steps, model_calls, function_calls,
-memory_history, pressure, summaries, heartbeats, failures, and records, the log
-itself. `DESCRIBE turns` lists columns; docs/analytics.md explains them. It asks
-the logs at one position, while agents go on, and can change nothing."""
+memory_history, pressure, summaries, heartbeats, failures, prices, and records,
+the log itself. `DESCRIBE turns` lists columns; docs/analytics.md explains them.
+It asks the logs at one position, while agents go on, and can change nothing."""
 _REPORT = """\
 What the fleet costs, how long models take, what fails, what is remembered, who
-is near the end of its window, who is busy. Prices are those of the variables
-EVERLOG_GATEWAY_PRICE_IN and EVERLOG_GATEWAY_PRICE_OUT, of a million tokens."""
+is near the end of its window, who is busy. Money is at the prices of now;
+`everlog sql "FROM prices"` shows them."""
 
 
 def _asking(parser: argparse.ArgumentParser) -> None:

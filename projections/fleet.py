@@ -20,6 +20,7 @@ from .catalogue import sql
 from .columns import as_texts, is_odd
 from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from .lineage import forks_table, lineage_table, lives_table
+from .pricing import COST, VIEW, ListedPrice, price_list, price_of
 
 VIEWS = (
     "records",
@@ -92,11 +93,13 @@ class FleetViews:
         memory_mb: int = FLEET_MEMORY_MB,
         scratch_mb: int = FLEET_SCRATCH_MB,
         damage: Damage = lambda: None,
+        prices: Sequence[ListedPrice] = (),
     ) -> None:
         """`upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
         `figured` are sealed files that have the columns of `FIGURES`, `paths` those that have not.
 
-        `damage` looks whether a file is to blame where reading fails.
+        `damage` looks whether a file is to blame where reading fails. `prices`: the first that
+        fits counts.
 
         `threads` None: one for each processor. Files must be there until it is closed. Raises CorruptLog, BadInput.
         """
@@ -116,10 +119,16 @@ class FleetViews:
             },
         )
         try:
+            self._make_prices(prices)
             self._make(paths, figured, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
+
+    def _make_prices(self, prices: Sequence[ListedPrice]) -> None:
+        self._db.register("price_list", _Rows(price_list(prices)))
+        for statement in (price_of(prices), COST, VIEW):
+            self._db.execute(statement)
 
     def _make(
         self, paths: Sequence[str], figured: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None

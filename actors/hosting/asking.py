@@ -9,6 +9,7 @@ from typing import Any
 from actors import real
 from actors.effects import Answer, Hear, Model, Piece
 from actors.setup import OFFLINE
+from actors.spending import NOTHING, Spent
 from actors.system import model_for
 from events import ModelError
 
@@ -67,7 +68,14 @@ class Asker:
         """The gateway, once it was found: it keeps its address as often as it is started again."""
 
     async def ask(
-        self, name: str, base_url: str, request: bytes, agent_id: str = "", *, hear: Hear | None = None
+        self,
+        name: str,
+        base_url: str,
+        request: bytes,
+        agent_id: str = "",
+        spent: Spent = NOTHING,
+        *,
+        hear: Hear | None = None,
     ) -> Answer:
         """Send exactly these bytes; `hear` is told the pieces of a reply that is streamed. Raises ModelError.
 
@@ -76,7 +84,7 @@ class Asker:
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
             return await self._offline.ask(request)
-        waiting = _Waiting(Asking(agent_id, name, base_url, request, aloud=hear is not None), hear)
+        waiting = _Waiting(Asking(agent_id, name, base_url, request, spent, aloud=hear is not None), hear)
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append(waiting)
@@ -121,7 +129,9 @@ class Asker:
     async def _call_alone(self, one: _Waiting) -> None:
         """A call with one answer takes half as long as one with many."""
         asking = one.asking
-        one.alone = self._gateway().ask.remote(asking.name, asking.base_url, asking.request, asking.agent_id)
+        one.alone = self._gateway().ask.remote(
+            asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent
+        )
         one.take(await one.alone)
 
     def _drop(self, waiting: _Waiting) -> None:

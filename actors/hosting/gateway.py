@@ -14,11 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from actors import parse, real
+from actors import real, spending
 from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
 from actors.effects import Answer, Clock, Hear, Model
 from actors.failures import RETRIED
+from actors.prices import Prices
 from actors.setup import OFFLINE
+from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
 from events import BadInput, ModelError, Usage
 
 from .breakers import Breaker, BreakerStatus
@@ -28,9 +30,6 @@ from .lanes import EndpointStatus, Lane, Ticket
 from .limits import Limits, limits_from
 from .models import Models, real_models
 from .telling import Told
-
-BYTES_PER_TOKEN = 4
-"""What a request costs is guessed by, before it is sent."""
 
 DROPPED_MAX = 1000
 """Calls that are remembered for what was dropped of them before they came."""
@@ -65,16 +64,18 @@ class Gateway:
         limits: Limits | None = None,
         *,
         clock: Clock | None = None,
+        prices: Prices | None = None,
         chance: Callable[[], float] = real.chance,
     ) -> None:
-        """`models`: None are the real ones; `limits`: None are those without any variable set.
+        """`models`: None are the real ones; `limits`: None are those without any variable set. `prices`: None are those
+        that everlog ships, and what the limits say of all models.
 
         `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
         """
         self._limits = limits or Limits()
         self._make = models or real_models(self._limits)
         self._chance = chance
-        self._budgets = Budgets(self._limits, clock or real.RealClock())
+        self._budgets = Budgets(self._limits, clock or real.RealClock(), prices)
         self._models: dict[tuple[str, str], Model] = {}
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
         self._breakers: dict[tuple[str, str], Breaker] = {}
@@ -88,15 +89,22 @@ class Gateway:
         self._tokens_in = self._tokens_out = 0
 
     async def ask(
-        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: int = 0, *, hear: Hear | None = None
+        self,
+        name: str,
+        base_url: str,
+        request: bytes,
+        agent_id: str = "",
+        spent: Spent = NOTHING,
+        *,
+        hear: Hear | None = None,
     ) -> Answer:
         """Send exactly these bytes to the model of that name at that place (empty: the client's default).
 
         `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
-        `spent`: tokens that the agent's log says it used up in the time of its budget; known once, it need not be
-        told again. `hear` is told the pieces of a reply that is streamed. Raises ModelError: the endpoint's; `busy`
-        where too much waits and `budget` (OverBudget) where a budget is used up, both before anything is sent. Who is
-        cancelled waits no more, from that moment, and the connection is closed.
+        `spent`: what the agent's log says that it used up today, and what it may itself. `hear` is told the pieces of
+        a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
+        (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
+        moment, and the connection is closed.
         """
         self._asked += 1
         try:
@@ -159,9 +167,7 @@ class Gateway:
         lane = self._lane(asking.base_url)
         ticket = Ticket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
         self._refuse_if_full(lane, ticket.agent_id)
-        if asking.spent:
-            self._budgets.know(ticket.agent_id, asking.spent)
-        self._budgets.hold(ticket.agent_id, ticket.estimate)
+        held = self._budgets.hold(ticket.agent_id, asking.name, ticket.estimate, asking.spent)
         used = Usage()
         self._enter(ticket)
         try:
@@ -171,7 +177,7 @@ class Gateway:
         finally:
             lane.leave(ticket)
             self._leave(ticket)
-            self._budgets.settle(ticket.agent_id, ticket.estimate, used)
+            self._budgets.settle(held, used)
         return answer
 
     async def _tried(self, model: Told, asking: Asking, lane: Lane, ticket: Ticket) -> Answer:
@@ -301,10 +307,7 @@ class Gateway:
 
     def _used(self, request: bytes, answer: Answer) -> Usage:
         """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
-        used = parse.usage_of(answer.raw)
-        if not used.total:
-            tokens_in, tokens_out = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
-            used = Usage(prompt=tokens_in, completion=tokens_out, total=tokens_in + tokens_out)
+        used = spending.used(request, answer)
         self._tokens_in += max(used.total - used.completion, 0)
         self._tokens_out += used.completion
         return used
@@ -340,7 +343,7 @@ class GatewayActor:
         """What was dropped of calls that have not come."""
 
     async def ask(
-        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: int = 0
+        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
     ) -> Answer | ModelError:
         """`Gateway.ask`, with a ModelError as a value."""
         if self._unusable:

@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from actors.effects import Answer, Hear, Piece
+from actors.spending import NOTHING, Spent
 from events import ModelError
 
 
@@ -19,7 +20,7 @@ class Asking(msgspec.Struct, frozen=True, gc=False):
     name: str
     base_url: str
     request: bytes
-    spent: int = 0
+    spent: Spent = NOTHING
     aloud: bool = False
     """Pieces of the reply are wanted as they come."""
 

@@ -7,34 +7,40 @@ from actors.catalogue import known_at, place_at
 from actors.commands import Means
 from actors.effects import Answer, Archive, Clock, Hear, Ids
 from actors.seats import Enter
+from actors.spending import NOTHING, Spent
 from actors.system import System
 from store import FileStore, Store
 
 Ask = Callable[..., Awaitable[Answer]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is. A gateway's `ask`.
+"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
 
-With `hear`, that is told the pieces of a reply that is streamed.
+With `hear`, that is told the pieces of a reply that is streamed. A gateway's `ask`.
 """
 
 
 class Asked:
     """A model behind a gateway, which keeps the connections."""
 
-    __slots__ = ("_agent_id", "_ask", "_base_url", "name")
+    __slots__ = ("_agent_id", "_ask", "_base_url", "_spent", "name")
 
     def __init__(self, name: str, base_url: str, ask: Ask, agent_id: str) -> None:
         self.name = name
         self._base_url = base_url
         self._ask = ask
         self._agent_id = agent_id
+        self._spent = NOTHING
 
     async def ask(self, request: bytes) -> Answer:
         """Send exactly these bytes. Raises ModelError."""
-        return await self._ask(self.name, self._base_url, request, self._agent_id)
+        return await self._ask(self.name, self._base_url, request, self._agent_id, self._spent)
+
+    def account(self, spent: Spent) -> None:
+        """What the agent has used up until now, and what it may."""
+        self._spent = spent
 
     async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
         """`ask`, where `hear` is told the pieces as they come."""
-        return await self._ask(self.name, self._base_url, request, self._agent_id, hear=hear)
+        return await self._ask(self.name, self._base_url, request, self._agent_id, self._spent, hear=hear)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.constants import ASKS_MAX, ASKS_WAITING_AGENT_MAX, ASKS_WAITING_MAX, GATEWAY_ATTEMPTS_MAX
+from actors.prices import Price, Prices
 from events import BadInput
 
 PREFIX = "EVERLOG_GATEWAY_"
@@ -41,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     all_cost_max: Money = 0.0
     """What all agents together may cost, in the currency of the prices."""
     price_in: Money = 0.0
-    """Of a million tokens of requests."""
+    """Of a million tokens of requests, of every model without a price of its own. With `price_out` 0: not known."""
     price_out: Money = 0.0
     """Of a million tokens of replies."""
     budget_per: Literal["day", "life"] = "day"
@@ -52,11 +53,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("agent_cost_max", "all_cost_max", "price_in", "price_out"):
             if not math.isfinite(getattr(self, name)):
                 raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
-        if (self.agent_cost_max or self.all_cost_max) and not (self.price_in or self.price_out):
-            raise BadInput(
-                f"A budget in money needs prices: give {PREFIX}PRICE_IN and {PREFIX}PRICE_OUT, of a million tokens, or "
-                "set a budget in tokens."
-            )
+
+
+def known_prices(limits: Limits, own: Mapping[str, Price] | None = None) -> Prices:
+    """All prices: the user's `own` by the name of a model, that of the variables, and the list that everlog ships."""
+    given = limits.price_in or limits.price_out
+    return Prices(own, Price(limits.price_in, limits.price_out) if given else None)
 
 
 def limits_from(environment: Mapping[str, str]) -> Limits:

@@ -146,6 +146,10 @@ class Ticks:
         """The agent's records from a seq (inclusive) on, in order."""
         return self._reader(agent_id).read(agent_id, from_seq)
 
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        return self._reader(agent_id).seq_at(agent_id, time)
+
     async def close(self) -> None:
         """Finish the tick that runs, refuse what comes after it, and give the log up."""
         self.lose(HostLost(f"{self.log.partition} was let go of. What was acknowledged is in its log."))

@@ -15,6 +15,7 @@ warnings AS (
 )
 SELECT l.agent_id, l.as_of,
     coalesce(max((r.payload->'usage'->>'total')::BIGINT) FILTER (l.slot = 'reply'), 0) AS tokens,
+    coalesce(max((r.payload->'usage'->>'cached')::BIGINT) FILTER (l.slot = 'reply'), 0) AS cached,
     max((r.payload->>'window')::BIGINT) FILTER (l.slot = 'config') AS "window",
     coalesce(max((r.payload->>'pressure_fraction')::DOUBLE) FILTER (l.slot = 'config'), 0.75) AS fraction,
     coalesce(any_value(v.seq), 0) > coalesce(max(l.seq) FILTER (l.slot = 'summary'), 0) AS warned,

@@ -8,6 +8,7 @@ SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
     coalesce((r.payload->'usage'->>'prompt')::BIGINT, 0) AS prompt_tokens,
     coalesce((r.payload->'usage'->>'completion')::BIGINT, 0) AS completion_tokens,
     coalesce((r.payload->'usage'->>'total')::BIGINT, 0) AS tokens,
+    coalesce((r.payload->'usage'->>'cached')::BIGINT, 0) AS cached_tokens,
     coalesce((r.payload->>'latency_us')::BIGINT, 0) AS latency_us
 FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
 WHERE r.type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')

@@ -1,7 +1,9 @@
 """Budgets: what agents may use up, each and together, and what is left in the log of one that has used it up."""
 
 import asyncio
+import json
 import pickle
+from typing import Any
 
 import pytest
 
@@ -9,9 +11,10 @@ from actors.effects import Answer
 from actors.hosting.lending import Asked
 from actors.hosting.limits import Limits, limits_from
 from actors.replay import verify
-from events import BadInput, BudgetExceeded, ModelError, OverBudget, event_of
+from actors.spending import DAY_US, Spent
+from events import BadInput, BudgetExceeded, ModelError, OverBudget, Usage, event_of
 from tests.actors.asked import SlowModel, gateway, outcome, run
-from tests.world import World, completion, kinds, say
+from tests.world import START, World, completion, kinds, say
 
 URL = "http://127.0.0.1:1/v1"
 DAY_S = 24 * 3600
@@ -20,6 +23,11 @@ DAY_S = 24 * 3600
 def costs(total: int) -> SlowModel:
     """A model that says that each answer took so many tokens, ten of them of the reply."""
     return SlowModel(lambda *_: Answer(completion(total=total), 1))
+
+
+def by_the_log(tokens: int, **limits: Any) -> Spent:
+    """What an agent of today has used up of the model `m`, by its log."""
+    return Spent(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
 
 
 def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
@@ -122,11 +130,73 @@ def test_what_was_used_up_before_a_restart_counts() -> None:
     async def main() -> None:
         one = gateway(costs(100), agent_tokens_max=1000, all_tokens_max=1250)
         for spent in (750, 750, 850):
-            await one.ask("m", URL, b"?" * 4, "sam", spent=spent)
+            await one.ask("m", URL, b"?" * 4, "sam", by_the_log(spent))
         assert one.status().spent == (1050, 0)
-        assert isinstance(await outcome(one.ask("m", URL, b"?" * 4, "sam", spent=950)), OverBudget)
+        assert isinstance(await outcome(one.ask("m", URL, b"?" * 4, "sam", by_the_log(950))), OverBudget)
         await one.ask("m", URL, b"?" * 4, "kim")
         assert isinstance(await outcome(one.ask("m", URL, b"x" * 500, "kim")), OverBudget)
+
+    run(main)
+
+
+def test_an_agents_own_budget_goes_by_its_log() -> None:
+    """Whatever the gateway knows: what the log says is used up, of tokens or of money, is not sent beyond."""
+
+    async def main() -> None:
+        model = costs(100)
+        one = gateway(model, price_in=10, price_out=10)
+        refused = await outcome(one.ask("m", URL, b"x" * 400, "sam", by_the_log(950, tokens_max=1000)))
+        assert isinstance(refused, OverBudget) and (refused.budget, refused.spent) == ("day tokens", 950)
+        assert "day_tokens_max of its configuration" in str(refused) and refused.retry_after_s == DAY_S
+        refused = await outcome(one.ask("m", URL, b"x" * 400, "sam", by_the_log(950, cost_max=0.01)))
+        assert isinstance(refused, OverBudget) and refused.budget == "day cost"
+        assert refused.spent == pytest.approx(0.0095) and not model.asked
+        await one.ask("m", URL, b"x" * 400, "sam", by_the_log(850, tokens_max=1000, cost_max=0.01))
+
+    run(main)
+
+
+def test_requests_under_way_count_against_an_agents_own_budget() -> None:
+    """Of ten that come together only those are sent for which there is room beside the others."""
+
+    async def main() -> None:
+        model = costs(110)
+        one = gateway(model)
+        spent = by_the_log(650, tokens_max=1000)
+        came = await asyncio.gather(*(outcome(one.ask("m", URL, b"x" * 400, "sam", spent)) for _ in range(10)))
+        assert len(model.asked) == 3 and sum(isinstance(item, OverBudget) for item in came) == 7
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("limits", "own"), [({"all_cost_max": 5}, {}), ({"agent_cost_max": 5}, {}), ({}, {"cost_max": 5})]
+)
+def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], own: dict[str, Any]) -> None:
+    """Where money is limited it is refused, with how to say what it costs; a model of the list is asked."""
+
+    async def main() -> None:
+        model = costs(100)
+        one = gateway(model, **limits)
+        spent = Spent(START // DAY_US, {}, **own)
+        refused = await outcome(one.ask("m", URL, b"x", "sam", spent))
+        assert isinstance(refused, OverBudget) and not model.asked
+        assert "no price of 'm'" in str(refused) and "models.toml" in str(refused) and "PRICE_IN" in str(refused)
+        await one.ask("gpt-4o-2024-08-06", URL, b"x", "sam", spent)
+        assert len(model.asked) == 1
+
+    run(main)
+
+
+def test_cached_tokens_cost_what_the_list_says() -> None:
+    """Of gpt-4o, 600,000 tokens of a million are from the cache at 1.25, the others cost 2.5."""
+
+    async def main() -> None:
+        answer = json.loads(completion(total=1_000_000, prompt=1_000_000))
+        answer["usage"]["prompt_tokens_details"] = {"cached_tokens": 600_000}
+        one = gateway(SlowModel(lambda *_: Answer(json.dumps(answer), 1)), all_cost_max=100)
+        await one.ask("gpt-4o", URL, b"x", "sam")
+        assert one.status().spent == (1_000_000, pytest.approx(0.6 * 1.25 + 0.4 * 2.5))
 
     run(main)
 
@@ -189,7 +259,6 @@ def test_limits_come_from_variables() -> None:
     ("PRICE_OUT", "inf", "price_out"),
     ("BUDGET_PER", "week", "EVERLOG_GATEWAY_BUDGET_PER"),
     ("ALL_TOKEN_MAX", "5", "EVERLOG_GATEWAY_ALL_TOKENS_MAX"),
-    ("ALL_COST_MAX", "5", "needs prices"),
 ])  # fmt: skip
 def test_limits_that_cannot_be_are_refused(variable: str, value: str, words: str) -> None:
     """A misspelt budget would hold nobody: the refusal names the variable, or the one that was meant."""

@@ -20,6 +20,7 @@ from bench import (
     cold_start,
     dedicated,
     fleet,
+    gateway,
     harness,
     hosted,
     peers,
@@ -40,11 +41,12 @@ TINY = {
     "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
+    "gateway": "gateway.report(gateway.Plan(at_once=(1, 2), runs=2, rounds=1, turns=4))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
     "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2, long=replay_agent.as_of.Plan("
     "events=2000, turns=60, looks=2)))",
 }
-SLOW = {"dedicated", "fleet"}
+SLOW = {"dedicated", "fleet", "gateway"}
 """They start a Ray of their own, which takes longer than all the others together."""
 DIFFERENCES = {"single_extra_us", "kb_per_agent"}
 """Of a handful of runs on a busy machine, one may come out below zero."""
@@ -57,6 +59,7 @@ KEYS = {
     "append": append.KEYS,
     "archive": archive.KEYS,
     "fleet": fleet.KEYS,
+    "gateway": ("gateway_ratio_1", "gateway_ratio_2", gateway.KEYS[3]),
     "replay_agent": replay_agent.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from events import CATALOGUE, Record, is_erased
+from projections.pricing import ListedPrice
 
 Row = dict[str, Any]
 Key = tuple[str, int]
@@ -170,6 +171,25 @@ def _is_call(one: Told) -> bool:
     return one.record.type in kinds and "context_sha256" in one.payload
 
 
+PRICES = [
+    ListedPrice("a", "^a$", 2.0, 10.0, 0.5, "EUR", "somebody"),
+    ListedPrice("", "^[bI]", 1.0, 3.0, 1.0, "EUR", "somebody"),
+]
+
+
+def cost(one: Told) -> float | None:
+    """Of a call, by hand: None for a model without a price."""
+    name = one.payload.get("model", "")
+    price = PRICES[0] if name == "a" else PRICES[1] if name.startswith(("b", "I")) else None
+    usage = {key: one.usage.get(key, 0) for key in ("prompt", "completion", "total", "cached")}
+    asked = max(usage["total"] - usage["completion"], usage["prompt"])
+    cached = min(usage["cached"], asked)
+    if price is None:
+        return None
+    fresh = (asked - cached) * price.price_in
+    return (fresh + cached * price.price_cached + usage["completion"] * price.price_out) / 1e6
+
+
 def _model_call(one: Told) -> Row:
     kind, payload = one.record.type, one.payload
     purpose = payload.get("purpose", "reply") if kind == "reply_rejected" else "reply"
@@ -180,7 +200,8 @@ def _model_call(one: Told) -> Row:
         "model": payload.get("model", ""),
         "context_sha256": payload.get("context_sha256"), "context_bytes": payload.get("context_bytes"),
         "prompt_tokens": one.usage.get("prompt", 0), "completion_tokens": one.usage.get("completion", 0),
-        "tokens": one.usage.get("total", 0), "latency_us": payload.get("latency_us", 0),
+        "tokens": one.usage.get("total", 0), "cached_tokens": one.usage.get("cached", 0), "cost": cost(one),
+        "latency_us": payload.get("latency_us", 0),
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from projections import HEAD, Projections
 from projections.fleet import VIEWS, FleetViews
 from store import MemoryStore, batch_of
 from store.parquet import encode
-from tests.laws.fleet_fold import Row, fold, told
+from tests.laws.fleet_fold import PRICES, Row, fold, told
 
 ENGINES = 10
 LOGS = 100
@@ -138,7 +138,7 @@ def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> Non
     expected = fold(records)
     assert set(expected) == set(VIEWS)
     with FleetViews(
-        [str(old)], pa.Table.from_batches([batch_of(records[second:])]), figured=[str(path)], threads=1
+        [str(old)], pa.Table.from_batches([batch_of(records[second:])]), figured=[str(path)], threads=1, prices=PRICES
     ) as views:
         for name in VIEWS:
             same(rows_of(views, name), expected[name])
@@ -148,7 +148,7 @@ def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> Non
 SHARED = {
     "turns": ("duration_us",),
     "steps": (),
-    "model_calls": ("failure",),
+    "model_calls": ("failure", "cost"),
     "function_calls": ("duration_us",),
     "memory_history": ("turn",),
 }
@@ -198,7 +198,7 @@ def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
     records = logs(5)
     upto = sorted(record.recorded_at for record in records)[len(records) // 2]
     by_then = [record for record in records if record.recorded_at <= upto]
-    with FleetViews([], pa.Table.from_batches([batch_of(records)]), upto=upto, threads=1) as views:
+    with FleetViews([], pa.Table.from_batches([batch_of(records)]), upto=upto, threads=1, prices=PRICES) as views:
         for name, expected in fold(by_then).items():
             same(rows_of(views, name), expected)
 
@@ -269,7 +269,7 @@ def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(see
     records = family.records()
     assert any(one.life > 1 for one in told(records)) and any("erased" in record.payload for record in records)
     table = pa.Table.from_batches([batch_of(records)])
-    with FleetViews([], table, threads=1) as views, Projections() as engine:
+    with FleetViews([], table, threads=1, prices=PRICES) as views, Projections() as engine:
         for name, expected in fold(records).items():
             same(rows_of(views, name), expected)
         agents = {(row["agent_id"], row["life"]): row for row in rows_of(views, "agents")}
@@ -288,10 +288,10 @@ def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(see
     later = [row for name, row in pressure.items() if name.startswith("fork")]
     assert sum(row["window"] is not None for row in later) > sum(row["window"] is None for row in later)
     upto = sorted(record.recorded_at for record in records)[len(records) * 2 // 3]
-    with FleetViews([], table, upto=upto, threads=1) as views:
+    with FleetViews([], table, upto=upto, threads=1, prices=PRICES) as views:
         for name, expected in fold([record for record in records if record.recorded_at <= upto]).items():
             same(rows_of(views, name), expected)
     for name in family.chance.sample(sorted(pressure), 4):
-        with FleetViews([], table, agent_id=name, threads=1) as views:
+        with FleetViews([], table, agent_id=name, threads=1, prices=PRICES) as views:
             assert rows_of(views, "pressure") == [pressure[name]]
             same(rows_of(views, "agents"), [row for key, row in agents.items() if key[0] == name])

@@ -1,4 +1,4 @@
--- Every request that was sent to a model, whatever came of it; summaries too.
+-- Every request that was sent to a model, whatever came of it; summaries too. `cost` is by the prices of now.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(f_kind, 'reply') ELSE 'reply' END AS purpose,
@@ -9,6 +9,10 @@ SELECT agent_id, life, seq, turn, step, recorded_at,
     coalesce(TRY((payload->>'$.usage.prompt')::BIGINT), 0) AS prompt_tokens,
     coalesce(TRY((payload->>'$.usage.completion')::BIGINT), 0) AS completion_tokens,
     coalesce(f_tokens, 0) AS tokens,
+    coalesce(TRY((payload->>'$.usage.cached')::BIGINT), 0) AS cached_tokens,
+    cost_of(coalesce(TRY(payload->>'$.model'), ''), coalesce(TRY((payload->>'$.usage.prompt')::BIGINT), 0),
+        coalesce(TRY((payload->>'$.usage.completion')::BIGINT), 0), coalesce(f_tokens, 0),
+        coalesce(TRY((payload->>'$.usage.cached')::BIGINT), 0)) AS cost,
     coalesce(TRY((payload->>'$.latency_us')::BIGINT), 0) AS latency_us
 FROM lived
 WHERE type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary') AND NOT erased

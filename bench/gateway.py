@@ -1,0 +1,195 @@
+"""The gateway as a Ray actor beside the plain openai client, on one server; and how much of a request comes again.
+
+An agent's host asks the gateway, and that asks the endpoint; the floor is the openai client in the host's own process.
+Both send the same bytes to the same server, which answers at once in a process of its own, so that all that is measured
+is the way. They take turns, run by run. The requests are those of a real conversation where one is at hand.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.hosting.addresses import prepare
+from actors.real import RealClock, RealIds
+from store import FileStore
+
+from . import endpoint, prefixes
+from .harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+
+KEYS = ("gateway_ratio_1", "gateway_ratio_64", "gateway_ratio_512", "prefix_stability")
+RATIO_MAX, STABILITY_MIN = 1.5, 0.9
+MODEL = "instant"
+PATIENCE_S = 120
+"""Of the plain client too: at 512 at once its own 5 s for a connection are not enough."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is measured. The claim is about the default."""
+
+    at_once: tuple[int, ...] = (1, 64, 512)
+    runs: int = 7
+    rounds: int = 4
+    """Calls that each of those at once makes in a run, one after the other; ten times as many where it is alone."""
+    turns: int = 200
+    """Of the conversation whose requests are compared."""
+
+
+QUICK = Plan(at_once=(1, 64), runs=3)
+
+
+class Pair(msgspec.Struct):
+    """Milliseconds a call in each run: through the gateway, and by the plain client."""
+
+    ours: list[float] = []
+    plain: list[float] = []
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that was measured."""
+
+    noise: Noise
+    pairs: dict[tuple[int, bool], Pair]
+    """By how many at once, and whether the reply is streamed."""
+    talk: prefixes.Talk
+
+
+Ask = Callable[[str], Awaitable[object]]
+"""One call, on behalf of the agent of that name."""
+
+
+async def measure(plan: Plan, data: str | None) -> Seen:
+    """The conversation first, whose last request is then sent over and over."""
+    talk = await prefixes.talk(plan.turns, data)
+    with workspace() as folder, endpoint.serving() as port:
+        quiet = noise(folder)
+        pairs = await _pairs(plan, folder, f"http://127.0.0.1:{port}/v1", talk.request)
+    return Seen(quiet, pairs, talk)
+
+
+async def _pairs(plan: Plan, folder: Path, url: str, request: bytes) -> dict[tuple[int, bool], Pair]:
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    os.environ.setdefault("OPENAI_API_KEY", "none")
+    os.environ["EVERLOG_GATEWAY_ASKS_MAX"] = str(max(plan.at_once))
+    clock, ids = RealClock(), RealIds()
+    store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
+    prepare(store.root, "")
+    from actors.hosting import link
+    from actors.hosting.asking import Asker
+
+    root = str(store.root.resolve())
+    link.connect(root, "")
+    try:
+        return await _in_turns(plan, Asker(root), url, request)
+    finally:
+        link.disconnect()
+
+
+async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tuple[int, bool], Pair]:
+    import openai
+
+    client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, timeout=PATIENCE_S)
+    body: dict[str, Any] = {**msgspec.json.decode(request), "model": MODEL}
+    pairs: dict[tuple[int, bool], Pair] = {}
+    try:
+        for at_once in plan.at_once:
+            for stream in (False, True):
+                asked = {**body, "stream": True} if stream else body
+                sent = msgspec.json.encode(asked)
+                ways: tuple[Ask, Ask] = (_ours(asker, url, sent, stream=stream), _plain(client, asked, stream=stream))
+                pair = pairs[at_once, stream] = Pair()
+                rounds = plan.rounds * (10 if at_once == 1 else 1)
+                for way in ways:
+                    await _run(way, at_once, 1)  # connections are made, and what is imported late
+                for run in range(plan.runs):
+                    for way, times in ((ways[0], pair.ours), (ways[1], pair.plain))[:: 1 if run % 2 else -1]:
+                        times.append(await _run(way, at_once, rounds))
+    finally:
+        await client.close()
+    return pairs
+
+
+def _ours(asker: Any, url: str, request: bytes, *, stream: bool) -> Ask:
+    async def ask(agent_id: str) -> object:
+        heard: list[object] = []
+        return await asker.ask(MODEL, url, request, agent_id, hear=heard.append if stream else None)
+
+    return ask
+
+
+def _plain(client: Any, body: dict[str, Any], *, stream: bool) -> Ask:
+    async def ask(_: str) -> object:
+        answer = await client.chat.completions.create(**body)
+        return [piece async for piece in answer] if stream else answer
+
+    return ask
+
+
+async def _run(ask: Ask, at_once: int, rounds: int) -> float:
+    """Milliseconds a call."""
+
+    async def one(agent_id: str) -> None:
+        for _ in range(rounds):
+            await ask(agent_id)
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(f"agent-{number}") for number in range(at_once)))
+    return (time.perf_counter() - begun) * 1000 / (rounds * at_once)
+
+
+def _ratios(pair: Pair) -> list[float]:
+    return ratios(pair.ours, pair.plain)
+
+
+def figures(seen: Seen) -> list[Figure]:
+    """At each number at once the worse of the two, streamed and not."""
+    found = []
+    for at_once in dict.fromkeys(at_once for at_once, _ in seen.pairs):
+        worst = max(median(_ratios(pair)) for (number, _), pair in seen.pairs.items() if number == at_once)
+        found.append(Figure(f"gateway_ratio_{at_once}", worst, "x", 1.0))
+    return [*found, Figure(KEYS[3], seen.talk.stability, "of the bytes", 1.0)]
+
+
+def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
+    """The table."""
+    rows = []
+    for figure in found[:-1]:
+        rows.append(line(figure, f"<= {RATIO_MAX}"))
+        for (at_once, stream), pair in seen.pairs.items():
+            if figure.key == f"gateway_ratio_{at_once}":
+                name = f"  {'streamed' if stream else 'whole'}, {at_once} at once, a call"
+                times = f"{median(pair.ours):.3g} ms"
+                rows.append(Line(name, times, f"{median(pair.plain):.3g} ms", "", among(_ratios(pair))))
+    talk = seen.talk
+    return [
+        *rows,
+        line(found[-1], f">= {STABILITY_MIN}", among(talk.by_step)),
+        Line("  after an edit of memory", f"{talk.edited:.3g}", "", "", f"{talk.edits} of {len(talk.by_step)} steps"),
+        Line("  requests of", f"{talk.source}, {talk.steps} calls, {talk.summaries} summaries"),
+    ]
+
+
+def report(plan: Plan, data: str | None = None) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = asyncio.run(measure(plan, data))
+    found = figures(seen)
+    show("gateway", seen.noise, found, lines(seen, found))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    args = options(
+        "gateway", "A call through the gateway beside the plain openai client, and how stable requests are.", argv,
+        lambda parser: parser.add_argument("--data", help="folder with the data sets (EVERLOG_DATA)"),
+    )  # fmt: skip
+    report(QUICK if args.quick else Plan(), args.data)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""How much of a request comes again in the next one, from its beginning on: what a provider's prompt cache can hit.
+
+A provider puts the functions first, then the messages in order. A request's bytes are looked at in that order; those
+after the first that differs count as new, however alike they are.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.effects import Answer
+from actors.offline import Offline
+from actors.real import RealClock, RealIds
+from actors.setup import Settings
+from actors.system import System
+from events import UserMessage
+from interfaces import fleet
+from store import MemoryStore
+
+from .harness import ROOT, median
+from .replay import talk_of
+
+WINDOW = 8192
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """A conversation, and its requests."""
+
+    source: str
+    request: bytes
+    """One of the last."""
+    steps: int
+    summaries: int
+    by_step: list[float]
+    """Of each request after another, the part of that one's bytes that came again; not across a summary."""
+    stability: float
+    """The same of all bytes together."""
+    edits: int
+    """Steps before which core memory or a header changed."""
+    edited: float
+    """The median of these."""
+
+
+class Overheard:
+    """The offline model, whose requests are kept."""
+
+    name = "offline"
+
+    def __init__(self) -> None:
+        self._model = Offline()
+        self.requests: list[bytes] = []
+
+    async def ask(self, request: bytes) -> Answer:
+        """Answer, and keep the request."""
+        self.requests.append(request)
+        return await self._model.ask(request)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def words(data: str | None) -> tuple[str, list[str]]:
+    """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
+    folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
+    found = [said for said, _ in talk_of(folder)]
+    return ("LoCoMo", found) if found else ("everyday words", fleet.lines(None))
+
+
+async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
+    """An agent with the offline model, which edits and searches its memory, is told what people said."""
+    source, lines = words(data)
+    model = Overheard()
+    system = System(MemoryStore(), models=lambda _: model, clock=RealClock(), ids=RealIds())
+    async with system.agent("sam", Settings(window=window)) as agent:
+        for number in range(turns):
+            await agent.receive(UserMessage(text=lines[number % len(lines)]))
+            await agent.run()
+    return compared(source, model.requests)
+
+
+def compared(source: str, requests: Sequence[bytes]) -> Talk:
+    """Each request beside the one before it, but for those with a summary between them."""
+    shares: list[float] = []
+    again = whole = summaries = 0
+    changed: list[float] = []
+    before: tuple[bytes, bytes] | None = None
+    for request in requests:
+        if b'"tools":' not in request:
+            before, summaries = None, summaries + 1
+            continue
+        now = parted(request)
+        if before is not None:
+            functions = len(before[0]) if before[0] == now[0] else 0
+            same = functions + (common(before[1], now[1]) if functions else 0)
+            share = same / (len(before[0]) + len(before[1]))
+            again, whole = again + same, whole + len(before[0]) + len(before[1])
+            shares.append(share)
+            if system_of(before[1]) != system_of(now[1]):
+                changed.append(share)
+        before = now
+    asked = [request for request in requests if b'"tools":' in request]
+    return Talk(
+        source=source, request=asked[-1], steps=len(asked), summaries=summaries, by_step=shares,
+        stability=again / whole, edits=len(changed), edited=median(changed) if changed else 1.0,
+    )  # fmt: skip
+
+
+def parted(request: bytes) -> tuple[bytes, bytes]:
+    """What names the functions, and the messages, in the order in which a provider reads them."""
+    messages, mark, functions = request.rpartition(b',"tools":')
+    return (mark + functions, messages.removesuffix(b"]")) if mark else (b"", request)
+
+
+def system_of(messages: bytes) -> bytes:
+    """The system message, or what begins with it."""
+    return messages.partition(b'"},{"role":')[0]
+
+
+def common(one: bytes, other: bytes) -> int:
+    """How many bytes two have in common from their beginning on."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
