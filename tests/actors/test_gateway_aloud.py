@@ -56,7 +56,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
 
 
 def test_many_are_heard_together_each_in_its_place() -> None:
-    """Pieces that are said within the time of gathering are one; each place has its words and then its outcome, once."""
+    """Pieces within the time of gathering are one; each place has its words and then its outcome, once."""
 
     async def main() -> None:
         model = Speaker(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n), seconds=0)
