@@ -188,4 +188,4 @@ def test_a_reader_that_lies_is_found(
 ) -> None:
     """Each way to lose something and say that nothing was lost is caught by the properties above."""
     liar(monkeypatch)
-    assert faults(2400, SEED) != []
+    assert any(faults(300, SEED + number) for number in range(8))
