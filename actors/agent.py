@@ -50,30 +50,9 @@ class Agent:
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_clock",
-        "_ids",
-        "_journal",
-        "_known",
-        "_listen",
-        "_running",
-        "_thinker",
-        "_timed",
-        "_tools",
-        "_turn",
-        "_turns",
-        "_waiting",
-        "_writing",
-        "agent_id",
-        "archiving",
-        "cut",
-        "head",
-        "model_name",
-        "models",
-        "repeats",
-        "schemas",
-        "searcher",
-        "unsealed",
-        "zone",
+        "_clock", "_ids", "_journal", "_known", "_listen", "_running", "_thinker", "_timed", "_tools", "_turn",
+        "_turns", "_waiting", "_writing", "agent_id", "archiving", "cut", "head", "model_name", "models", "repeats",
+        "schemas", "searcher", "unsealed", "zone",
     )  # fmt: skip
 
     def __init__(
