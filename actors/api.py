@@ -38,7 +38,6 @@ from .hosting.indexes import local_archive
 from .hosting.limits import Limits, limits_from
 from .hosting.local import local_runtime
 from .hosting.many import Order
-from .hosting.models import real_models
 from .hosting.rerunning import stage
 from .real import RealClock, RealIds, make_store
 from .refs import AgentRef, Runtime
@@ -359,8 +358,7 @@ async def open_system(
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
             yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement, note=note)
         return
-    limits = limits or limits_from(os.environ)
-    gateway = Gateway(models or real_models(limits, files.root), limits, clock=clock)
+    gateway = Gateway(models, limits or limits_from(os.environ), clock=clock, root=files.root)
     archive = local_archive(files, patience or ("begin" if timers else "spare"), note=note)
     local = local_runtime(
         files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers

@@ -66,14 +66,15 @@ class Gateway:
         clock: Clock | None = None,
         prices: Prices | None = None,
         chance: Callable[[], float] = real.chance,
+        root: Path | None = None,
     ) -> None:
-        """`models`: None are the real ones; `limits`: None are those without any variable set. `prices`: None are those
-        that everlog ships, and what the limits say of all models.
+        """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
+        variable set. `prices`: None are those that everlog ships, and what the limits say of all models.
 
         `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
         """
         self._limits = limits or Limits()
-        self._make = models or real_models(self._limits)
+        self._make = models or real_models(self._limits, root)
         self._chance = chance
         self._budgets = Budgets(self._limits, clock or real.RealClock(), prices)
         self._models: dict[tuple[str, str], Model] = {}
@@ -337,7 +338,7 @@ class GatewayActor:
             limits = limits or limits_from(os.environ)
         except BadInput as error:
             self._unusable = str(error)
-        self._gateway = Gateway(real_models(limits or Limits(), Path(root)), limits)
+        self._gateway = Gateway(limits=limits, root=Path(root))
         self._gatherings: dict[str, Gathering] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """What was dropped of calls that have not come."""

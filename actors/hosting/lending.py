@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable
 
 from actors.blocks import Blocks
-from actors.catalogue import known_at, place_at
+from actors.catalogue import known_at
 from actors.commands import Means
 from actors.effects import Answer, Archive, Clock, Hear, Ids
 from actors.seats import Enter
 from actors.spending import NOTHING, Spent
 from actors.system import System
 from store import FileStore, Store
+
+from .models import served_at
 
 Ask = Callable[..., Awaitable[Answer]]
 """Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
@@ -63,7 +65,7 @@ def lent_system(
     root = store.root if isinstance(store, FileStore) else None
 
     def asked(name: str, agent_id: str) -> Asked:
-        url = means.base_url if root is None else place_at(root, name, means.base_url).url
+        url = means.base_url if root is None else served_at(root, name, means.base_url)
         return Asked(name, url, ask, agent_id)
 
     return System(

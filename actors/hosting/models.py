@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors.catalogue import asked_at, catalogue_of
+from actors.catalogue import asked_at, catalogue_of, place_at
 from actors.effects import Model
 from actors.endpoints import Catalogue, file_of
 from actors.setup import OFFLINE
 from actors.system import model_for
+from events import BadInput, ModelError
 
 from .limits import Limits
 
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 Models = Callable[[str, str], Model]
 """From a name and the place where it is served (or empty) to a model, which tries each request once."""
+
+
+def served_at(root: Path, name: str, base_url: str) -> str:
+    """The address at which agents of the store in `root` ask for a model. Raises ModelError for a bad models.toml."""
+    try:
+        return place_at(root, name, base_url).url
+    except BadInput as error:
+        raise ModelError(str(error), kind="rejected", attempts=0) from error
+
+
+def _known(root: Path) -> Catalogue:
+    try:
+        return catalogue_of(root)
+    except BadInput as error:
+        raise ModelError(str(error), kind="rejected", attempts=0) from error
 
 
 def real_models(limits: Limits, root: Path | None = None) -> Models:
@@ -30,7 +46,7 @@ def real_models(limits: Limits, root: Path | None = None) -> Models:
     def make(name: str, base_url: str) -> Model:
         if name == OFFLINE:
             return model_for(name)
-        known = Catalogue() if root is None else catalogue_of(root)
+        known = Catalogue() if root is None else _known(root)
         path, _ = file_of(name)
         if path:
             from actors.gguf import Gguf, server_of

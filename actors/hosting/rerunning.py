@@ -4,7 +4,6 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from actors.catalogue import place_at
 from actors.commands import Means
 from actors.effects import Answer, Clock, Ids, Model
 from actors.rerun import Stage
@@ -14,7 +13,7 @@ from store import FileStore
 from .gateway import Gateway
 from .indexes import local_archive
 from .limits import Limits, limits_from
-from .models import real_models
+from .models import served_at
 
 
 class _Through:
@@ -50,14 +49,14 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """What a rerun works with here: a gateway with the limits of the variables, and the index of the store."""
     lent, limits = lent or Means(), limits_from(os.environ)
-    gateway = Gateway(models or real_models(limits, store.root), limits, clock=clock)
+    gateway = Gateway(models, limits, clock=clock, root=store.root)
     archive = local_archive(store, "spare", note=note)
     try:
         yield Stage(
             store=store,
             clock=clock,
             ids=ids,
-            models=lambda name: _Through(name, place_at(store.root, name, lent.base_url).url, gateway),
+            models=lambda name: _Through(name, served_at(store.root, name, lent.base_url), gateway),
             tools=lent.tools,
             grants=lent.grants,
             archive=archive,

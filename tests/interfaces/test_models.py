@@ -135,3 +135,16 @@ def test_without_llama_cpp_the_error_says_what_to_install(line: Line, monkeypatc
     """The extra `local` brings it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "pip install 'everlog[local]'" in line.fails("create", "sam", "--model", "small.gguf")
+
+
+def test_descriptions_that_cannot_be_read_end_a_turn_and_not_the_agent(line: Line) -> None:
+    """The failure is an event that names file and line; once the file is mended the message is answered."""
+    line.ok("create", "sam", "--model", "tiny", "--base-url", URL)
+    (line.root / "models.toml").write_text("[models.tiny]\nwindow = 'wide'\n")
+    _, _, err = line("send", "sam", "Hello.")
+    assert "models.toml, line 2: models.tiny.window: expected `int" in err
+    kinds = [row["type"] for row in line.lines("events", "sam")]
+    assert kinds[-2:] == ["user_message", "model_failed"]
+    (line.root / "models.toml").write_text("[models.tiny]\nwindow = 8000\n")
+    line.ok("send", "sam", "Are you there?")
+    assert line.lines("events", "sam")[-1]["type"] == "function_result"
