@@ -73,9 +73,11 @@ def reply(raw: str, window: int, calling: str = "native", reader: int = READER) 
     completion, choice = _answered(raw, window)
     if reader == 1:
         return _told(raw, completion, choice, _first(_said(choice)), reader=1)
-    reading = WAYS[calling].read(_said(choice))
+    said = _said(choice)
+    reading = WAYS[calling].read(said)
     rungs = [*reading.rungs]
-    if choice.finish_reason == "length" and "closed" in rungs:
+    unsaid = any(not call.function.arguments for call in said.calls)
+    if choice.finish_reason == "length" and (unsaid or "closed" in rungs):
         rungs.append("cut")
     return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs), reader=READER)
 

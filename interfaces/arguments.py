@@ -272,6 +272,8 @@ COMMANDS = (
             "everlog rebuild sam", (_name_or_all, _json)),
     Command("verify", "proving:verify", "render every request ever sent again, and compare", "everlog verify --all",
             (_name_or_all, proof_arguments.sampling, _tools, _json), proof_arguments.VERIFY),
+    Command("reparse", "reparsing:reparse", "read every recorded reply again with today's reader",
+            "everlog reparse sam", (_name_or_all, _json), proof_arguments.REPARSE),
     Command("fork", "forking:fork", "begin another agent as what this one was at any moment",
             "everlog fork sam --at 40 --as sam-before-the-trip", (_name, fork_arguments.forking, _json, _runtime),
             fork_arguments.FORK),

@@ -49,7 +49,7 @@ def _each(
     worded: Callable[[Sequence[replay.Report]], str],
 ) -> int:
     reports = []
-    names = _names(args, system)
+    names = names_of(args, system)
     for number, name in enumerate(names):
         try:
             with progress.shown(f"{doing} {name}") as moved, looking(system, name) as view:
@@ -72,7 +72,7 @@ def _each(
     return int(any(report.faults for report in reports))
 
 
-def _names(args: Namespace, system: System) -> Sequence[str]:
+def names_of(args: Namespace, system: System) -> Sequence[str]:
     """The agents meant: one by name, or all of the store."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
@@ -113,11 +113,13 @@ def _shape(report: replay.Report, *, whole: bool) -> Shape:
             "mismatch": len(calls.mismatch),
             "erased": len(calls.erased),
             "renderer_gone": sum(map(len, gone.values())),
+            "reader_gone": sum(map(len, calls.reader_gone.values())),
             "missing_function": len({seq for seqs in missing.values() for seq in seqs}),
         }
         shape["mismatches"] = msgspec.to_builtins(report.mismatches)
         shape["erased"] = sorted(calls.erased)
         shape["renderer_gone"] = [{"renderer": number, "seqs": seqs} for number, seqs in sorted(gone.items())]
+        shape["reader_gone"] = [{"reader": number, "seqs": s} for number, s in sorted(calls.reader_gone.items())]
         shape["missing_function"] = [{"function": name, "seqs": seqs} for name, seqs in sorted(missing.items())]
     return shape
 

@@ -20,8 +20,11 @@ PLACES_MAX = 20
 
 _NONE = (None, "", "none", "None", "null")
 _PREFIX = "functions."
-_MARKS = re.compile(r"```[A-Za-z]*")
-_JSON_LIKE = re.compile(r"[{}\[\]]|\"\s*:")
+_MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
+_JSON_LIKE = re.compile(r'[{}\[\]\\]|"\s*:|\A\s*[,:]')
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -48,7 +51,7 @@ def bare_name(name: str) -> tuple[str, bool]:
 
 def compact(value: Any) -> str:
     """A value as JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(value)
 
 
 def found(text: str, *, within: bool) -> Found | None:
@@ -83,6 +86,9 @@ def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    listed = _listed(text)
+    if listed is not None:
+        return listed
     values: list[dict[str, Any]] = []
     rungs: list[str] = []
     words: list[str] = []
@@ -107,6 +113,21 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     return values, around, [*rungs, *more]
 
 
+def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
+    """The calls of a list that needs mending, where the text begins with one."""
+    begin = text.find("[")
+    if begin < 0 or _MARKS.sub("", text[:begin]).strip():
+        return None
+    try:
+        mended = mend.begun(text, begin)
+    except mend.Unreadable:
+        return None
+    if not mended.value or not all(_is_call(item) for item in mended.value):
+        return None
+    around, more = outside([text[:begin], text[mended.end :]])
+    return mended.value, around, [*mended.rungs, "list", *more]
+
+
 def outside(words: Sequence[str]) -> tuple[str, list[str]]:
     """What stands around objects, without fences and closing braces too many, and the rungs. The last is behind all."""
     rungs = []
@@ -119,9 +140,14 @@ def outside(words: Sequence[str]) -> tuple[str, list[str]]:
         rungs.append("braces")
     left = "\n".join(word.strip() for word in bare if word.strip())
     if left:
-        broken = "braces" in rungs or _JSON_LIKE.search(left) or not any(char.isalpha() for char in left)
-        rungs.append("around" if broken else "words")
+        broken = "braces" in rungs or any(_is_piece(word) for word in bare)
+        rungs.append("around" if broken or not any(char.isalpha() for char in left) else "words")
     return left, rungs
+
+
+def _is_piece(words: str) -> bool:
+    """Whether words look as if they had been JSON."""
+    return bool(_JSON_LIKE.search(words)) or words.count('"') % 2 == 1
 
 
 def _is_call(value: object) -> bool:
@@ -140,10 +166,10 @@ def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
     params = _params(rest, rungs)
     thoughts = []
     if THOUGHTS in rest:
-        thoughts.append(_worded(rest.pop(THOUGHTS)))
+        thoughts.append(_worded(rest.pop(THOUGHTS), rungs))
     if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
         params = dict(params)
-        thoughts.append(_worded(params.pop(THOUGHTS)))
+        thoughts.append(_worded(params.pop(THOUGHTS), rungs))
     params = _flattened(params, rest, rungs)
     thought = "\n".join(text for text in thoughts if text)
     if name in _NONE:
@@ -203,5 +229,9 @@ def _flattened(params: Any, rest: Mapping[str, Any], rungs: list[str]) -> Any:
     return {**params, **beside}
 
 
-def _worded(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else compact(value)
+def _worded(value: Any, rungs: list[str]) -> str:
+    """A monologue; one that is no text may have been something else."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    rungs.append("wordless")
+    return compact(value)

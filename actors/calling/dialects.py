@@ -15,6 +15,7 @@ _MISTRAL = "[TOOL_CALLS]"
 _MISTRAL_NAMED = re.compile(r"\s*([\w.-]+)\s*(?:\[CALL_ID\]\s*\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
 _LLAMA = "<|python_tag|>"
 _ENDS = re.compile(r"<\|(?:eom_id|eot_id|im_end)\|>|</s>")
+_FRAGMENT = re.compile(r'"\s*:|tool_call|function=|TOOL_CALLS|python_tag')
 _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
@@ -48,7 +49,13 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
         asked += one.asked
         thoughts.append(one.thought)
         rungs += one.rungs
-    return Found(joined(*thoughts), asked, _plain(rungs))
+    thought = joined(*thoughts)
+    return Found(thought, asked, [*_plain(rungs), *_left(thought)])
+
+
+def _left(words: str) -> list[str]:
+    """The rung of words around marked calls that look like a part of one."""
+    return ["around"] if _FRAGMENT.search(words) else []
 
 
 def _functions(text: str) -> Found:
@@ -60,7 +67,8 @@ def _functions(text: str) -> Found:
             return _unread(text)
         asked.append(Asked(name, arguments.strip() or "{}"))
         rungs += read.rungs
-    return Found(_FUNCTION.sub("", text).strip(), asked, rungs)
+    words = _FUNCTION.sub("", text).strip()
+    return Found(words, asked, [*rungs, *_left(words)])
 
 
 def _named(text: str, before: str, behind: str) -> Found:
@@ -75,7 +83,7 @@ def _named(text: str, before: str, behind: str) -> Found:
             return _unread(text)
         asked.append(Asked(head.group(1), piece[head.end() :].strip()))
         rungs += read.rungs
-    return Found(before.strip(), asked, rungs)
+    return Found(before.strip(), asked, [*rungs, *_left(before)])
 
 
 def _alone(text: str) -> Found | None:

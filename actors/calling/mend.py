@@ -44,7 +44,7 @@ class Mended(msgspec.Struct, frozen=True):
 def whole(text: str) -> Any:
     """The value of strict JSON. Raises Unreadable, also for a key that is there twice and for half a character."""
     try:
-        return _checked(_strict.decode(text))
+        return _checked(_strict.decode(text), text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error) or type(error).__name__) from None
 
@@ -53,15 +53,17 @@ def begun(text: str, at: int) -> Mended:
     """The value that begins at `at`, strictly if that goes. Raises Unreadable."""
     try:
         value, end = _strict.raw_decode(text, at)
-        return Mended(_checked(value), end)
+        return Mended(_checked(value, text), end)
     except (ValueError, RecursionError):
         return _Mender(text, at).run()
 
 
-def _checked(value: Any) -> Any:
+def _checked(value: Any, text: str) -> Any:
     """The value. Half a character, a lone surrogate, is something that nobody can keep: the reply was cut there."""
+    if text.isascii() and "\\u" not in text:
+        return value
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        _encoder.encode(value).encode()
     except UnicodeEncodeError:
         raise Unreadable("a text holds half a character (a lone surrogate)") from None
     return value
@@ -78,6 +80,7 @@ def _constant(name: str) -> NoReturn:
     raise Unreadable(f"{name} is no JSON")
 
 
+_encoder = json.JSONEncoder(ensure_ascii=False)
 _strict = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_constant)
 
 
@@ -89,7 +92,7 @@ class _Mender:
         self._rungs: dict[str, None] = {}
 
     def run(self) -> Mended:
-        value = _checked(self._value(0))
+        value = _checked(self._value(0), self._text)
         return Mended(value, self._at, tuple(self._rungs))
 
     def _note(self, rung: str) -> None:

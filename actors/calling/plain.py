@@ -25,7 +25,7 @@ class Shape(msgspec.Struct, frozen=True):
     within: bool
     """The monologue is the first of the parameters; else it stands before the call."""
 
-    def call(self, thought: str, name: str, params: Any) -> dict[str, Any]:
+    def call(self, thought: str, name: str | None, params: Any) -> dict[str, Any]:
         """A call as the model is to write it."""
         if not self.within:
             return {asked.THOUGHTS: thought, "function": name, "params": params}
@@ -70,7 +70,7 @@ def _show_reply(chat: Shown, context: Context, message: Message, results: Result
         shape.call("" if number else thought, call.name, _params(context, message, call))
         for number, call in enumerate(reply.calls)
     ]
-    value = calls if len(calls) > 1 else calls[0] if calls else {asked.THOUGHTS: thought, "function": None}
+    value = calls if len(calls) > 1 else calls[0] if calls else shape.call(thought, None, {})
     chat.append((message.seq, Spoken("assistant", asked.compact(value))))
     names = {call.id: call.name for call in reply.calls}
     for seq, call_id, result in shown.results_of(message, reply, results):

@@ -32,6 +32,7 @@ LOSSY: Mapping[str, str] = {
     "repeated": "a key was there twice",
     "around": "words around it look like a part of it",
     "several": "several calls came that were no list",
+    "wordless": "a monologue was no text",
     "nameless": "parameters came without a function",
     "prose": "it was plain text, and was taken for a message",
     "nothing": "it was empty",

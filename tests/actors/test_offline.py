@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from actors import decide, parse
+from actors import decide
 from actors.calling.reading import CALL_ID_CHARS_MAX
 from actors.offline import MODEL, Offline, reply
 from events import ModelError

@@ -5,7 +5,8 @@ import pytest
 from tests.interfaces.line import Line
 
 KEYS = {
-    "agent", "checked", "faults", "notes", "calls", "mismatches", "erased", "renderer_gone", "missing_function",
+    "agent", "checked", "faults", "notes", "calls", "mismatches", "erased", "renderer_gone", "reader_gone",
+    "missing_function",
 }  # fmt: skip
 
 
@@ -24,7 +25,9 @@ def test_programs_get_every_call_and_its_verdict(talked: Line):
     assert set(found) == KEYS
     counts = found["calls"]
     assert counts["all"] == counts["chosen"] == counts["equal"] == found["checked"] > 3
-    assert not any(counts[verdict] for verdict in ("mismatch", "erased", "renderer_gone", "missing_function"))
+    assert not any(
+        counts[verdict] for verdict in ("mismatch", "erased", "renderer_gone", "reader_gone", "missing_function")
+    )
 
 
 def test_a_sample_says_how_many_of_how_many(talked: Line):

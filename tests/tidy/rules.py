@@ -16,7 +16,7 @@ FUNCTIONS_FOR_A_MEDIAN = 30
 
 IMPURE = {"pyarrow", "duckdb", "lancedb", "ray", "openai", "time", "random", "uuid", "secrets"}
 PURE_IN_ACTORS = ("actors/decide*.py", "actors/render*.py", "actors/parse*.py")
-PURE_IN_ACTORS += ("actors/decide*/*.py", "actors/render*/*.py", "actors/parse*/*.py")
+PURE_IN_ACTORS += ("actors/decide*/*.py", "actors/render*/*.py", "actors/parse*/*.py", "actors/calling/*.py")
 HEAVY = {"ray": "actors", "openai": "actors", "lancedb": "store"}  # library -> the room that holds its one file
 
 CHANCE = re.compile(
