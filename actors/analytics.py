@@ -13,7 +13,8 @@ from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
 from store import FileStore, Snapshot, name_of, snapshot
 
-from .prices import Prices
+from .catalogue import catalogue_of
+from .prices import Prices, own_prices
 
 MEMORY_MB_MIN = 64
 
@@ -33,8 +34,8 @@ def fleet_views(
 
     `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one; a name
     that nobody has gives none. `skip_damaged`: every sealed file is checked first, and partitions with damage are left
-    out (`Snapshot.left_out`). `threads` None: one for each processor. `prices`: what calls cost; None: what everlog
-    ships. Raises CorruptLog, StoreError, BadInput.
+    out (`Snapshot.left_out`). `threads` None: one for each processor. `prices`: what calls cost; None: as the
+    store's `models.toml` and the list that everlog ships say. Raises CorruptLog, StoreError, BadInput.
     """
     if memory_mb < MEMORY_MB_MIN:
         raise BadInput(f"A query cannot do with {memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
@@ -50,7 +51,7 @@ def fleet_views(
             memory_mb=memory_mb,
             threads=threads,
             damage=position.damage,
-            prices=(prices or Prices()).listed,
+            prices=(prices or Prices(own_prices(catalogue_of(store.root).models))).listed,
         ) as views,
     ):
         yield views, position

@@ -34,6 +34,9 @@ TOKENS_PER_BYTE_OF = {
 """The same of families of models, by the beginning of the name, or of its last part: a tenth above what requests in
 English cost with a vocabulary of that size. Gemma's was measured (0.268); one reply puts any of them right."""
 
+SCHEMA_SHARE = 0.55
+"""Part of a request held to a schema that the model reads: the schema, about half of it, goes to the grammar."""
+
 TOKENS_MAX = 2**53
 """Largest count of tokens that is believed of a provider."""
 

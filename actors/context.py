@@ -30,7 +30,7 @@ from events import (
     decode,
 )
 
-from .constants import TOKENS_PER_BYTE, TOKENS_PER_BYTE_MAX, TOKENS_PER_BYTE_MIN, TOKENS_PER_BYTE_OF
+from .constants import SCHEMA_SHARE, TOKENS_PER_BYTE, TOKENS_PER_BYTE_MAX, TOKENS_PER_BYTE_MIN, TOKENS_PER_BYTE_OF
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -138,7 +138,9 @@ class Context(msgspec.Struct, frozen=True):
         for reply in replies:
             if reply.context_bytes and 0 < reply.usage.prompt <= self.config.window:
                 return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
-        return _guessed(self.model) if self.by_model else TOKENS_PER_BYTE
+        if not self.by_model:
+            return TOKENS_PER_BYTE
+        return _guessed(self.model) * (SCHEMA_SHARE if self.config.calling == "schema" else 1)
 
     def _own_replies(self) -> Iterator[ModelReply]:
         """The replies of the model that is asked, as far as they are known, newest first."""

@@ -35,6 +35,7 @@ class _Message(msgspec.Struct):
     function_call: Function | None = None
     reasoning_content: str | None = None
     reasoning: Any = None
+    refusal: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -63,6 +64,7 @@ def reply(raw: str, window: int, calling: str = "native", reader: int = READER) 
     if reader == 1:
         return _told(raw, completion, choice, _first(_said(choice)), reader=1)
     said = _said(choice)
+    _refuse_refusal(raw, choice, said)
     reading = WAYS[calling].read(said)
     rungs = [*reading.rungs]
     unsaid = any(not call.function.arguments for call in said.calls)
@@ -71,12 +73,20 @@ def reply(raw: str, window: int, calling: str = "native", reader: int = READER) 
     return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs), reader=READER)
 
 
+def _refuse_refusal(raw: str, choice: _Choice, said: Said) -> None:
+    """Raises BadReply where the model said nothing but that it will not answer, in the field that is for that."""
+    refusal = choice.message.refusal if choice.message is not None else None
+    if isinstance(refusal, str) and refusal.strip() and not said.text.strip() and not said.calls:
+        raise BadReply(f"The model refused to answer: {refusal[:400]}", raw, kind="filtered")
+
+
 def words(raw: str, window: int, reader: int = READER) -> ModelReply:
     """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
     completion, choice = _answered(raw, window)
     said = _said(choice)
     if reader == 1:
         return _told(raw, completion, choice, _first(said), reader=1)
+    _refuse_refusal(raw, choice, said)
     own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
     _, text, rungs = unthought(own)
     return _told(raw, completion, choice, Reading(text, [], [*stopped, *rungs]), reader=READER)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.analytics import fleet_views
-from actors.hosting.limits import known_prices, limits_from
+from actors.hosting.limits import limits_from
+from actors.hosting.pricing import prices_at
 from store import name_of
 
 from . import shapes, times
 from .contract import World
-from .opening import looking, store_of, system_of
+from .opening import looking, root_of, store_of, system_of
 from .reading import context_at
 
 _CALLS = """SELECT day, model, count(*) AS calls, sum(prompt_tokens) AS prompt_tokens,
@@ -25,7 +26,7 @@ Row = dict[str, Any]
 
 def cost(args: Namespace, world: World) -> int:
     """The command."""
-    prices = known_prices(limits_from(os.environ))
+    prices = prices_at(root_of(args), limits_from(os.environ))
     today = times.iso(world.clock.now())[:10]
     name = None if args.name is None else name_of(args.name)
     budget = _budget(args, world, name) if name is not None else {}

@@ -17,6 +17,7 @@ import msgspec
 from actors import real, spending
 from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
 from actors.effects import Answer, Clock, Hear, Model
+from actors.endpoints import file_of
 from actors.failures import RETRIED
 from actors.prices import Prices
 from actors.setup import OFFLINE
@@ -29,6 +30,7 @@ from .gathering import Asking, Came, Gathering, Outcome
 from .lanes import EndpointStatus, Lane, Ticket
 from .limits import Limits, limits_from
 from .models import Models, real_models
+from .pricing import prices_at
 from .telling import Told
 
 DROPPED_MAX = 1000
@@ -69,14 +71,14 @@ class Gateway:
         root: Path | None = None,
     ) -> None:
         """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
-        variable set. `prices`: None are those that everlog ships, and what the limits say of all models.
+        variable set. `prices`: None are those that are known in that store; see `pricing`.
 
         `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
         """
         self._limits = limits or Limits()
         self._make = models or real_models(self._limits, root)
         self._chance = chance
-        self._budgets = Budgets(self._limits, clock or real.RealClock(), prices)
+        self._budgets = Budgets(self._limits, clock or real.RealClock(), prices or prices_at(root, self._limits))
         self._models: dict[tuple[str, str], Model] = {}
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
         self._breakers: dict[tuple[str, str], Breaker] = {}
@@ -168,7 +170,9 @@ class Gateway:
         lane = self._lane(asking.base_url)
         ticket = Ticket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
         self._refuse_if_full(lane, ticket.agent_id)
-        held = self._budgets.hold(ticket.agent_id, asking.name, ticket.estimate, asking.spent)
+        held = self._budgets.hold(
+            ticket.agent_id, file_of(asking.name)[0] or asking.name, ticket.estimate, asking.spent
+        )
         used = Usage()
         self._enter(ticket)
         try:
@@ -336,9 +340,10 @@ class GatewayActor:
         self._unusable = ""
         try:
             limits = limits or limits_from(os.environ)
+            prices = prices_at(Path(root), limits)
         except BadInput as error:
-            self._unusable = str(error)
-        self._gateway = Gateway(limits=limits, root=Path(root))
+            self._unusable, prices = str(error), Prices()
+        self._gateway = Gateway(limits=limits, root=Path(root), prices=prices)
         self._gatherings: dict[str, Gathering] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """What was dropped of calls that have not come."""
