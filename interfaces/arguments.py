@@ -218,10 +218,10 @@ A log that another process has open is left alone and told of (exit code 1)."""
 
 COMMANDS = (
     Command("chat", "chat:chat", "talk to an agent; creates it if need be", "everlog chat sam",
-            (_name_or_sam, turn_arguments.unstreamed, _opening)),
+            (_name_or_sam, _opening)),
     Command("send", "send:send", "say one thing to an agent and print its answer",
             'everlog send sam "Hi, my name is Chad and I sail"',
-            (_name, _sending, turn_arguments.streamed, _json, _opening)),
+            (_name, _sending, _json, _opening)),
     turn_arguments.CANCEL,
     Command("create", "keeping:create", "create an agent", "everlog create sam --block notes=notes.txt:4000",
             (_name, homes.placed, _json, _opening)),

@@ -52,7 +52,7 @@ def _asking(group: Group) -> None:
         choices=("native", "schema", "text"),
         help="how the model calls functions: by its endpoint's tools, in a reply held to a schema, or in plain text",
     )
-    _switch(group, "--stream", "ask for replies piece by piece")
+    _switch(group, "--stream", "ask for replies piece by piece: on a terminal they are shown as they come")
     group.add_argument(
         "--sampling",
         metavar="KEY=VALUE",

@@ -89,7 +89,7 @@ def streaming(model: Streamer, tools: Sequence[Tool] = ()) -> Home:
     home = Home()
     home.runtime = LocalRuntime(
         lambda _: System(home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids),
-        clock=home.clock, note=home.notes.append,
+        clock=home.clock, note=home.notes.append, blocks=home.blocks,
     )  # fmt: skip
     return home
 

@@ -14,7 +14,7 @@ def refusing(content: str | None) -> str:
 
 
 def test_a_refusal_without_any_words_is_a_failure_that_says_so() -> None:
-    """It is a content filter's, with the model's own words; not an empty reply that leaves the user without an answer."""
+    """It is a content filter's, with the model's own words; no reply without an answer."""
     with pytest.raises(BadReply, match="I cannot help with that") as caught:
         parse.reply(refusing(None), 8192)
     assert caught.value.kind == "filtered"
