@@ -39,6 +39,7 @@ Notice = Literal[
     "summary_expanded",
     "context_trimmed",
     "reply_rejected",
+    "model_switched",
     "heartbeat",
     "model_failed",
     "turn_abandoned",

@@ -15,6 +15,7 @@ from events import (
     MessageSent,
     ModelFailed,
     ModelReply,
+    ModelSwitched,
     Record,
     ReplyRejected,
     Summary,
@@ -96,6 +97,8 @@ def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
             return "summary_expanded", "the last summary was taken back"
         case ContextTrimmed():
             return "context_trimmed", event.text
+        case ModelSwitched():
+            return "model_switched", f"{event.model} could not be asked, and {event.to} is: {event.text}"
         case ReplyRejected():
             return "reply_rejected", event.text
         case Unknown() if not is_erased(event.payload):

@@ -109,7 +109,7 @@ def test_the_page_has_the_whole_protocol() -> None:
     """docs/interfaces.md names every call of the protocol with its parameters, and everything a notice is about."""
     page = (EXAMPLES.parent / "interfaces.md").read_text()
     calls = [f"{name}({', '.join(list(inspect.signature(call).parameters)[1:])})" for name, call in protocol()]
-    assert len(calls) == 7
+    assert len(calls) == 8
     for call in calls:
         assert f"`{call.replace('ok)', 'ok=...)')}`" in page
     for about in get_args(Notice):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,12 @@ def _unread(cli: Line, said: bytes, *argv: str) -> "subprocess.CompletedProcess[
         os.close(write)
 
 
+async def waits(thread: int) -> None:
+    """Until that thread waits for what the loop does: who presses Ctrl-C before has not begun anything."""
+    while "_wait" not in {frame.f_code.co_name for frame, _ in traceback.walk_stack(sys._current_frames()[thread])}:  # noqa: ASYNC110 (the thread has no event)
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
 def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
     """Where something is done about it, the work is waited for; where nothing is, or it comes again, it is raised."""
@@ -118,9 +125,11 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
 
     async def main_work(heeded: asyncio.Event) -> str:
         try:
+            await waits(main)
             signal.pthread_kill(main, signal.SIGINT)
             await heeded.wait()
             if presses == 2:
+                await waits(main)
                 signal.pthread_kill(main, signal.SIGINT)
                 await asyncio.Event().wait()
         finally:

@@ -6,39 +6,12 @@ import pytest
 
 from tests.interfaces.line import Line
 
-OPTIONS = [
-    "--window",
-    "8192",
-    "--zone",
-    "UTC",
-    "--preset",
-    "chat",
-    "--calling",
-    "native",
-    "--stream",
-    "--sampling",
-    "seed=1",
-    "--summarizer=",
-    "--fallback=",
-    "--verify-first",
-    "--first-attempts",
-    "3",
-    "--monologue-chars",
-    "100",
-    "--steps",
-    "5",
-    "--keep-last",
-    "2",
-    "--day-tokens",
-    "1000000",
-    "--pressure",
-    "0.7",
-    "--summary-part",
-    "0.6",
-    "--day-cost",
-    "9",
-    "--no-probe",
-]
+OPTIONS = (
+    "--window", "8192", "--zone", "UTC", "--preset", "chat", "--calling", "native", "--stream", "--sampling", "seed=1",
+    "--summarizer=", "--fallback=", "--verify-first", "--first-attempts", "3", "--monologue-chars", "100",
+    "--steps", "5", "--keep-last", "2", "--day-tokens", "1000000", "--pressure", "0.7", "--summary-part", "0.6",
+    "--day-cost", "9", "--no-probe",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("command", [("create", "sam"), ("send", "sam", "Hello"), ("chat", "sam")])
