@@ -111,7 +111,10 @@ def _unread(cli: Line, said: bytes, *argv: str) -> "subprocess.CompletedProcess[
 
 async def waits(thread: int) -> None:
     """Until that thread waits for what the loop does: who presses Ctrl-C before has not begun anything."""
-    while "_wait" not in {frame.f_code.co_name for frame, _ in traceback.walk_stack(sys._current_frames()[thread])}:  # noqa: ASYNC110 (the thread has no event)
+    while True:
+        frames = traceback.walk_stack(sys._current_frames()[thread])
+        if "_wait" in {frame.f_code.co_name for frame, _ in frames}:
+            return
         await asyncio.sleep(0)
 
 
