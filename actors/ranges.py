@@ -88,7 +88,8 @@ def check_label(label: str) -> None:
     """Raises BadInput for what no memory block of an agent can be called."""
     if not label or len(label) > WORD_CHARS_MAX or not label.replace("_", "a").replace("-", "a").isalnum():
         raise BadInput(
-            f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}. Nothing was changed."
+            f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}. Nothing was "
+            "changed."
         )
 
 

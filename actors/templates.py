@@ -2,7 +2,8 @@
 
 What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import,
 no call but `range`, no filter of Jinja's own. Each thing that it does costs work: a loop what is in it, for every time;
-a filter and a comparison the length of what they are given. When the work is used up it is refused: neither time nor memory can run away. Pure.
+a filter and a comparison the length of what they are given. When the work is used up it is refused: neither time nor
+memory can run away. Pure.
 """
 
 import operator
@@ -213,7 +214,7 @@ def _compared(sandbox: _Sandbox, left: Any, *rest: Any) -> Any:
     return result
 
 
-def _test(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _test(name: str, function: Any) -> Any:
     """A test that compares costs what a comparison does."""
     if name not in _COMPARISONS:
         return function
