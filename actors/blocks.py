@@ -156,7 +156,7 @@ def event_after(edit: Edit, now: Shared | None, authors: Sequence[str] = ()) -> 
 
 def _value_after(edit: Edit, now: Shared | None, authors: Sequence[str]) -> str:
     if now is None or edit.operation in ("created", "set"):
-        if now is not None and edit.base is not None and edit.base != now.version:
+        if now is not None and edit.base is not None and (edit.base != now.version or _another(edit.seen, now)):
             raise FunctionError(_changed(edit, now, authors, "rewriting it would undo that"))
         return edit.content
     if edit.operation == "appended":
@@ -166,6 +166,11 @@ def _value_after(edit: Edit, now: Shared | None, authors: Sequence[str]) -> str:
     if edit.old not in now.value:
         raise FunctionError(_changed(edit, now, authors, f"{edit.old!r} no longer stands there"))
     return without(now.value, edit.old) if edit.operation == "removed" else now.value.replace(edit.old, edit.content)
+
+
+def _another(seen: Shared | None, now: Shared) -> bool:
+    """Whether what was seen as this version is not what it says: it was a block of that name in another store."""
+    return seen is not None and seen.version == now.version and seen.value != now.value
 
 
 def _missing(name: str, now: Shared | None) -> str:

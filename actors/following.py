@@ -10,6 +10,7 @@ from events import BadInput, BlockRemoved, Event, MemoryEdited, Record
 from .blocks import GONE, Blocks, Edit, Edited, Shared, copied, id_of
 from .context import Block
 from .memory import Wish
+from .ranges import check_blocks, check_label
 
 
 async def newer(blocks: Sequence[Block], shared: Blocks) -> list[MemoryEdited]:
@@ -28,18 +29,27 @@ async def newer(blocks: Sequence[Block], shared: Blocks) -> list[MemoryEdited]:
 
 
 def _newer(block: Block, found: Mapping[str, Shared | None]) -> MemoryEdited | None:
-    """A block's newest version if the agent has another; one that is gone stays as it was, and is told as gone once."""
+    """A block's newest version if the agent's copy is not that; one that is gone stays as it was, and is told once.
+
+    The version alone does not say so: an agent that was restored elsewhere may find another block of that name.
+    """
     if block.origin not in found:
         return None
     newest = found[block.origin]
     if newest is not None:
-        return None if newest.version == block.origin_version else copied(block.label, newest)
+        copy = copied(block.label, newest)
+        return None if _same(block, copy) else copy
     if block.description == GONE:
         return None
     return MemoryEdited(
         text=block.value, label=block.label, operation="copied", limit=block.limit, origin=block.origin,
         origin_version=0, description=GONE, read_only=True,
     )  # fmt: skip
+
+
+def _same(block: Block, copy: MemoryEdited) -> bool:
+    said = (block.origin_version, block.value, block.limit, block.description, block.read_only)
+    return said == (copy.origin_version, copy.text, copy.limit, copy.description, copy.read_only)
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -113,16 +123,20 @@ class Follower(Protocol):
 async def follow(agent: Follower, name: str, label: str, command_id: str) -> bool:
     """Have the agent follow a shared block as the memory block `label`; False if it does already.
 
-    Raises BadInput where there is no such block, or the agent has another block of that label.
+    Raises BadInput where there is no such block, the agent has another block of that label, or it cannot be one.
     """
     if any(row["label"] == label and row["origin"] == name for row in await agent.rows("core_memory")):
         return bool(await agent.known(command_id, MemoryEdited))  # it may be so by this very command
+
+    check_label(label)
 
     async def write() -> Record:
         shared = (await agent.blocks.newest({name: 0})).get(name)
         if shared is None or shared.deleted:
             raise BadInput(f"There is no shared block {name!r} in this store; `everlog shared list` names those.")
-        if any(row["label"] == label for row in await agent.rows("core_memory")):
+        rows = await agent.rows("core_memory")
+        check_blocks(len(rows) + 1)
+        if any(row["label"] == label for row in rows):
             raise BadInput(f"The agent has a memory block {label!r} of its own. Give this one another label (--label).")
         return (await agent.commit([copied(label, shared)], turn=agent.turn, step=0, ids=[command_id]))[0]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from events import BadInput, Sampling
 
-from .constants import BLOCK_CHARS_MAX, DESCRIPTION_CHARS_MAX, TOKENS_MAX
+from .constants import BLOCK_CHARS_MAX, BLOCKS_MAX, DESCRIPTION_CHARS_MAX, TOKENS_MAX
 
 Range = tuple[float, float, str]
 """Smallest, largest, and how that is said."""
@@ -84,10 +84,24 @@ def _near(key: str) -> str:
     return f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(Sampling.__struct_fields__)}"
 
 
+def check_label(label: str) -> None:
+    """Raises BadInput for what no memory block of an agent can be called."""
+    if not label or len(label) > WORD_CHARS_MAX or not label.replace("_", "a").replace("-", "a").isalnum():
+        raise BadInput(
+            f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}. Nothing was "
+            "changed."
+        )
+
+
+def check_blocks(count: int) -> None:
+    """Raises BadInput for more memory blocks than an agent may have."""
+    if count > BLOCKS_MAX:
+        raise BadInput(f"An agent has {BLOCKS_MAX} memory blocks at most. Nothing was changed.")
+
+
 def check_block(label: str, value: str, limit: int, description: str) -> None:
     """Raises BadInput for a block that cannot be."""
-    if not label or len(label) > WORD_CHARS_MAX or not label.replace("_", "a").replace("-", "a").isalnum():
-        raise BadInput(f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}.")
+    check_label(label)
     if not 1 <= limit <= BLOCK_CHARS_MAX:
         raise BadInput(f"The limit of the block {label!r} is 1 to {BLOCK_CHARS_MAX:,} characters, not {limit}.")
     if len(value) > limit:

@@ -17,6 +17,8 @@ from .presets import BETWEEN
 
 _SIGNS = re.compile(r"\{\{|\{%|\{#")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_SET = re.compile(r'\{%[-+]?\s*set\s+(\w+)\s*=\s*"(?:[^"\\]|\\.)*"\s*[-+]?%\}')
+"""A variable that was written into a template."""
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 FACTS = ("agent", "model", "window", "zone", "functions", "blocks")
 """What everlog tells a template."""
@@ -136,7 +138,8 @@ def raw(text: str) -> str:
 def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) -> list[Section]:
     """The sections with a user's own variables written into those templates that name them, on their first line.
 
-    So what is recorded needs nothing beside itself. Raises BadInput for a name that cannot be, or that none names.
+    So what is recorded needs nothing beside itself. A value that was written there before gives way to the new one.
+    Raises BadInput for a name that cannot be, or that none names.
     """
     for name in variables:
         if not _VARIABLE.fullmatch(name) or name in FACTS:
@@ -147,13 +150,23 @@ def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) ->
     used: set[str] = set()
     made = []
     for section in sections:
-        names = [name for name in variables if _SIGNS.search(section.text) and _names(section.text, name)]
+        text = _unset(section.text, variables)
+        names = [name for name in variables if _SIGNS.search(text) and _names(text, name)]
         used.update(names)
         head = "".join([f"{{% set {name} = {_quoted(variables[name])} %}}" for name in names])
-        made.append(msgspec.structs.replace(section, text=head + section.text))
+        made.append(msgspec.structs.replace(section, text=head + text))
     if unused := [name for name in variables if name not in used]:
         raise BadInput(f"No section names the variable {unused[0]!r}: it would be lost. Nothing was changed.")
     return made
+
+
+def _unset(text: str, variables: Mapping[str, str]) -> str:
+    """The template without those of the values at its very beginning that these variables replace."""
+    kept = ""
+    while begins := _SET.match(text):
+        kept += "" if begins[1] in variables else begins[0]
+        text = text[begins.end() :]
+    return kept + text
 
 
 def _names(text: str, name: str) -> bool:

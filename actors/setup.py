@@ -113,7 +113,7 @@ def configuration(
     what they show is not what it was; without `facts` they never are, and what they gave stays.
 
     Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out
-    of its range, or a template that is wrong.
+    of its range, a way of calling that the offline model does not know, or a template that is wrong.
     """
     try:
         msgspec.convert(msgspec.to_builtins(settings), Settings)
@@ -147,6 +147,7 @@ def configuration(
         verify_first=verify,
         **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
+    _check_offline(configured)
     if facts is None or not parts or not (settings.sections or sections.depends(configured, before)):
         return configured
     told = _newborn(facts.agent, settings) if recorded is None else facts
@@ -200,6 +201,16 @@ def _check(model: str, zone: str, window: int) -> None:
         raise BadInput(
             f"A window has {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, the "
             "functions and a few messages must fit."
+        )
+
+
+def _check_offline(configured: AgentConfigured) -> None:
+    """Raises BadInput where the offline model would be asked in a way that it does not know."""
+    asked = [configured.model, configured.fallback] + [configured.summarizer] * (configured.calling == "text")
+    if configured.calling != "native" and OFFLINE in asked:
+        raise BadInput(
+            f"The model `{OFFLINE}` calls functions in the way `native` alone, not `{configured.calling}`. Set calling "
+            "to native, or name another model. Nothing was changed."
         )
 
 

@@ -97,6 +97,10 @@ class SharedBlocks:
         self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
     ) -> Shared:
         """Make a block, or make one anew that was deleted. Raises BadInput where there is one, StoreError."""
+        if not name.isprintable():
+            raise BadInput(
+                f"A shared block's name is one line without control characters, not {name[:80]!r}. Nothing was made."
+            )
         return await self._edit(
             name, "created", content=value, limit=limit, description=description, read_only=read_only
         )

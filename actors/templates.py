@@ -2,15 +2,18 @@
 
 What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import,
 no call but `range`, no filter of Jinja's own. Each thing that it does costs work: a loop what is in it, for every time;
-a filter the length of its text. When the work is used up it is refused: neither time nor memory can run away. Pure.
+a filter and a comparison the length of what they are given. When the work is used up it is refused: neither time nor
+memory can run away. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from traceback import extract_tb
 from typing import Any, NoReturn
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes, pass_context, pass_environment
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from events import BadInput, Section
 
@@ -30,6 +33,8 @@ _NUMBER_MAX = 10**15
 INDENT_MAX = 40
 _CHARS_FOR_WORK = 64
 """Characters that cost as much as one thing that a template does."""
+_SEARCH_FOR_WORK = _CHARS_FOR_WORK**2
+"""Where a text is looked for in another, the product of their lengths that costs as much."""
 _FAULTS = (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, NameError,
            RecursionError, SyntaxError)  # fmt: skip
 """What a template that is wrong may raise while it is read or rendered."""
@@ -51,14 +56,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if self.work > TEMPLATE_WORK_MAX:
             raise _Refused("it does too much: a loop is too long, or loops stand in loops")
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "+" and isinstance(left, str) and isinstance(right, str):
+    def call_binop(self, context: Any, sign: str, left: Any, right: Any) -> Any:
+        if sign == "+" and isinstance(left, str) and isinstance(right, str):
             self.spend(1 + (len(left) + len(right)) // _CHARS_FOR_WORK)
             return _fitting(left + right)
         for number in (left, right):
             if not isinstance(number, int | float) or abs(number) > _NUMBER_MAX:
-                raise _Refused(f"{operator} is for numbers up to {_NUMBER_MAX:,}, and + for two texts")
-        return super().call_binop(context, operator, left, right)
+                raise _Refused(f"{sign} is for numbers up to {_NUMBER_MAX:,}, and + for two texts")
+        return super().call_binop(context, sign, left, right)
 
 
 def rendered(section: Section, facts: Mapping[str, Any]) -> str:
@@ -66,12 +71,14 @@ def rendered(section: Section, facts: Mapping[str, Any]) -> str:
     sandbox = _Sandbox(
         undefined=StrictUndefined, optimized=False, finalize=_finalized, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
-    sandbox.filters = {name: _filter(function) for name, function in _FILTERS.items()} | {"each": _each}
-    sandbox.tests = {name: sandbox.tests[name] for name in _TESTS}
+    sandbox.filters = {name: _filter(function) for name, function in _FILTERS.items()}
+    sandbox.filters |= {"each": _each, "compared": _compared}
+    sandbox.tests = {name: _test(name, sandbox.tests[name]) for name in _TESTS}
     sandbox.globals = {"range": _range}
     try:
         tree = sandbox.parse(section.text)
         _check(tree)
+        _Counted(sandbox).visit(tree)
         _count_loops(tree, sandbox)
         code = sandbox.compile(tree, name=section.name, filename=_FILE)
         template = sandbox.template_class.from_code(sandbox, code, dict(sandbox.globals))
@@ -169,6 +176,74 @@ def _each(sandbox: _Sandbox, things: Iterable[Any], weight: int) -> Iterator[Any
         yield thing
 
 
+class _Counted(NodeTransformer):
+    """Has each comparison counted."""
+
+    def __init__(self, sandbox: _Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802  # Jinja's name
+        """As a filter of everlog's own, which no template can name."""
+        self.generic_visit(node)
+        given = [part for operand in node.ops for part in (nodes.Const(operand.op), operand.expr)]
+        counted = nodes.Filter(node.expr, "compared", given, [], None, None, lineno=node.lineno)
+        counted.set_environment(self._sandbox)
+        return counted
+
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq, "equalto": operator.eq, "ne": operator.ne, "lt": operator.lt, "lteq": operator.le,
+    "le": operator.le, "gt": operator.gt, "gteq": operator.ge, "ge": operator.ge,
+    "in": lambda left, right: left in right, "notin": lambda left, right: left not in right,
+}  # fmt: skip
+"""By the words of Jinja's operators and tests."""
+
+
+@pass_environment
+def _compared(sandbox: _Sandbox, left: Any, *rest: Any) -> Any:
+    """A comparison, or a chain of them: signs and things in turn."""
+    result: Any = True
+    for sign, right in zip(rest[::2], rest[1::2], strict=True):
+        sandbox.spend(1 + _size(left) + _size(right))
+        if sign in ("in", "notin"):
+            _spend_search(sandbox, left, right)
+        result = _COMPARISONS[sign](left, right)
+        if not result:
+            break
+        left = right
+    return result
+
+
+def _test(name: str, function: Any) -> Any:
+    """A test that compares costs what a comparison does."""
+    if name not in _COMPARISONS:
+        return function
+
+    @pass_environment
+    def spending(sandbox: _Sandbox, left: Any, right: Any) -> Any:
+        return _compared(sandbox, left, name, right)
+
+    return spending
+
+
+def _spend_search(sandbox: _Sandbox, wanted: Any, place: Any) -> None:
+    if isinstance(wanted, str) and isinstance(place, str):
+        sandbox.spend(len(wanted) * len(place) // _SEARCH_FOR_WORK)
+    elif isinstance(place, list | tuple | dict | range):
+        sandbox.spend(len(place) * _size(wanted))
+
+
+def _size(value: Any) -> int:
+    """What it costs to look at the whole of a value."""
+    if isinstance(value, str):
+        return len(value) // _CHARS_FOR_WORK
+    if isinstance(value, Mapping):
+        return sum(1 + _size(key) + _size(value[key]) for key in value)
+    if isinstance(value, list | tuple):
+        return sum(1 + _size(thing) for thing in value)
+    return len(value) if isinstance(value, range) else 0
+
+
 def _range(*bounds: int) -> range:
     made = range(*bounds)
     if len(made) > RANGE_MAX:
@@ -202,8 +277,11 @@ def _filter(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @pass_environment
     def spending(sandbox: _Sandbox, value: Any, *more: Any, **named: Any) -> Any:
-        size = len(value) if isinstance(value, Sized) and not isinstance(value, Undefined) else 0
-        sandbox.spend(1 + size // (_CHARS_FOR_WORK if isinstance(value, str) else 1))
+        sandbox.spend(1 + sum(map(_size, (value, *more, *named.values()))))
+        if isinstance(value, str) and function in (_join, _FILTERS["sort"]):
+            sandbox.spend(len(value))
+        if function is _replace and more:
+            _spend_search(sandbox, more[0], value)
         return function(value, *more, **named)
 
     return spending
@@ -217,7 +295,9 @@ def _fitting(text: str) -> str:
 
 def _join(things: Iterable[Any], between: str = "", attribute: str = "") -> str:
     told = [str(_shown(thing[attribute] if attribute else thing)) for thing in things]
-    return _fitting(between.join(told))
+    if sum(map(len, told)) + len(between) * (len(told) - 1) > TEXT_CHARS_MAX:
+        raise _Refused(_TOO_LONG)
+    return between.join(told)
 
 
 def _replace(text: str, old: str, new: str) -> str:

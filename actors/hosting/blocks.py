@@ -5,8 +5,7 @@ from typing import Any
 
 from actors.agent import Agent
 from actors.commands import AddBlock, ChangeBlock, RemoveBlock
-from actors.constants import BLOCKS_MAX
-from actors.ranges import check_block
+from actors.ranges import check_block, check_blocks
 from events import BadInput, BlockRemoved, Event, MemoryEdited, Record
 
 KINDS = AddBlock | ChangeBlock | RemoveBlock
@@ -52,8 +51,7 @@ def _added(command: AddBlock, rows: Mapping[str, Mapping[str, Any]]) -> MemoryEd
         raise BadInput(
             f"There is a memory block {command.label!r} already; `everlog block set` gives it another value."
         )
-    if len(rows) >= BLOCKS_MAX:
-        raise BadInput(f"An agent has {BLOCKS_MAX} memory blocks at most. Nothing was changed.")
+    check_blocks(len(rows) + 1)
     return MemoryEdited(
         text=command.value,
         label=command.label,

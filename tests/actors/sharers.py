@@ -15,6 +15,7 @@ from actors.replay import verify
 from actors.setup import Settings
 from actors.shared import SharedBlocks
 from actors.sharing import Sharing
+from actors.spending import Spent
 from actors.system import System
 from events import Record, UserMessage
 from store import MemoryStore, Store, stream_of_block
@@ -127,7 +128,7 @@ class Crew(SharedHome):
     def voice(self, agent_id: str) -> Voice:
         return self.voices.setdefault(agent_id, Voice())
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str) -> Answer:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: Spent) -> Answer:
         return await self.voice(agent_id).ask(request)
 
     async def following(self, names: Sequence[str], block: str = "team") -> list[AgentRef]:

@@ -188,3 +188,24 @@ def test_a_file_is_asked_for_with_its_window_and_by_its_whole_path() -> None:
     assert file_of(served_name("gpt-4o", 4096)) == ("", 0)
     with pytest.raises(BadInput, match="whole path"):
         configuration(Settings(model="a.gguf"), None, {}, {})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(calling="schema"),
+        Settings(calling="text"),
+        Settings(model="tiny", calling="schema", fallback="offline"),
+        Settings(model="tiny", calling="text", summarizer="offline"),
+    ],
+)
+def test_the_offline_model_is_not_asked_in_a_way_that_it_does_not_know(settings: Settings) -> None:
+    """It reads and writes tool calls alone: each other way is refused when it is set, not when it is asked."""
+    with pytest.raises(BadInput, match="`native` alone"):
+        configuration(settings, None, {}, {})
+
+
+def test_a_summary_is_asked_of_the_offline_model_as_of_any_where_calls_are_held_to_a_schema() -> None:
+    """Summaries are plain text then."""
+    asked = Settings(model="tiny", calling="schema", summarizer="offline")
+    assert configuration(asked, None, {}, {}).summarizer == "offline"

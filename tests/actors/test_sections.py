@@ -67,6 +67,10 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
         ("{% set n = functions|length %}{{ n * 2 if n > 1 else 'one' }}", "4"),
         ("{% for i in range(9) if i is even %}{{ i }}{% else %}none{% endfor %}", "02468"),
         ("{{ missing|default('x') }}{{ missing is defined }}", "xFalse"),
+        ("{{ 1 < 2 <= 2 != 3 }} {{ 1 < 2 > 2 }} {{ 'a' in agent }} {{ 'x' not in agent }} {{ 1 is in([1]) }}",
+         "True False True True True"),
+        ("{% for b in blocks if b.limit >= 5 and b.label is eq 'human' %}{{ b.label }}{% endfor %}", "human"),
+        ("{{ [1, 2]|join(', ') }}{{ []|join(', ') }}", "1, 2"),
         ("a\r\n{{ '{{' }}\r\n", "a\n{{"),
         ("{% raw %}{{ a }}{% endraw %}", "{{ a }}"),
         ("No sign: { } % #", "No sign: { } % #"),
@@ -80,6 +84,10 @@ def test_a_template_shows_what_it_is_told(text: str, given: str) -> None:
 DOUBLING = "{% set x = 'ab' %}" + "{% set x = x + x %}" * 60 + "{{ x }}"
 LISTS = "{% set x = ['a'] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}"
 REPLACING = "{% set x = 'aaaa' %}" + "{% set x = x|replace('a', 'aaaa') %}" * 60
+LONG = "{% set a = '" + "a" * 20000 + "' %}{% set b = '" + "a" * 9000 + "b" + "a" * 9000 + "' %}"
+OFTEN = LONG + "{% for i in range(12) %}{% for j in range(1000) %}"
+ENDS = "{% endfor %}{% endfor %}"
+JOINING = "{% set a = '" + "\U0001f600" * 20000 + "' %}{{ a|join(a) }}"
 WRONG: dict[str, tuple[str, str]] = {
     "a long text": ("{{ 'a' * 1000000000 }}", "line 1: * is for numbers"),
     "a power": ("\n{{ 10 ** 9 }}", "line 2: a template has no pow"),
@@ -92,6 +100,11 @@ WRONG: dict[str, tuple[str, str]] = {
     "a replacing that grows": (REPLACING, "more than 20,000 characters"),
     "a long loop of text": ("{% for i in range(999) %}" + "x" * 1000 + "{% endfor %}", "more than 200,000"),
     "joins in a loop": ("{% for i in range(999) %}{% set x = range(900)|join %}{% endfor %}", "it does too much"),
+    "a long search in loops": (OFTEN + "{% if b in a %}{% endif %}" + ENDS, "it does too much"),
+    "a long search by a test": (OFTEN + "{% if b is in a %}{% endif %}" + ENDS, "it does too much"),
+    "a long comparison in loops": (OFTEN + "{% if 1 < 2 != 3 and a[1:] == a[:-1] %}{% endif %}" + ENDS, "too much"),
+    "a long replacing in loops": (OFTEN + "{% set c = a|replace(b, 'x') %}" + ENDS, "it does too much"),
+    "a long join": (JOINING, "more than 20,000 characters"),
     "a width": ("{{ 'a'|center(1000000000) }}", "there is no filter 'center'"),
     "a format": ("{{ '%1000000000d' % 1 }}", "% is for numbers"),
     "a method": ("{{ '{:>1000000000}'.format(1) }}", "only range(...) can be called"),
@@ -127,7 +140,7 @@ def test_a_wrong_template_is_refused_with_its_section_and_its_line(name: str) ->
     assert "The section 'base'" in str(refused.value) and why in str(refused.value)
 
 
-@pytest.mark.parametrize("text", [DOUBLING, LISTS, REPLACING, WRONG["a long text"][0], WRONG["a width"][0]])
+@pytest.mark.parametrize("text", [DOUBLING, LISTS, REPLACING, JOINING, WRONG["a long text"][0], WRONG["a width"][0]])
 def test_a_template_that_grows_is_refused_before_it_takes_much_memory(text: str) -> None:
     """Some megabytes, where it asks for a thousand times as much or more."""
     tracemalloc.start()
@@ -192,6 +205,16 @@ def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) ->
     assert gives(made.text) == f"a\n{value}!"
 
 
+def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
+    """What was written at the beginning of the template gives way; another variable's value stays."""
+    (old,) = sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
+    (new,) = sections.with_variables([old], {"city": "Paris"})
+    assert gives(new.text) == "Paris, Ann"
+    assert "lo" not in new.text
+    with pytest.raises(BadInput, match="it would be lost"):
+        sections.with_variables([Section("base", '{% set city="Oslo" %}Nothing.')], {"city": "Paris"})
+
+
 @pytest.mark.parametrize("name", ["agent", "1x", "a-b", "nobody"])
 def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> None:
     """A name of ours, no name at all, or a value that would be lost."""
@@ -238,7 +261,8 @@ def test_a_host_loads_no_template_library_before_the_first_template() -> None:
     probe = (
         "import sys, interfaces.main, actors.hosting.host, actors.setup as s\n"
         "from events import Section\n"
-        "c = s.configuration(s.Settings(sections=[Section('a', 'plain')]), None, {}, {}, s.sections.Facts('sam', ()))\n"
+        "facts = s.sections.Facts('sam', ())\n"
+        "c = s.configuration(s.Settings(sections=[Section('a', 'plain')]), None, {}, {}, facts=facts)\n"
         "assert c.text == 'plain', c\n"
         "print('jinja2' in sys.modules)"
     )

@@ -4,14 +4,15 @@ import asyncio
 from itertools import groupby
 from operator import attrgetter
 
+import msgspec
 import pytest
 
-from actors.blocks import GONE
+from actors.blocks import GONE, Edit
 from actors.memory import Memory
 from actors.tools import tool
 from events import BadInput, Draft, MemoryEdited, Record, event_of
 from store import stream_of_block
-from tests.actors.sharers import CLOCK, Crew, Team, append, replace
+from tests.actors.sharers import CLOCK, IDS, Crew, Team, append, replace
 from tests.contract.agent_world import alive
 from tests.world import completion
 
@@ -212,12 +213,7 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
     async with here.opened("sam") as sam:
         await here.follow(sam)
         await here.tell(sam)
-    there.store.register("sam")
-    log = there.store.open("sam", "test")
-    for _, commit in groupby(here.store.reader("sam").read("sam"), key=attrgetter("commit")):
-        records = list(commit)
-        log.append("sam", records[0].seq - 1, list(map(_draft, records)))
-    log.close()
+    _move(here, there)
     async with there.opened("sam") as sam:
         (copy,) = copies(await there.tell(sam))
         assert (copy.text, copy.description, copy.origin_version) == ("one", GONE, 0)
@@ -226,6 +222,75 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
         assert "not in this store" in told
     assert there.people.names() == []
     assert there.faults("sam") == []
+
+
+@alive
+async def test_an_agent_in_another_store_follows_the_block_of_that_name_there() -> None:
+    """Its copy is replaced before the next call though the version is the same, and nothing else is taken for it."""
+    here, there = Team(), Team()
+    await here.people.create("team", "A's secret")
+    async with here.opened("sam") as sam:
+        await here.follow(sam)
+        await here.tell(sam)
+    _move(here, there)
+    await there.people.create("team", "something else")
+    async with there.opened("sam") as sam:
+        (copy,) = copies(await there.tell(sam))
+        assert (copy.text, copy.origin_version) == ("something else", 1)
+        assert "something else" in there.voice("sam").seen
+        assert "secret" not in there.voice("sam").seen
+        assert copies(await there.tell(sam)) == []
+    assert there.faults("sam") == []
+
+
+@alive
+async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None:
+    """The version is the same and what was seen is not: the edit is refused, and the block stays."""
+    team = Team()
+    await team.people.create("team", "one")
+    seen = msgspec.structs.replace(team.block(), value="another")
+    edit = Edit(name="team", operation="set", id=IDS.new(CLOCK.now()), content="mine", base=1, author="sam", seen=seen)
+    assert "changed meanwhile" in (await team.sharing.edit(edit)).error
+    assert team.block().value == "one"
+
+
+@alive
+@pytest.mark.parametrize("label", ['</t1><x y="1">', "new\nline", "weird label", "x" * 65])
+async def test_a_followed_block_has_a_label_as_any_block_has(label: str) -> None:
+    """What could be taken for a part of the prompt is refused, and so is a new block named by more than a line."""
+    team = Team()
+    await team.people.create("team", "one")
+    async with team.opened("sam") as sam:
+        before = sam.head
+        with pytest.raises(BadInput, match="label is up to 64 letters"):
+            await team.follow(sam, label=label)
+        assert sam.head == before
+    with pytest.raises(BadInput, match="control characters"):
+        await team.people.create("new\nline", "one")
+    assert team.people.names() == ["team"]
+
+
+@alive
+async def test_an_agent_follows_no_more_blocks_than_it_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that it follows count with its own."""
+    monkeypatch.setattr("actors.ranges.BLOCKS_MAX", 3)
+    team = Team()
+    for name in ("one", "two"):
+        await team.people.create(name, name)
+    async with team.opened("sam") as sam:
+        await team.follow(sam, "one")
+        with pytest.raises(BadInput, match="3 memory blocks at most"):
+            await team.follow(sam, "two")
+
+
+def _move(here: Team, there: Team) -> None:
+    """Have the agent sam in another store, as a restored export has it."""
+    there.store.register("sam")
+    log = there.store.open("sam", "test")
+    for _, commit in groupby(here.store.reader("sam").read("sam"), key=attrgetter("commit")):
+        records = list(commit)
+        log.append("sam", records[0].seq - 1, list(map(_draft, records)))
+    log.close()
 
 
 def _draft(record: Record) -> Draft:
