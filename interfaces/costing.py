@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.analytics import fleet_views
 from actors.hosting.limits import limits_from
-from actors.hosting.pricing import prices_at
+from actors.hosting.pricing import prices_of
 from store import name_of
 
 from . import shapes, times
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 def cost(args: Namespace, world: World) -> int:
     """The command."""
-    prices = prices_at(root_of(args), limits_from(os.environ))
+    prices = prices_of(root_of(args), limits_from(os.environ))
     today = times.iso(world.clock.now())[:10]
     name = None if args.name is None else name_of(args.name)
     budget = _budget(args, world, name) if name is not None else {}

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from actors.analytics import fleet_views
 from actors.hosting.limits import limits_from
-from actors.hosting.pricing import prices_at
+from actors.hosting.pricing import prices_of
 from events import BadInput
 from projections.constants import FLEET_MEMORY_MB
 from projections.fleet import FleetViews
@@ -64,7 +64,7 @@ def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]
             agent=args.agent,
             skip_damaged=args.skip_damaged,
             memory_mb=memory_mb,
-            prices=prices_at(root_of(args), limits_from(os.environ)),
+            prices=prices_of(root_of(args), limits_from(os.environ)),
         ) as (views, position),
     ):
         for left in position.left_out:

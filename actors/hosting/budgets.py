@@ -5,6 +5,9 @@ agent's own budget, of its configuration, is held against what its log says; so 
 thereby outlives the gateway.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
 from actors.effects import Clock
@@ -49,10 +52,13 @@ class _Budget(msgspec.Struct, frozen=True):
 class Budgets:
     """The accounts of one gateway; none are kept without a budget. Requests of nobody, "", count for all only."""
 
-    def __init__(self, limits: Limits, clock: Clock, prices: Prices | None = None) -> None:
+    def __init__(self, limits: Limits, clock: Clock, priced: Callable[[], Prices] | None = None) -> None:
+        """`priced` gives the prices that hold now; None: those that the limits say, and the list that is shipped."""
         self._limits = limits
         self._clock = clock
-        self._prices = prices or known_prices(limits)
+        self._priced = priced or partial(known_prices, limits)
+        self._prices = Prices()
+        """Those of the newest request."""
         self._all = _Account()
         self._agents: dict[str, _Account] = {}
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))
@@ -61,11 +67,12 @@ class Budgets:
     def hold(self, agent_id: str, model: str, tokens: int, spent: Spent = NOTHING) -> Held | None:
         """Set aside what a request will cost at least; None where no budget asks for it.
 
-        `spent`: what the agent's log says that it used up today: at least that counts. Raises OverBudget, and then
-        nothing is set aside.
+        `spent`: what the agent's log says that it used up today: at least that counts. Raises OverBudget, and
+        ModelError where prices cannot be known, and then nothing is set aside.
         """
         if not (self._any or spent.tokens_max or spent.cost_max):
             return None
+        self._prices = self._priced()
         account = self._account(agent_id)
         if account is not None:
             self._know(account, spent)

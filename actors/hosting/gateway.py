@@ -10,6 +10,7 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,6 @@ from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
 from actors.effects import Answer, Clock, Hear, Model
 from actors.endpoints import file_of
 from actors.failures import RETRIED
-from actors.prices import Prices
 from actors.setup import OFFLINE
 from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
 from events import BadInput, ModelError, Usage
@@ -66,19 +66,18 @@ class Gateway:
         limits: Limits | None = None,
         *,
         clock: Clock | None = None,
-        prices: Prices | None = None,
         chance: Callable[[], float] = real.chance,
         root: Path | None = None,
     ) -> None:
         """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
-        variable set. `prices`: None are those that are known in that store; see `pricing`.
+        variable set.
 
         `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
         """
         self._limits = limits or Limits()
         self._make = models or real_models(self._limits, root)
         self._chance = chance
-        self._budgets = Budgets(self._limits, clock or real.RealClock(), prices or prices_at(root, self._limits))
+        self._budgets = Budgets(self._limits, clock or real.RealClock(), partial(prices_at, root, self._limits))
         self._models: dict[tuple[str, str], Model] = {}
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
         self._breakers: dict[tuple[str, str], Breaker] = {}
@@ -340,10 +339,9 @@ class GatewayActor:
         self._unusable = ""
         try:
             limits = limits or limits_from(os.environ)
-            prices = prices_at(Path(root), limits)
         except BadInput as error:
-            self._unusable, prices = str(error), Prices()
-        self._gateway = Gateway(limits=limits, root=Path(root), prices=prices)
+            self._unusable = str(error)
+        self._gateway = Gateway(limits=limits, root=Path(root))
         self._gatherings: dict[str, Gathering] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """What was dropped of calls that have not come."""

@@ -4,10 +4,21 @@ from pathlib import Path
 
 from actors.catalogue import catalogue_of
 from actors.prices import Prices, own_prices
+from events import BadInput, ModelError
 
 from .limits import Limits, known_prices
 
 
+def prices_of(root: Path, limits: Limits) -> Prices:
+    """All prices that are known there. Raises BadInput for a description that cannot be used."""
+    return known_prices(limits, own_prices(catalogue_of(root).models))
+
+
 def prices_at(root: Path | None, limits: Limits) -> Prices:
-    """All prices that are known there; None: in no store. Raises BadInput for a description that cannot be used."""
-    return known_prices(limits, None if root is None else own_prices(catalogue_of(root).models))
+    """The same for a request that costs something; None: in no store. Raises ModelError instead: the turn says why."""
+    if root is None:
+        return known_prices(limits)
+    try:
+        return prices_of(root, limits)
+    except BadInput as error:
+        raise ModelError(str(error), kind="rejected", attempts=0) from error

@@ -92,6 +92,7 @@ def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
     line.ok("create", "sam")
     (line.root / "models.toml").write_text(
         f'[endpoints.desk]\nurl = "{URL}"\nkey = "DESK_KEY"\nmodels = ["tin*"]\n[models.tiny]\nprice_in = 0.5\n'
+        "price_out = 1.0\n"
     )
     line.ok("create", "ann", "--model", "desk/big")
     line.ok("create", "bob", "--model", "tiny")
