@@ -188,7 +188,7 @@ class Streamed:
         if choice.finish_reason:  # some servers say "" of a reply that goes on
             self.finish = choice.finish_reason
         delta = choice.delta if choice.delta is not None else choice.message
-        if choice.text is not None and (choice.text or delta is None) and not (delta and delta.content):
+        if choice.text is not None and (delta is None or (choice.text and not delta.content)):
             self._texts.setdefault("text", [])
             yield from self._say("text", choice.text)
         if delta is None:
@@ -214,8 +214,8 @@ class Streamed:
             yield Piece(text)
 
     def _call_of(self, part: _ToolCall, function: _Function) -> _Call:
-        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call where
-        the id is new, or where a call without one has its arguments.
+        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call
+        where the id is new, or where a call without one has its arguments.
         """
         call_id = "" if part.id is None else str(part.id)
         last = self._calls[-1] if self._calls else None

@@ -13,7 +13,6 @@ from events import Usage
 
 from .constants import TOKENS_MAX
 
-
 _FIGURES = re.compile(r"[0-9]{1,15}")
 
 
@@ -83,7 +82,7 @@ def _within(found: object, key: str) -> object:
 
 
 def _count(figure: object) -> int:
-    """A count of tokens that can be: whole, not below 0, and within what the tables hold; some servers write it as text."""
+    """A count of tokens that can be: whole, not below 0, and within what the tables hold. Some servers write text."""
     if isinstance(figure, str) and _FIGURES.fullmatch(figure):
         figure = int(figure)
     if isinstance(figure, bool) or not isinstance(figure, int | float):

@@ -210,7 +210,8 @@ def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]
 
 def _merged(outer: Mapping[str, Any], inner: Mapping[str, Any], rungs: list[str]) -> dict[str, Any]:
     """An object with the call that stood in it; both may have the format's own words."""
-    twice = (set(outer) & set(inner)) - {"type", "id"}
+    twice = (set(outer) & set(inner)) - {"id"}
+    twice -= {"type"} if outer.get("type") in _KINDS else set()
     if any(compact(outer[key]) != compact(inner[key]) for key in twice):
         rungs.append("repeated")
     return {**outer, **inner}
@@ -242,7 +243,7 @@ def unnested(text: str, rungs: list[str]) -> Any:
 
 
 def _beside(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
-    """What stands beside a call and is no word of a format. An `id` is the call's where parameters have their own place."""
+    """What stands beside a call and is no word of a format. An `id` is the call's where parameters have a place."""
     beside = dict(rest)
     if beside.get("type") in _KINDS:
         del beside["type"]

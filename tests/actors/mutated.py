@@ -249,12 +249,17 @@ def unescaped(text: str, _: random.Random) -> str:
     return text.replace('\\"', '"')
 
 
+def wordless(text: str, _: random.Random) -> str:
+    """A monologue is a number."""
+    return re.sub(r'("inner_thoughts":\s*)"(?:[^"\\]|\\.)*"', r"\g<1>7", text)
+
+
 def requoted(text: str, chance: random.Random) -> str:
     return text.replace('\\"', '"') if chance.random() < 0.5 else text.replace('"', "'").replace("true", "True")
 
 
 DAMAGE: Sequence[Callable[[str, random.Random], str]] = (
-    unstructured, cut, beheaded, swapped, gone, put, doubled, requoted,
+    unstructured, cut, beheaded, swapped, gone, put, doubled, requoted, wordless,
 )  # fmt: skip
 
 
@@ -321,9 +326,12 @@ def _unconserved(one: Truth, decoded: str, reply: ModelReply, arguments: Sequenc
         return f"letters that nobody wrote: {dict(found - written)}"
     rest = written - found
     names: list[str] = []
-    if one.dialect == "inside":  # an id beside a call is whatever a server makes up
-        written = Counter(_LETTERS.findall(_ID.sub('"id"', decoded)))
-        rest, names = written - found, [one.calls[0][0]]
+    if one.dialect == "inside":
+        names = [one.calls[0][0]]
+        bare = Counter(_LETTERS.findall(_ID.sub('"id"', decoded)))  # an id of a call is whatever a server makes up
+        if bare & found != found or not _explained(bare - found, decoded, (*_WORDS, *names)):
+            bare = written
+        rest = bare - found
     return None if _explained(rest, decoded, (*_WORDS, *names)) else f"letters that are lost: {dict(rest)}"
 
 
