@@ -11,13 +11,13 @@ from .calling import WAYS, given
 from .calling import rungs as ladder
 from .calling.reading import Function, Reading, Said, ToolCall, numbered, unthought
 from .calling.text import unstopped
-from .usage import Told, usage_in
+from .usage import BOM, Told, usage_in
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
 
 NEARLY = 0.9
-"""Part of the window above which a reply that stopped for length ran out of window, not of the server's patience."""
+"""Part of the window above which it is full, so that a reply which stopped for length had no room."""
 
 
 READER = 2
@@ -54,23 +54,46 @@ class _Completion(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Completion)
 
 
+def _decoded(raw: str) -> _Completion:
+    return _decoder.decode(raw.removeprefix(BOM))
+
+
 def reply(raw: str, window: int, calling: str = "native", reader: int = READER) -> ModelReply:
     """The reply inside `raw`, without what only the caller knows (latency, request).
 
     Raises ContextOverflow when the model ran out of its `window` (tokens), BadReply when `raw` is no completion.
-    A reply cut short by a server's own limit is taken as it is: a call that it broke fails, and the model is told.
+    A reply that was cut although the request left room for it is read as far as it goes, and called lossy.
     """
-    completion, choice = _answered(raw, window)
+    completion, choice = _answered(raw)
     if reader == 1:
+        _refuse_cut(raw, completion, choice, window)
         return _told(raw, completion, choice, _first(_said(choice)), reader=1)
     said = _said(choice)
+    if choice.finish_reason == "length" and _had_no_room(completion, said, window):
+        raise ContextOverflow("The model stopped for length: the request left no room for a reply in the window.", raw)
     _refuse_refusal(raw, choice, said)
     reading = WAYS[calling].read(said)
     rungs = [*reading.rungs]
-    unsaid = any(not call.function.arguments for call in said.calls)
-    if choice.finish_reason == "length" and (unsaid or "closed" in rungs):
+    if choice.finish_reason == "length":
         rungs.append("cut")
     return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs), reader=READER)
+
+
+def _had_no_room(completion: _Completion, said: Said, window: int) -> bool:
+    """Whether the request itself fills the window; where the server does not count, whether nothing was said."""
+    prompt = usage_in(completion.usage, completion.timings).prompt
+    if prompt:
+        return prompt >= NEARLY * window
+    return not (said.text.strip() or said.calls or said.reasoning)
+
+
+def _refuse_cut(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
+    """Raises ContextOverflow where a reply that nobody can ask for again, as a summary, may have filled the window."""
+    total = usage_in(completion.usage, completion.timings).total
+    if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
+        raise ContextOverflow(
+            "The model stopped for length: the reply did not fit into what the window left for it.", raw
+        )
 
 
 def _refuse_refusal(raw: str, choice: _Choice, said: Said) -> None:
@@ -82,7 +105,8 @@ def _refuse_refusal(raw: str, choice: _Choice, said: Said) -> None:
 
 def words(raw: str, window: int, reader: int = READER) -> ModelReply:
     """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
-    completion, choice = _answered(raw, window)
+    completion, choice = _answered(raw)
+    _refuse_cut(raw, completion, choice, window)
     said = _said(choice)
     if reader == 1:
         return _told(raw, completion, choice, _first(said), reader=1)
@@ -92,9 +116,9 @@ def words(raw: str, window: int, reader: int = READER) -> ModelReply:
     return _told(raw, completion, choice, Reading(text, [], [*stopped, *rungs]), reader=READER)
 
 
-def _answered(raw: str, window: int) -> tuple[_Completion, _Choice]:
+def _answered(raw: str) -> tuple[_Completion, _Choice]:
     try:
-        completion = _decoder.decode(raw)
+        completion = _decoded(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _no_completion(raw, str(error)) from error
     if not completion.choices:
@@ -102,9 +126,7 @@ def _answered(raw: str, window: int) -> tuple[_Completion, _Choice]:
     choice = completion.choices[0]
     if choice.message is None and choice.text is None:
         raise _no_completion(raw, "Object missing required field `message` - at `$.choices[...]`")
-    finish, usage = choice.finish_reason or "", usage_in(completion.usage, completion.timings)
-    if finish == "length" and (not usage.total or usage.total >= NEARLY * window):
-        raise ContextOverflow("The model stopped for length: the reply did not fit into what the window left for it.")
+    finish = choice.finish_reason or ""
     if finish not in _FINISHED:
         kind = "filtered" if finish == "content_filter" else "garbage"
         raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw, kind=kind)
@@ -159,7 +181,7 @@ def lossy_fault(reply: ModelReply) -> str:
 
 def said(raw: str) -> str:
     """What the model said in `raw`, as it is shown to it again."""
-    told = _said(_decoder.decode(raw).choices[0])
+    told = _said(_decoded(raw).choices[0])
     calls = "".join(f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in told.calls)
     return told.text + calls
 

@@ -1,5 +1,6 @@
 """Server-sent events, read from bytes as they come, in parts of any size. Pure."""
 
+import codecs
 from collections.abc import Iterator
 
 ERROR = b"error"
@@ -9,9 +10,10 @@ ERROR = b"error"
 class Events:
     """The events of one stream: each is its name (often empty) and its data."""
 
-    __slots__ = ("_data", "_name", "_rest")
+    __slots__ = ("_begun", "_data", "_name", "_rest")
 
     def __init__(self) -> None:
+        self._begun = False
         self._rest = b""
         """The beginning of a line whose end has not come."""
         self._name = b""
@@ -32,6 +34,8 @@ class Events:
     def _line(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
         if line.endswith(b"\r"):
             line = line[:-1]
+        if not self._begun:
+            line, self._begun = line.removeprefix(codecs.BOM_UTF8), True
         if not line:
             if self._data:
                 yield self._name, b"\n".join(self._data)

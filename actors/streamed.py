@@ -26,7 +26,7 @@ class _Function(msgspec.Struct, gc=False):
 class _ToolCall(msgspec.Struct, gc=False):
     function: _Function | None = None
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -92,6 +92,26 @@ class _Call:
     def function(self) -> dict[str, str]:
         return {"name": self.name, "arguments": "".join(self.arguments)}
 
+    def is_complete(self) -> bool:
+        """Whether its arguments are all of an object."""
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+def _is_next(call: _Call, call_id: str, function: _Function) -> bool:
+    """Whether a part with a name begins a call after this one. Some servers repeat the name in every part."""
+    if not function.name or not call.name:
+        return False
+    if call_id:
+        return call_id != call.id
+    if function.name != call.name:
+        return any(call.arguments)
+    return bool(function.arguments) and call.is_complete()
+
 
 class Streamed:
     """One reply, put together from its chunks."""
@@ -104,8 +124,8 @@ class Streamed:
         self._head: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
         """By field of the message, what was said into it."""
-        self._is_text = False
-        """It is a completion of text, and no chat."""
+        self._is_chat = False
+        """It has a message, and is no mere completion of text."""
         self._calls: list[_Call] = []
         self._function: _Call | None = None
         """A call as they were before there were several."""
@@ -128,11 +148,12 @@ class Streamed:
     def raw(self) -> str:
         """The completion, as the endpoint would have sent it in one piece."""
         choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish}
-        if self._is_text:
-            choice["text"] = self._said("text") or ""
-        else:
+        is_text = not self._is_chat and "text" in self._texts
+        if "text" in self._texts:
+            choice["text"] = self._said("text")
+        if not is_text:
             choice["message"] = self._message()
-        kind = "text_completion" if self._is_text else "chat.completion"
+        kind = "text_completion" if is_text else "chat.completion"
         has_any = self._texts or self._calls or self._function or self.finish is not None
         whole = {"object": kind, **self._head, "choices": [choice] if has_any else []}
         if self._usage is not None:
@@ -144,7 +165,8 @@ class Streamed:
     def _message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self._said("content")}
         for field in self._texts:
-            message.setdefault(field, self._said(field))
+            if field != "text":
+                message.setdefault(field, self._said(field))
         if self._calls:
             message["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": call.function()} for call in self._calls
@@ -163,14 +185,15 @@ class Streamed:
                 self._head[field] = value
 
     def _take_choice(self, choice: _Choice) -> Iterator[Piece]:
-        if choice.finish_reason is not None:
+        if choice.finish_reason:  # some servers say "" of a reply that goes on
             self.finish = choice.finish_reason
-        if choice.text is not None:
-            self._is_text = True
-            yield from self._say("text", choice.text)
         delta = choice.delta if choice.delta is not None else choice.message
+        if choice.text is not None and (delta is None or (choice.text and not delta.content)):
+            self._texts.setdefault("text", [])
+            yield from self._say("text", choice.text)
         if delta is None:
             return
+        self._is_chat = True
         if delta.content:
             content = delta.content
             yield from self._say("content", content if isinstance(content, str) else "".join(p.text for p in content))
@@ -191,19 +214,20 @@ class Streamed:
             yield Piece(text)
 
     def _call_of(self, part: _ToolCall, function: _Function) -> _Call:
-        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a new id with a name is a
-        new call.
+        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call
+        where the id is new, or where a call without one has its arguments.
         """
+        call_id = "" if part.id is None else str(part.id)
         last = self._calls[-1] if self._calls else None
         if part.index is None:
             call = last
         else:
             call = next((call for call in reversed(self._calls) if call.index == part.index), None)
-        if call is None or (part.id and part.id != call.id and function.name and call.name):
-            call = _Call(part.index, part.id or "")
+        if call is None or _is_next(call, call_id, function):
+            call = _Call(part.index, call_id)
             self._calls.append(call)
-        elif part.id and not call.id:
-            call.id = part.id
+        elif call_id and not call.id:
+            call.id = call_id
         return call
 
     def _call_says(self, call: _Call, place: int, function: _Function) -> Iterator[Piece]:

@@ -4,6 +4,7 @@ Servers agree on how the tokens of a request and of a reply are named, and not o
 in a cache: each of the names that are in use is looked for.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,13 +13,15 @@ from events import Usage
 
 from .constants import TOKENS_MAX
 
+_FIGURES = re.compile(r"[0-9]{1,15}")
+
 
 class Told(msgspec.Struct):
     """The object `usage` of an answer."""
 
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
-    total_tokens: float | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    total_tokens: Any = None
     prompt_tokens_details: Any = None
     """OpenAI, vLLM, llama.cpp: an object with `cached_tokens`."""
     prompt_cache_hit_tokens: Any = None
@@ -35,13 +38,16 @@ class Bill(msgspec.Struct):
     """llama.cpp: an object with `cache_n`."""
 
 
+BOM = "\ufeff"
+"""The mark of byte order that some servers begin an answer with."""
+
 _bills = msgspec.json.Decoder(Bill)
 
 
 def usage_of(raw: str) -> Usage:
     """The tokens that `raw` says it cost; zeros where it does not say."""
     try:
-        bill = _bills.decode(raw)
+        bill = _bills.decode(raw.removeprefix(BOM))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return Usage()
     return usage_in(bill.usage, bill.timings)
@@ -76,7 +82,9 @@ def _within(found: object, key: str) -> object:
 
 
 def _count(figure: object) -> int:
-    """A count of tokens that can be: whole, not below 0, and within what the tables hold."""
+    """A count of tokens that can be: whole, not below 0, and within what the tables hold. Some servers write text."""
+    if isinstance(figure, str) and _FIGURES.fullmatch(figure):
+        figure = int(figure)
     if isinstance(figure, bool) or not isinstance(figure, int | float):
         return 0
     return int(min(max(figure, 0), TOKENS_MAX))

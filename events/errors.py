@@ -128,10 +128,11 @@ class ModelError(EverlogError):
 
 
 class ContextOverflow(ModelError):
-    """The endpoint says that the request is longer than its context window."""
+    """The request is longer than the context window. `raw`: the answer, where there was one."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, raw: str = "") -> None:
         super().__init__(message, kind="overflow")
+        self.raw = raw
 
 
 class OverBudget(ModelError):

@@ -18,6 +18,9 @@ THOUGHTS = "inner_thoughts"
 PLACES_MAX = 20
 """Opening braces at which an object is looked for in vain."""
 
+_KINDS = ("function", "function_call", "tool", "tool_call", "tool_use")
+"""Values of `type` that say that an object is a call."""
+
 _NONE = (None, "", "none", "None", "null")
 _PREFIX = "functions."
 _MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
@@ -56,7 +59,19 @@ def compact(value: Any) -> str:
 
 def found(text: str, *, within: bool) -> Found | None:
     """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
-    values, words, rungs = _values(text)
+    return _found(*_values(text), within=within)
+
+
+def strict(text: str, *, within: bool) -> Found | None:
+    """The same where all of `text` is strict JSON; None where it is not, or is no call."""
+    try:
+        mend.whole(text)
+    except mend.Unreadable:
+        return None
+    return found(text, within=within)
+
+
+def _found(values: Sequence[Mapping[str, Any]], words: str, rungs: Sequence[str], *, within: bool) -> Found | None:
     if not values:
         return None
     thoughts = [words] if words else []
@@ -163,6 +178,7 @@ def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
     """A call, from an object that is one."""
     rest, rungs = dict(value), list[str]()
     name, rest = _named(rest, rungs)
+    has_params = any(key in rest for key in PARAMS)
     params = _params(rest, rungs)
     thoughts = []
     if THOUGHTS in rest:
@@ -170,7 +186,7 @@ def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
     if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
         params = dict(params)
         thoughts.append(_worded(params.pop(THOUGHTS), rungs))
-    params = _flattened(params, rest, rungs)
+    params = _flattened(params, _beside(rest, has_params=has_params), rungs)
     thought = "\n".join(text for text in thoughts if text)
     if name in _NONE:
         return Found(thought, [], [*rungs, "nameless"] if params else rungs)
@@ -186,10 +202,19 @@ def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]
         rungs.append("names")
     if isinstance(name, dict):
         rungs.append("names")
-        rest = {**name, **rest} if not set(name) & set(rest) else rest
+        rest = _merged(rest, name, rungs)
         key = next((key for key in NAMES if key in rest), None)
         name = rest.pop(key, None) if key is not None else None
     return (name if isinstance(name, str) or name is None else compact(name)) or "", rest
+
+
+def _merged(outer: Mapping[str, Any], inner: Mapping[str, Any], rungs: list[str]) -> dict[str, Any]:
+    """An object with the call that stood in it; both may have the format's own words."""
+    twice = (set(outer) & set(inner)) - {"id"}
+    twice -= {"type"} if outer.get("type") in _KINDS else set()
+    if any(compact(outer[key]) != compact(inner[key]) for key in twice):
+        rungs.append("repeated")
+    return {**outer, **inner}
 
 
 def _params(rest: dict[str, Any], rungs: list[str]) -> Any:
@@ -217,9 +242,18 @@ def unnested(text: str, rungs: list[str]) -> Any:
     return value
 
 
-def _flattened(params: Any, rest: Mapping[str, Any], rungs: list[str]) -> Any:
+def _beside(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
+    """What stands beside a call and is no word of a format. An `id` is the call's where parameters have a place."""
+    beside = dict(rest)
+    if beside.get("type") in _KINDS:
+        del beside["type"]
+    if has_params:
+        beside.pop("id", None)
+    return beside
+
+
+def _flattened(params: Any, beside: Mapping[str, Any], rungs: list[str]) -> Any:
     """The parameters and those that stood beside the call."""
-    beside = {key: value for key, value in rest.items() if key not in ("type", "id")}
     if not beside:
         return params
     if not isinstance(params, dict) or set(params) & set(beside):

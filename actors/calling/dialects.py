@@ -14,14 +14,15 @@ _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL
 _MISTRAL = "[TOOL_CALLS]"
 _MISTRAL_NAMED = re.compile(r"\s*([\w.-]+)\s*(?:\[CALL_ID\]\s*\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
 _LLAMA = "<|python_tag|>"
-_ENDS = re.compile(r"<\|(?:eom_id|eot_id|im_end)\|>|</s>")
+_ENDS = re.compile(r"(?:\s|<\|(?:eom_id|eot_id|im_end)\|>|</s>)+\Z")
+_BEGINS = re.compile(r"\A(?:\s|\[TOOL_CALLS\])+")
 _FRAGMENT = re.compile(r'"\s*:|tool_call|function=|TOOL_CALLS|python_tag')
 _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
 def found(text: str) -> Found | None:
     """The calls in a text that are marked as such, or are all of it; None where none are."""
-    return tagged(text) or _alone(text)
+    return _alone(text) or tagged(text)
 
 
 def tagged(text: str) -> Found | None:
@@ -43,7 +44,7 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
     asked: list[Asked] = []
     thoughts, rungs = [words.strip()], ["tags"]
     for block in blocks:
-        one = found_json(block.replace(_MISTRAL, "").strip(), within=False)
+        one = found_json(_BEGINS.sub("", block).strip(), within=False)
         if one is None:
             return _unread(text)
         asked += one.asked

@@ -26,7 +26,7 @@ _PYTHON = {
     "True": True, "False": False, "None": None, "NaN": float("nan"), "Infinity": float("inf"),
     "-Infinity": float("-inf"),
 }  # fmt: skip
-_FENCE = "```"
+_FENCED = re.compile(r"```\s*\Z")
 
 
 class Unreadable(ValueError):
@@ -103,12 +103,12 @@ class _Mender:
         raise Unreadable(f"expected {expected}, found {found!r} at character {self._at}")
 
     def _next(self, at: int | None = None) -> str:
-        """The next character that is no space, empty at the end; a code fence is an end. Moves there."""
+        """The next character that is no space, empty at the end, which may be a code fence. Moves there."""
         match = _SPACE.match(self._text, self._at if at is None else at)
         place = match.end() if match else self._at
         if at is None:
             self._at = place
-        return "" if self._text.startswith(_FENCE, place) else self._text[place : place + 1]
+        return "" if _FENCED.match(self._text, place) else self._text[place : place + 1]
 
     def _value(self, depth: int) -> Any:
         if depth > DEPTH_MAX:

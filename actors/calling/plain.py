@@ -143,7 +143,7 @@ def read(said: Said, shape: Shape) -> Reading:
     if said.calls:
         return Native().read(said)
     thought, text, rungs = unthought(said.text)
-    found = dialects.tagged(text) or asked.found(text, within=shape.within)
+    found = asked.strict(text, within=shape.within) or dialects.tagged(text) or asked.found(text, within=shape.within)
     if found is not None:
         calls = numbered([(None, one.name, one.arguments) for one in found.asked])
         return Reading(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])

@@ -1,6 +1,8 @@
 """What a way to call functions is: a renderer and a parser, both pure, behind one Protocol."""
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import msgspec
@@ -8,11 +10,15 @@ import msgspec
 from actors.context import Context
 from events import Call
 
+from . import mend
 from .shown import Shown
 
 CALL_ID_CHARS_MAX = 40
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_BRACES_MAX = 20
+"""Braces and brackets before an end of thoughts at which an object is looked for that goes beyond it."""
+_BRACE = re.compile(r"[{\[]")
 
 
 class Function(msgspec.Struct):
@@ -26,7 +32,7 @@ class ToolCall(msgspec.Struct):
     """A call with its id, which some leave out."""
 
     function: Function
-    id: str | None = None
+    id: str | int | None = None
 
 
 class Said(msgspec.Struct):
@@ -87,12 +93,12 @@ def summary_options(context: Context) -> bytes:
     return encoded(msgspec.to_builtins(context.config.sampling))
 
 
-def numbered(asked: Sequence[tuple[str | None, str, str]]) -> list[Call]:
+def numbered(asked: Sequence[tuple[str | int | None, str, str]]) -> list[Call]:
     """Calls of (id, name, arguments), each with an id of its own: some servers leave ids out or repeat them."""
     calls: list[Call] = []
     seen: set[str] = set()
     for number, (given, name, arguments) in enumerate(asked, start=1):
-        call_id = (given or "")[:CALL_ID_CHARS_MAX]
+        call_id = "" if given is None else str(given)[:CALL_ID_CHARS_MAX]
         while not call_id or call_id in seen:
             call_id, number = f"call_{number}", number + 1
         seen.add(call_id)
@@ -109,10 +115,21 @@ def unthought(text: str) -> tuple[str, str, list[str]]:
     if begin > end:
         return "", text, []
     before = text[:begin] if begin >= 0 else ""
-    if before.strip():
+    if before.strip() or (begin < 0 and _is_within(text, end)):
         return "", text, []
     thought = text[begin + len(_OPEN) if begin >= 0 else 0 : end]
     return thought.strip(), text[end + len(_CLOSE) :].strip(), ["think"]
+
+
+def _is_within(text: str, place: int) -> bool:
+    """Whether an object begins before `place` and ends behind it: what stands there is in one of its texts."""
+    for match in islice(_BRACE.finditer(text, 0, place), _BRACES_MAX):
+        try:
+            if mend.begun(text, match.start()).end > place:
+                return True
+        except mend.Unreadable:
+            continue
+    return False
 
 
 def joined(*texts: str) -> str:

@@ -29,11 +29,21 @@ class Truth(msgspec.Struct, frozen=True):
 
 
 THOUGHTS = ["They sail.", 'A "quoted" word, {braces} and C:\\path.', "Übermorgen 🌊; eh?", "Line one.\nLine two."]
-MESSAGES = ["Hi!", 'She said "yes", then: {no}.', "two\nlines, [a] 'b'", "snake_case_name", "Grüße 👋", "50% at 10:30"]
+MESSAGES = [
+    "Hi!",
+    'She said "yes", then: {no}.',
+    "two\nlines, [a] 'b'",
+    "snake_case_name",
+    "Grüße 👋",
+    "50% at 10:30",
+    "use <s>x</s>",
+    "The </think> tag.",
+    'Say "```hello``` to me',
+]
 DIALECTS = {
-    "text": ("compact", "indented", "list"),
-    "schema": ("compact", "indented"),
-    "native": ("arguments", "hermes", "mistral", "llama"),
+    "text": ("compact", "indented", "list", "inside", "flat"),
+    "schema": ("compact", "indented", "inside", "flat"),
+    "native": ("arguments", "hermes", "mistral", "llama", "inside"),
 }
 
 
@@ -45,7 +55,9 @@ def truth(chance: random.Random, way: str | None = None) -> Truth:
     if chance.random() < 0.5 or dialect == "list":
         more = {"name": "human", "content": chance.choice(MESSAGES), "page": 12, "request_heartbeat": True}
         calls = [("core_memory_append", more), *(calls if dialect in ("list", "hermes") else [])]
-    thought = "" if way == "native" else chance.choice(THOUGHTS)
+    if dialect == "flat":
+        calls = [("timer_cancel", {"id": "t1", "type": "daily", "content": chance.choice(MESSAGES)})]
+    thought = "" if way == "native" or dialect in ("inside", "flat") else chance.choice(THOUGHTS)
     return Truth(way, dialect, _written(way, dialect, thought, calls, chance), thought, calls)
 
 
@@ -53,6 +65,10 @@ def _written(way: str, dialect: str, thought: str, calls: Calls, chance: random.
     ascii_only = chance.random() < 0.5
     if dialect == "arguments":
         return json.dumps(calls[0][1], ensure_ascii=ascii_only)
+    if dialect == "inside":
+        return json.dumps(_inside(*calls[0], chance), ensure_ascii=ascii_only)
+    if dialect == "flat":
+        return json.dumps({"function": calls[0][0], **calls[0][1]}, ensure_ascii=ascii_only)
     if way == "native":
         objects = [json.dumps({"name": n, "arguments": a}, ensure_ascii=ascii_only) for n, a in calls]
         marked = {"mistral": f"[TOOL_CALLS][{objects[0]}]", "llama": f"<|python_tag|>{objects[0]}"}
@@ -66,6 +82,18 @@ def _written(way: str, dialect: str, thought: str, calls: Calls, chance: random.
             said.append({"inner_thoughts": own, "function": name, "params": params})
     indent = 2 if dialect == "indented" else None
     return json.dumps(said if dialect == "list" else said[0], ensure_ascii=ascii_only, indent=indent)
+
+
+def _inside(name: str, arguments: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """A call as an object in an object, which share some of the words of their formats."""
+    inner: dict[str, Any] = {}
+    outer: dict[str, Any] = {}
+    for side in (inner, outer):
+        side.update({"id": chance.choice(("id", "name"))} if chance.random() < 0.5 else {})
+        side.update({"type": "function"} if chance.random() < 0.5 else {})
+    if chance.random() < 0.5:
+        outer["name"] = name
+    return {**outer, "function": {**inner, "name": name, "arguments": arguments}}
 
 
 def body(one: Truth, text: str, finish: str = "stop") -> str:
@@ -150,6 +178,8 @@ UNDONE: Sequence[Callable[[str, random.Random], str]] = (unclosed, comma, breaks
 
 def undoable(one: Truth, chance: random.Random) -> str:
     """The text with one or several things done to it that can be undone."""
+    if one.dialect == "inside" and one.way == "native":
+        return one.text
     if one.dialect in ("hermes", "mistral", "llama"):
         return chance.choice((breaks, underscores))(one.text, chance)
     done = [change for change in UNDONE if chance.random() < 0.35]
@@ -214,12 +244,22 @@ def doubled(text: str, chance: random.Random) -> str:
     return text + text[begin:] if chance.random() < 0.5 else text[:begin] + text[begin : begin + 20] + text[begin:]
 
 
+def unescaped(text: str, _: random.Random) -> str:
+    """Quotes inside of texts have no backslash."""
+    return text.replace('\\"', '"')
+
+
+def wordless(text: str, _: random.Random) -> str:
+    """A monologue is a number."""
+    return re.sub(r'("inner_thoughts":\s*)"(?:[^"\\]|\\.)*"', r"\g<1>7", text)
+
+
 def requoted(text: str, chance: random.Random) -> str:
     return text.replace('\\"', '"') if chance.random() < 0.5 else text.replace('"', "'").replace("true", "True")
 
 
 DAMAGE: Sequence[Callable[[str, random.Random], str]] = (
-    unstructured, cut, beheaded, swapped, gone, put, doubled, requoted,
+    unstructured, cut, beheaded, swapped, gone, put, doubled, requoted, wordless,
 )  # fmt: skip
 
 
@@ -234,6 +274,7 @@ def damaged(text: str, chance: random.Random) -> str:
 # What must be true of a reading that claims to have lost nothing.
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ID = re.compile(r'"id"\s*:\s*"[^"]*"')
 _LETTERS = re.compile(r"\w")
 _WORDS = ("function", "params", "inner_thoughts", "name", "arguments", "args", "null", "None", "type", "id", "none")
 _MARKS = {
@@ -266,7 +307,7 @@ def lie(one: Truth, text: str, reply: ModelReply) -> str | None:
         text = text[text.find("{") :] if "closed" in reply.repair else text[text.find("{") : text.rfind("}") + 1]
     for rung, marks in _MARKS.items():
         for mark in marks if rung in reply.repair else ():
-            text = text.replace(mark, " ")
+            text = text.replace(mark, " ", 1 if rung == "think" else -1)
     decoded = _decoded(_decoded(text)) if "nested" in reply.repair else _decoded(text)
     for said in _strings(arguments):
         if "nested" not in reply.repair and f'"{said}"'.replace('"', "\ue000")[1:-1] not in decoded:
@@ -284,15 +325,22 @@ def _unconserved(one: Truth, decoded: str, reply: ModelReply, arguments: Sequenc
     if found - written:
         return f"letters that nobody wrote: {dict(found - written)}"
     rest = written - found
-    return None if _explained(rest, decoded) else f"letters that are lost: {dict(rest)}"
+    names: list[str] = []
+    if one.dialect == "inside":
+        names = [one.calls[0][0]]
+        bare = Counter(_LETTERS.findall(_ID.sub('"id"', decoded)))  # an id of a call is whatever a server makes up
+        if bare & found != found or not _explained(bare - found, decoded, (*_WORDS, *names)):
+            bare = written
+        rest = bare - found
+    return None if _explained(rest, decoded, (*_WORDS, *names)) else f"letters that are lost: {dict(rest)}"
 
 
-def _explained(rest: Counter[str], decoded: str) -> bool:
+def _explained(rest: Counter[str], decoded: str, words: Sequence[str]) -> bool:
     """Whether what is not in the reading is the words of the format and no more."""
-    counts = [min(decoded.count(word), 4) for word in _WORDS]
+    counts = [min(decoded.count(word), 4) for word in words]
     if not rest:
         return True
-    there = [(Counter(word), count) for word, count in zip(_WORDS, counts, strict=True) if count]
+    there = [(Counter(word), count) for word, count in zip(words, counts, strict=True) if count]
     for times in product(*(range(count, -1, -1) for _, count in there)):
         total: Counter[str] = Counter()
         for (letters, _), number in zip(there, times, strict=True):

@@ -24,6 +24,7 @@ from tests.actors.mutated import (
     read,
     truth,
     undoable,
+    unescaped,
     unstructured,
 )
 
@@ -45,6 +46,16 @@ def structural(chance: random.Random) -> str | None:
     """A character of the structure is gone: what is read without loss is what was meant, to the last value."""
     one = truth(chance)
     text = unstructured(one.text, chance)
+    reply = read(one, text)
+    if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
+        return None
+    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+
+
+def quoted(chance: random.Random) -> str | None:
+    """Quotes in texts stand bare: what is read without loss is what was meant."""
+    one = truth(chance)
+    text = unescaped(one.text, chance)
     reply = read(one, text)
     if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
         return None
@@ -86,7 +97,7 @@ def answers(chance: random.Random) -> str | None:
     return None
 
 
-PROPERTIES = (undone, structural, short, anything, anything, answers)
+PROPERTIES = (undone, structural, quoted, short, anything, anything, answers)
 
 
 def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | None], ...] = PROPERTIES) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from actors import parse
 from actors.calling import mend
 from actors.calling.rungs import LOSSLESS, LOSSY
-from events import BadReply
+from actors.usage import usage_of
+from events import BadReply, ContextOverflow
 
 CALL = '{"function": "send_message", "params": {"inner_thoughts": "So.", "message": "Hi."}}'
 HI = {"message": "Hi."}
@@ -53,6 +54,87 @@ def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
     assert set(rungs.split(", ")) == {repair}
     assert said == thought
     assert calls == [("send_message", HI)]
+
+
+@pytest.mark.parametrize("way", ["native", "schema", "text"])
+@pytest.mark.parametrize("text", [
+    '{"type": "function", "function": {"type": "function", "name": "send_message", "parameters": {"message": "Hi."}}}',
+    '{"id": "1", "function": {"id": "2", "name": "send_message", "arguments": {"message": "Hi."}}}',
+    '{"name": "send_message", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}',
+])  # fmt: skip
+def test_a_call_inside_of_an_object_that_has_some_of_its_words_is_read(text: str, way: str) -> None:
+    """What both say alike, and what names a format, is said once."""
+    repair, _, calls = read(text, way)
+    assert repair == ("content" if way == "native" else "names")
+    assert calls == [("send_message", HI)]
+
+
+def test_a_call_inside_of_another_is_a_guess() -> None:
+    """Where the two differ, the inner one is read and called a loss."""
+    text = '{"name": "core_memory_append", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}'
+    assert read(text) == ("names, repeated", "", [("send_message", HI)])
+
+
+def test_parameters_beside_a_call_may_have_the_words_of_a_format() -> None:
+    """An id or a type that is none of the call's is a parameter."""
+    text = '{"function": "timer_cancel", "id": "t1", "type": "daily"}'
+    assert read(text) == ("flat", "", [("timer_cancel", {"id": "t1", "type": "daily"})])
+
+
+@pytest.mark.parametrize(("message", "way"), [
+    (message, way)
+    for message in ("use <s>x</s>.", "a </think> b", "the <|python_tag|> mark", "a [TOOL_CALLS] b", "Say ```x``` now")
+    for way in ("native", "schema", "text")
+])  # fmt: skip
+def test_marks_inside_of_a_text_are_words(message: str, way: str) -> None:
+    """What would be a mark elsewhere is none in a parameter."""
+    text = json.dumps({"name": "send_message", "arguments": {"message": message}})
+    repair, _, calls = read(text, way)
+    assert (repair, calls) == ("content" if way == "native" else "names", [("send_message", {"message": message})])
+    if "TOOL" not in message:
+        assert read(f"[TOOL_CALLS][{text}]</s>", way) == ("tags", "", [("send_message", {"message": message})])
+
+
+def test_a_fence_after_a_bare_quote_is_a_guess() -> None:
+    """A text in which a quote and a fence stand bare is not ended by them and called whole."""
+    repair, _, calls = read('{"function": "send_message", "params": {"message": "Say "```hello``` to me')
+    assert {"inner", "cut"} <= set(repair.split(", "))
+    assert calls == [("send_message", {"message": 'Say "```hello``` to me'})]
+
+
+def cut_for_length(prompt: int, completion: int, content: str = "So.") -> str:
+    """An answer that stopped for length; without counts where they are 0."""
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    choice = {"message": {"content": content}, "finish_reason": "length"}
+    return json.dumps({"choices": [choice], **({"usage": usage} if prompt else {})})
+
+
+@pytest.mark.parametrize(("prompt", "completion", "content"), [(8000, 192, "So."), (7400, 0, ""), (0, 0, "")])
+def test_a_request_that_leaves_no_room_is_an_overflow_and_keeps_its_answer(
+    prompt: int, completion: int, content: str
+) -> None:
+    """The error has what came, so that it can be recorded."""
+    came = cut_for_length(prompt, completion, content)
+    with pytest.raises(ContextOverflow) as caught:
+        parse.reply(came, 8192)
+    assert caught.value.raw == came
+
+
+@pytest.mark.parametrize(("prompt", "completion"), [(2000, 6100), (0, 0), (100, 50)])
+def test_a_long_reply_is_cut_and_no_overflow(prompt: int, completion: int) -> None:
+    """Where the request left room, or nobody counts and something was said, history need not be shortened."""
+    reply = parse.reply(cut_for_length(prompt, completion), 8192)
+    assert (reply.text, reply.repair, reply.lossy) == ("So.", "cut", True)
+
+
+def test_an_answer_may_begin_with_a_mark_have_numbers_for_ids_and_texts_for_counts() -> None:
+    """None of it is a reason to refuse a good reply."""
+    call = {"id": 5, "type": "function", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}
+    usage = {"prompt_tokens": "12", "completion_tokens": "1", "total_tokens": "many"}
+    choice = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "stop"}
+    reply = parse.reply("\ufeff" + json.dumps({"choices": [choice], "usage": usage}), 8192)
+    assert [(one.id, parse.arguments(one.arguments)) for one in reply.calls] == [("5", HI)]
+    assert (reply.usage.prompt, reply.usage.total, usage_of(reply.raw).prompt) == (12, 13, 12)
 
 
 @pytest.mark.parametrize(("text", "repair", "message"), [
