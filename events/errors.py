@@ -128,10 +128,11 @@ class ModelError(EverlogError):
 
 
 class ContextOverflow(ModelError):
-    """The endpoint says that the request is longer than its context window."""
+    """The endpoint says that the request is longer than its context window. `raw`: what it answered, if it did."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, raw: str = "") -> None:
         super().__init__(message, kind="overflow")
+        self.raw = raw
 
 
 class OverBudget(ModelError):

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from actors import real, spending
-from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
+from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
 from actors.effects import Answer, Clock, Hear, Model
 from actors.endpoints import file_of
 from actors.failures import RETRIED
@@ -199,7 +199,7 @@ class Gateway:
                 backoff_s = self._backoff_s(attempts)
                 self._refuse(lane.failed(error, backoff_s, _now()), lane)
                 given_up = lane.shut or breaker.open or attempts >= self._limits.attempts_max
-                if error.kind not in RETRIED or given_up:
+                if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
                     error.attempts = attempts
                     raise
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
