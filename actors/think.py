@@ -137,7 +137,8 @@ class Thinker:
     ) -> bool:
         """Whether the fallback model is asked for the rest of the turn: the agent's own cannot be."""
         fallback = context.config.fallback
-        if not fallback or context.model != context.config.model or not failure_of(error).falls_back:
+        before = context.switches.get(turn)
+        if not fallback or (before and before.to == fallback) or not failure_of(error).falls_back:
             return False
         known = self._agent.known_of(fallback)
         switched = ModelSwitched(

@@ -22,7 +22,7 @@ from actors.failures import RETRIED
 from actors.prices import Prices
 from actors.setup import OFFLINE
 from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
-from events import BadInput, ModelError, Usage
+from events import BadInput, BadReply, ModelError, Usage
 
 from .breakers import Breaker, BreakerStatus
 from .budgets import Budgets
@@ -179,6 +179,10 @@ class Gateway:
             answer = await self._tried(Told(model, hear), asking, lane, ticket)
             used = self._used(asking.request, answer)
             lane.succeeded(ticket, used, _now())
+        except BadReply as error:
+            if error.raw:
+                used = self._used(asking.request, Answer(error.raw, 0))
+            raise
         finally:
             lane.leave(ticket)
             self._leave(ticket)
