@@ -22,7 +22,19 @@ _STREAM = (b":", b"d", b"e", b"i", b"r")
 class Reading:
     """What has come of one answer."""
 
-    __slots__ = ("_chunks", "_clean", "_events", "_hear", "_name", "_parts", "_size", "_streamed", "_typed", "_url", "done")
+    __slots__ = (
+        "_chunks",
+        "_clean",
+        "_events",
+        "_hear",
+        "_name",
+        "_parts",
+        "_size",
+        "_streamed",
+        "_typed",
+        "_url",
+        "done",
+    )
 
     def __init__(self, name: str, url: str, clean: Callable[[str], str], hear: Hear | None, content_type: str) -> None:
         """`clean` takes the key out of a text; `content_type` is what the server says of the body."""

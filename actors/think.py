@@ -92,6 +92,7 @@ class Thinker:
                 raise
             if fitted is None:
                 return None
+            overflowed = False
             context, request = fitted
             body = request.body
             attempt += 1
@@ -114,7 +115,6 @@ class Thinker:
                 await self._failed(error, {**sent, **asked}, turn, step, cause)
                 raise
             reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
-            overflowed = False
             if reply.lossy and context.refused is None:
                 again = _refused(reply, parse.lossy_fault(reply), attempt, shown=True, said=parse.said(answer.raw))
                 await self._agent.commit([again], turn=turn, step=step, cause=cause)
