@@ -31,6 +31,7 @@ from . import asked, sections, setup, spending
 from .blocks import Blocks
 from .context import Context, Woken, woken_of
 from .effects import Answer, Clock, Hear, Ids, Model, Searcher
+from .endpoints import Known
 from .hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from .importing import Imported, Said
 from .journal import Journal
@@ -192,6 +193,10 @@ class Agent(Writing):
     async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
         """Send a request to the model of that name. Raises ModelError, for a missing key too."""
         return await self.models.ask(name, request, hear)
+
+    def known_of(self, model: str) -> Known:
+        """What is known of the model of that name."""
+        return self._known(model) if self._known is not None else Known()
 
     async def timers(self) -> Sequence[Mapping[str, Any]]:
         """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from events import BadReply
+
 from .effects import Answer, Hear, Model
 from .endpoints import served_name
 from .setup import OFFLINE
@@ -33,8 +35,14 @@ class Models:
         account = getattr(model, "account", None)
         if account is not None and name != OFFLINE:
             account(await self.ledger.spent())
-        answer = await _asked(model, request, hear)
-        if account is not None and name != OFFLINE:
+        counts = account is not None and name != OFFLINE
+        try:
+            answer = await _asked(model, request, hear)
+        except BadReply as error:
+            if counts and error.raw:
+                self.ledger.add(name, request, Answer(error.raw, 0))
+            raise
+        if counts:
             self.ledger.add(name, request, answer)
         return answer
 

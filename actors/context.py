@@ -79,8 +79,8 @@ class Context(msgspec.Struct, frozen=True):
     """When core memory, summary or configuration last changed, microseconds UTC."""
     last_reply: ModelReply | None
     """The newest reply of the log, whether or not its turn is shown: what a byte of request costs is known from it."""
-    switches: Mapping[int, str] = {}
-    """By turn, the model that took the place of the agent's own."""
+    switches: Mapping[int, ModelSwitched] = {}
+    """By turn, what is asked in the place of the agent's own model, or of the one for summaries."""
     refusals: Sequence[Message] = ()
     """Replies that were refused and are shown to the model."""
     turn: int = 0
@@ -98,7 +98,7 @@ class Context(msgspec.Struct, frozen=True):
     @property
     def model(self) -> str:
         """The model that is asked."""
-        return self.switches.get(self.turn, self.config.model)
+        return self.switches[self.turn].to if self.turn in self.switches else self.config.model
 
     @property
     def summarizer(self) -> str:
@@ -156,7 +156,7 @@ class Context(msgspec.Struct, frozen=True):
         word for itself.
         """
         if turn in self.switches and seq > self.switched_at[turn]:
-            return self.switches[turn] == self.model
+            return self.switches[turn].to == self.model
         if seq > self.configured_at:
             return self.config.model == self.model
         return is_version(reply.model, self.model)
@@ -180,7 +180,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
     trims: dict[int | str, ContextTrimmed] = {}
     hidden: set[int] = set()
     rethought: dict[int, str] = {}
-    switches: dict[int, str] = {}
+    switches: dict[int, ModelSwitched] = {}
     switched_at: dict[int, int] = {}
     refusals: list[Message] = []
     slots: dict[str, Message] = {}
@@ -207,7 +207,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
         elif isinstance(event, ReplyRethought):
             rethought[event.target_seq] = event.text
         elif isinstance(event, ModelSwitched):
-            switches[turn], switched_at[turn] = event.to, seq
+            switches[turn], switched_at[turn] = event, seq
         elif isinstance(event, ReplyRejected):
             refusals.append(message)
     reply = slots.get("reply")
@@ -356,11 +356,24 @@ def is_warning(event: AnyEvent) -> bool:
 
 
 def of_turn(context: Context, turn: int) -> Context:
-    """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+    """The context of a call in `turn`: inputs that wait for a later turn are not in it, and where another model is
+    asked than the agent's own, it is called in its own way.
+    """
     messages = context.messages
     if messages and messages[-1].turn > turn:
         messages = [m for m in messages if m.turn <= turn]
-    return msgspec.structs.replace(context, messages=messages, turn=turn)
+    config = config_of(context.config, context.switches.get(turn))
+    return msgspec.structs.replace(context, config=config, messages=messages, turn=turn)
+
+
+def config_of(config: AgentConfigured, switched: ModelSwitched | None) -> AgentConfigured:
+    """The configuration by which a turn goes: how the model that is asked is called. `model` stays the agent's own."""
+    if switched is None:
+        return config
+    return msgspec.structs.replace(
+        config, calling=switched.calling, window=switched.window or config.window, sampling=switched.sampling,
+        stream=switched.stream,
+    )  # fmt: skip
 
 
 def _blocks(slots: Mapping[str, Message]) -> list[Block]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from operator import attrgetter
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 import openai
@@ -21,6 +21,7 @@ from .constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, 
 from .effects import Answer, Hear
 from .endpoints import OPENAI_KEY
 from .failures import cure_of
+from .keyless import KEY_SHOWN, Keyless
 from .reading import Reading
 from .real import monotonic_us
 from .refusals import KEPT, refusal
@@ -64,6 +65,7 @@ class Connections:
         self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url, key_name or OPENAI_KEY)
+        base_url, query = _without_query(base_url)
         self._connections_max = connections_max
         self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
         self._trust = httpx2.create_ssl_context()  # a tenth of a second, once
@@ -74,7 +76,7 @@ class Connections:
         )
         self.url = str(described.base_url)
         self._headers = httpx2.Headers(_headers(described))
-        self._paths = {path: httpx2.URL(self.url + path) for path in ("chat/completions", "completions")}
+        self._paths = {path: httpx2.URL(self.url + path + query) for path in ("chat/completions", "completions")}
 
     @asynccontextmanager
     async def sent(self, request: bytes) -> AsyncIterator[httpx2.Response]:
@@ -118,6 +120,10 @@ class Connections:
         """`text` without the key, should the endpoint have repeated it."""
         return without_key(text, self._key)
 
+    def heard(self, hear: Hear) -> Keyless:
+        """`hear`, told the pieces of a reply without the key."""
+        return Keyless(hear, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
+
 
 class Endpoint:
     """A chat-completions endpoint with tools."""
@@ -157,12 +163,13 @@ class Endpoint:
     async def _answer(self, request: bytes, hear: Hear | None) -> Answer:
         began = monotonic_us()
         reading: Reading | None = None
+        heard = None if hear is None else self._connections.heard(hear)
         try:
             async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
                 if not response.is_success:
                     raise await self._refusal(response)
                 content_type = response.headers.get("content-type", "")
-                reading = Reading(self.name, self._url, self._clean, hear, content_type)
+                reading = Reading(self.name, self._url, self._clean, heard.hear if heard else None, content_type)
                 await _read(response, reading, limit)
         except TimeoutError:
             if reading is None or not reading.is_whole():
@@ -172,7 +179,10 @@ class Endpoint:
                 raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
             if not reading.is_whole():
                 raise reading.cut(f"broke off ({self._clean(_reason(error))})") from error
-        return Answer(reading.end(), monotonic_us() - began)
+        raw = reading.end()
+        if heard is not None:
+            heard.end()
+        return Answer(raw, monotonic_us() - began)
 
     def _late(self, reading: Reading | None) -> ModelError:
         if reading is not None:
@@ -196,11 +206,12 @@ class Endpoint:
 
 
 async def _read(response: httpx2.Response, reading: Reading, limit: asyncio.Timeout) -> None:
-    """Read it to its end. Whoever streams may take as long as it likes, as long as something comes."""
-    now = asyncio.get_running_loop().time
+    """Read it to its end. Whoever streams may take as long as it likes, as long as something of the reply comes."""
+    now, chunks = asyncio.get_running_loop().time, 0
     async for part in response.aiter_bytes():
         reading.feed(part)
-        if reading.streams:
+        if reading.done or reading.chunks > chunks:
+            chunks = reading.chunks
             limit.reschedule(now() + (STREAM_END_S if reading.done else GATEWAY_TIMEOUT_S))
 
 
@@ -212,6 +223,8 @@ class Embeddings:
         self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
+        base_url, query = _without_query(base_url)
+        self._path = "/embeddings" + query
         self.name = name
         self._client = openai.OpenAI(
             api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S
@@ -221,7 +234,7 @@ class Embeddings:
     def ask(self, request: bytes) -> str:
         """What the endpoint answers to exactly these bytes, sent once. Raises ModelError."""
         try:
-            return self._client.post("/embeddings", cast_to=str, content=request, options={"headers": _JSON})
+            return self._client.post(self._path, cast_to=str, content=request, options={"headers": _JSON})
         except openai.APIStatusError as error:
             headers, body = error.response.headers, self._clean(error.response.text)
             raise refusal(error.status_code, headers, body, name=self.name, url=self.url, kept="") from error
@@ -238,7 +251,7 @@ class Embeddings:
 
 def without_key(text: str, key: str) -> str:
     """`text` without the key, should the endpoint have repeated it."""
-    return text.replace(key, "[key]") if len(key) >= SECRET_CHARS_MIN else text
+    return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
 
 def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
@@ -287,6 +300,14 @@ def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY
             f"The address {base_url!r} is not one of an endpoint; one looks like http://127.0.0.1:8000/v1.",
             kind="unreachable",
         )
+
+
+def _without_query(base_url: str | None) -> tuple[str | None, str]:
+    """An address, and what is asked of every path below it, with its question mark."""
+    if base_url is None:
+        return None, ""
+    parts = urlsplit(base_url)
+    return urlunsplit(parts._replace(query="", fragment="")), f"?{parts.query}" if parts.query else ""
 
 
 def _reason(error: BaseException) -> str:

@@ -22,7 +22,19 @@ _STREAM = (b":", b"d", b"e", b"i", b"r")
 class Reading:
     """What has come of one answer."""
 
-    __slots__ = ("_clean", "_events", "_hear", "_name", "_parts", "_size", "_streamed", "_typed", "_url", "done")
+    __slots__ = (
+        "_chunks",
+        "_clean",
+        "_events",
+        "_hear",
+        "_name",
+        "_parts",
+        "_size",
+        "_streamed",
+        "_typed",
+        "_url",
+        "done",
+    )
 
     def __init__(self, name: str, url: str, clean: Callable[[str], str], hear: Hear | None, content_type: str) -> None:
         """`clean` takes the key out of a text; `content_type` is what the server says of the body."""
@@ -32,7 +44,7 @@ class Reading:
         self._streamed = Streamed()
         self._parts: list[bytes] = []
         """The body; of a stream, what came before its first chunk."""
-        self._size = 0
+        self._size = self._chunks = 0
         self.done = False
         """The stream says that nothing more comes."""
 
@@ -42,6 +54,11 @@ class Reading:
             for name, data in self._events.end():
                 self._take(name, data, last=True)
         return self.done or self._streamed.finish is not None
+
+    @property
+    def chunks(self) -> int:
+        """How many events of the stream were parts of a reply. Comments are none."""
+        return self._chunks
 
     @property
     def streams(self) -> bool:
@@ -115,6 +132,7 @@ class Reading:
         self._say(chunk)
 
     def _say(self, chunk: Chunk) -> None:
+        self._chunks += 1
         for piece in self._streamed.take(chunk):
             if self._hear is not None:
                 self._hear(piece)

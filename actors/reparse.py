@@ -9,6 +9,7 @@ import msgspec
 
 from events import (
     AgentConfigured,
+    AgentCreated,
     ModelError,
     ModelFailed,
     ModelReply,
@@ -21,6 +22,7 @@ from events import (
 
 from . import parse
 from .calling.asked import compact
+from .context import config_of
 
 Verdict = Literal["same", "otherwise", "readable", "unreadable"]
 
@@ -57,15 +59,20 @@ def reparse(agent_id: str, records: Iterable[Record]) -> Reparsed:
     """Read every answer in the records again."""
     report = Reparsed(agent_id)
     config: AgentConfigured | None = None
+    switched: dict[int, ModelSwitched] = {}
     for record in records:
         event = event_of(record)
         if isinstance(event, AgentConfigured):
             config = event
+        elif isinstance(event, AgentCreated):
+            switched.clear()
         elif config is not None and isinstance(event, Answer) and event.raw:
             report.read += 1
-            again = _again(record, event, config)
+            again = _again(record, event, config_of(config, switched.get(record.turn)))
             if again.verdict != "same":
                 report.found.append(again)
+        if isinstance(event, ModelSwitched):
+            switched[record.turn] = event
     return report
 
 

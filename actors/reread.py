@@ -1,6 +1,6 @@
 """A recorded answer of a model, read again: by the reader that read it, or by today's. Pure."""
 
-from events import ModelError, ModelReply, ReplyRejected, Summary
+from events import ContextOverflow, ModelError, ModelReply, ReplyRejected, Summary
 
 from . import parse
 from .context import Context
@@ -33,6 +33,18 @@ def _refusal(event: ReplyRejected, context: Context, reader: int) -> str | None:
     if event.shown:
         return parse.lossy_fault(parsed) if parsed.lossy and parse.said(event.raw) == event.said else None
     return first_message_fault(parsed)
+
+
+def has_overflowed(event: ReplyRejected, context: Context) -> bool:
+    """Whether the request was refused because it or its answer was too long for the window."""
+    try:
+        if event.raw:
+            parse.reply(event.raw, context.config.window, context.config.calling)
+    except ContextOverflow:
+        return True
+    except ModelError:
+        return False
+    return not event.raw
 
 
 def summaries(event: Summary, context: Context) -> list[str]:

@@ -8,6 +8,7 @@ import msgspec
 from events import (
     AgentConfigured,
     AgentForked,
+    ModelFailed,
     ModelReply,
     ModelSwitched,
     Record,
@@ -86,14 +87,15 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
             own, summarizer = _asks(record.payload)
         else:
             event = event_of(record)
-            if isinstance(event, ModelSwitched):
-                switched[record.turn] = event.to
-            elif isinstance(event, ModelReply | ReplyRejected | Summary) and event.raw:
+            if isinstance(event, _Answered) and event.raw:
                 of_summary = isinstance(event, Summary) or (
                     isinstance(event, ReplyRejected) and event.purpose == "summary"
                 )
-                name = switched.get(record.turn) or (summarizer if of_summary else "") or own
+                failed = event.model if isinstance(event, ModelFailed | ModelSwitched) else ""
+                name = failed or switched.get(record.turn) or (summarizer if of_summary else "") or own
                 models[name] = plus(models.get(name, Usage()), _usage(event))
+            if isinstance(event, ModelSwitched):
+                switched[record.turn] = event.to
     models.pop(OFFLINE, None)
     return models
 
@@ -104,11 +106,12 @@ def _asks(configuration: str) -> tuple[str, str]:
     return found["model"], found.get("summarizer", "")
 
 
-_EVENTS = (AgentConfigured, AgentForked, ModelSwitched, ModelReply, ReplyRejected, Summary)
+_Answered = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary
+_EVENTS = (AgentConfigured, AgentForked, ModelSwitched, ModelFailed, ModelReply, ReplyRejected, Summary)
 _KINDS = frozenset(kind.kind for kind in _EVENTS)
 
 
-def _usage(event: ModelReply | ReplyRejected | Summary) -> Usage:
+def _usage(event: _Answered) -> Usage:
     """As it was recorded; as the raw reply says, or by the bytes, where nothing was."""
     if event.usage.total:
         return event.usage

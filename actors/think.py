@@ -32,8 +32,10 @@ from .blocks import Blocks
 from .constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
 from .context import Context, context_of, of_turn
 from .effects import Answer, Hear
+from .endpoints import Known
 from .failures import failure_of
 from .preview import Hearing
+from .usage import usage_of
 
 
 class Thought(msgspec.Struct, frozen=True):
@@ -54,6 +56,8 @@ class Author(Protocol):
     hearing: Hearing
 
     async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer: ...
+
+    def known_of(self, model: str) -> Known: ...
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
@@ -88,26 +92,29 @@ class Thinker:
                 raise
             if fitted is None:
                 return None
+            overflowed = False
             context, request = fitted
             body = request.body
             attempt += 1
             sent = _sent(body, parts.of_request(context, request))
+            answer: Answer | None = None
             try:
                 answer = await self._agent.ask(context.model, body, self._agent.hearing(turn, step, context.config))
                 reply = parse.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True
-                rejected = ReplyRejected(text=str(error), attempt=attempt, **sent)
+                known = _known(answer, None, context.model)
+                rejected = ReplyRejected(text=str(error), attempt=attempt, **sent, **known)
                 await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
                 continue
             except ModelError as error:
                 if await self._switched(error, context, sent, turn, step, cause):
                     continue
-                asked = {"model": context.model} if context.model != context.config.model else {}
+                other = context.model != context.config.model or _raw(error)
+                asked = {"model": context.model} if other else {}
                 await self._failed(error, {**sent, **asked}, turn, step, cause)
                 raise
             reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
-            overflowed = False
             if reply.lossy and context.refused is None:
                 again = _refused(reply, parse.lossy_fault(reply), attempt, shown=True, said=parse.said(answer.raw))
                 await self._agent.commit([again], turn=turn, step=step, cause=cause)
@@ -130,11 +137,15 @@ class Thinker:
     ) -> bool:
         """Whether the fallback model is asked for the rest of the turn: the agent's own cannot be."""
         fallback = context.config.fallback
-        if not fallback or turn in context.switches or not failure_of(error).falls_back:
+        before = context.switches.get(turn)
+        if not fallback or (before and before.to == fallback) or not failure_of(error).falls_back:
             return False
+        known = self._agent.known_of(fallback)
         switched = ModelSwitched(
             text=str(error), to=fallback, model=context.model, failure=error.kind, attempts=error.attempts,
-            raw=error.raw if isinstance(error, BadReply) else "", **sent,
+            calling=known.calling or "native", window=known.window or context.config.window,
+            sampling=known.sampling or context.config.sampling, stream=bool(known.stream),
+            raw=_raw(error), usage=usage_of(_raw(error)), **sent,
         )  # fmt: skip
         await self._agent.commit([switched], turn=turn, step=step, cause=cause)
         return True
@@ -179,17 +190,27 @@ class Thinker:
         return True
 
     async def summarize(self, context: Context, cut: fit.Summarize, turn: int, step: int) -> None:
-        """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one."""
+        """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one.
+
+        Where the model for summaries cannot be asked, the agent's own is. Raises ModelError where that cannot be.
+        """
         covered = [m for m in context.messages if m.seq <= cut.covers_to]
         room = fit.summary_room(context, cut.covers_to)
         for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
             asked = (context, cut.covers_to, words, fit.transcript_bytes_max(context))
             body = render.summary_request(*asked)
             sent = _sent(body, parts.of_summary_request(render.summary_parts(*asked)))
-            fault, answer, reply = await self._summary(body, context)
+            try:
+                fault, answer, reply = await self._summary(body, context)
+            except ModelError as error:
+                if context.summarizer == context.model or not failure_of(error).falls_back:
+                    raise
+                await self._agent.commit([_to_own(error, context, sent)], turn=turn, step=step)
+                await self.summarize(await self.context(turn), cut, turn, step)
+                return
             text = reply.text.strip() if reply else ""
             fault = fault or fit.summary_fault(text, room)
-            known = {**sent, **_known(answer, reply)}
+            known = {**sent, **_known(answer, reply, context.summarizer)}
             if fault is None:
                 await self._commit_summary(context, cut, covered, turn, step, text=text, words=words, **known)
                 return
@@ -261,9 +282,24 @@ def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
         text=str(error),
         failure=error.kind,
         attempts=error.attempts,
-        raw=error.raw if isinstance(error, BadReply) else "",
+        raw=_raw(error),
+        usage=usage_of(_raw(error)),
         **sent,
     )
+
+
+def _to_own(error: ModelError, context: Context, sent: Mapping[str, Any]) -> ModelSwitched:
+    """The model for summaries could not be asked: the agent's own writes them for the rest of the turn."""
+    config = context.config
+    return ModelSwitched(
+        text=str(error), to=config.model, model=context.summarizer, failure=error.kind, attempts=error.attempts,
+        calling=config.calling, window=config.window, sampling=config.sampling, stream=config.stream, **sent,
+    )  # fmt: skip
+
+
+def _raw(error: ModelError) -> str:
+    """What came all the same."""
+    return error.raw if isinstance(error, BadReply) else ""
 
 
 def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
@@ -275,11 +311,11 @@ def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
     }
 
 
-def _known(answer: Answer | None, reply: ModelReply | None) -> dict[str, Any]:
-    """What a record keeps of an answer, as far as there was one."""
+def _known(answer: Answer | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
+    """What a record keeps of an answer, as far as there was one; one that was not read is of the model `asked`."""
     known: dict[str, Any] = {}
     if answer is not None:
-        known |= {"raw": answer.raw, "latency_us": answer.latency_us}
+        known |= {"raw": answer.raw, "latency_us": answer.latency_us, "model": asked, "usage": usage_of(answer.raw)}
     if reply is not None:
         known |= {"model": reply.model, "usage": reply.usage}
     return known

@@ -15,6 +15,7 @@ from events import (
     ModelError,
     ModelFailed,
     ModelReply,
+    ModelSwitched,
     Record,
     ReplyRejected,
     Summary,
@@ -274,15 +275,15 @@ class Verifier:
                 return None
             return measures.sending_fault(event.context_bytes, context)
         size = len(render.request(context, self._schemas))
-        overflowed = self._overflowed(index)
+        overflowed = self._overflowed(index, context)
         return measures.taking_fault(event, size, context, step=record.step, overflowed=overflowed)
 
-    def _overflowed(self, index: int) -> bool:
-        """Whether the endpoint had just refused a request as too long."""
+    def _overflowed(self, index: int, context: Context) -> bool:
+        """Whether the endpoint had just refused a request as too long, or a reply had run out of the window."""
         for record in self._history.before_in_step(index):
             event = event_of(record)
-            if not (isinstance(event, ReplyRejected) and event.purpose == "summary"):
-                return isinstance(event, ReplyRejected) and not event.raw
+            if not isinstance(event, ModelSwitched) and not (_asks_summary(event) and isinstance(event, ReplyRejected)):
+                return isinstance(event, ReplyRejected) and reread.has_overflowed(event, context)
         return False
 
 

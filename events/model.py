@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from .base import Event
+from .lifecycle import Sampling
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -65,8 +66,9 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     failure: str
     """A short word, the `kind` of a ModelError; `actors/failures.py` says what each means."""
     model: str = ""
-    """The model that was asked, where it is not the agent's own."""
+    """The model that was asked, where it is not the agent's own or something came of it."""
     attempts: int = 1
+    usage: Usage = Usage()
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
@@ -107,11 +109,19 @@ class ModelSwitched(Event, frozen=True, kw_only=True):
 
     to: str
     """The model that is asked now."""
+    calling: Literal["native", "schema", "text"] = "native"
+    """How that one calls functions."""
+    window: int = 0
+    """Tokens of its window; 0: as many as the agent's."""
+    sampling: Sampling = Sampling()
+    stream: bool = False
     model: str
     """The one that failed."""
     failure: str
     """A short word, as in `model_failed`."""
     attempts: int = 1
+    usage: Usage = Usage()
+    """What the one that failed used up."""
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""

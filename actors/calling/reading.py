@@ -88,7 +88,7 @@ def options(context: Context) -> bytes:
 
 def summary_options(context: Context) -> bytes:
     """The same for a summary, which is not heard piece by piece; another model than the agent's own has its own."""
-    if context.summarizer != context.config.model:
+    if context.summarizer != context.model:
         return b""
     return encoded(msgspec.to_builtins(context.config.sampling))
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from actors import real, spending
-from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX
+from actors.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
 from actors.effects import Answer, Clock, Hear, Model
 from actors.endpoints import file_of
 from actors.failures import RETRIED
 from actors.setup import OFFLINE
 from actors.spending import BYTES_PER_TOKEN, NOTHING, Spent
-from events import BadInput, ModelError, Usage
+from events import BadInput, BadReply, ModelError, Usage
 
 from .breakers import Breaker, BreakerStatus
 from .budgets import Budgets
@@ -178,6 +178,10 @@ class Gateway:
             answer = await self._tried(Told(model, hear), asking, lane, ticket)
             used = self._used(asking.request, answer)
             lane.succeeded(ticket, used, _now())
+        except BadReply as error:
+            if error.raw:
+                used = self._used(asking.request, Answer(error.raw, 0))
+            raise
         finally:
             lane.leave(ticket)
             self._leave(ticket)
@@ -198,7 +202,7 @@ class Gateway:
                 backoff_s = self._backoff_s(attempts)
                 self._refuse(lane.failed(error, backoff_s, _now()), lane)
                 given_up = lane.shut or breaker.open or attempts >= self._limits.attempts_max
-                if error.kind not in RETRIED or given_up:
+                if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
                     error.attempts = attempts
                     raise
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)

@@ -70,7 +70,7 @@ def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own()
     told(world, model="one", fallback="other")
     context = seen(world)
     turn = max(context.switches)
-    assert context.switches[turn] == "other"
+    assert context.switches[turn].to == "other"
     during = msgspec.structs.replace(context, turn=turn)
     assert during.tokens_per_byte == pytest.approx(0.4, rel=0.01)
     after = msgspec.structs.replace(context, turn=turn + 1)

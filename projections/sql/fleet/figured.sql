@@ -1,7 +1,8 @@
 -- Records of {source} with the figures that sealed files have in columns of their own (`store/figured.py`): here they are
 -- taken out of the payload, where and only where somebody asks for them.
 SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
-    CASE WHEN type IN ('model_reply', 'reply_rejected', 'summary') THEN TRY((payload->>'$.usage.total')::BIGINT) END
+    CASE WHEN type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')
+        THEN TRY((payload->>'$.usage.total')::BIGINT) END
         AS f_tokens,
     type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary') AND contains(payload, '"context_sha256":"')
         AS f_asked,
