@@ -127,7 +127,7 @@ class Crew(SharedHome):
     def voice(self, agent_id: str) -> Voice:
         return self.voices.setdefault(agent_id, Voice())
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str) -> Answer:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> Answer:
         return await self.voice(agent_id).ask(request)
 
     async def following(self, names: Sequence[str], block: str = "team") -> list[AgentRef]:
