@@ -218,7 +218,6 @@ def settings_of(args: Namespace, world: World) -> Settings:
         preset=args.preset,
         system=text_of(args.system) if args.system else None,
         verify_first=args.verify_first,
-        stream=getattr(args, "stream", None),
         blocks=tuple(blocks.values()),
         persona=chosen.get("persona", Settings().persona),
         human=chosen.get("human", Settings().human),
