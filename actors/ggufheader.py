@@ -80,7 +80,7 @@ def header_of(content: "bytes | mmap", path: str) -> Header:
     if not isinstance(length, int) or not 0 < length < 2**31:  # llama.cpp would end the process
         raise BadInput(
             f"{path} cannot be run as a model: {architecture or 'general'}.context_length is "
-            f"{'missing' if length is None else repr(length)}, and should be the number of tokens that it was made for. "
+            f"{'missing' if length is None else repr(length)}, and should be how many tokens it was made for. "
             "Fetch the file again, or get the model from elsewhere."
         )
     return Header(

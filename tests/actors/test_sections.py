@@ -238,7 +238,8 @@ def test_a_host_loads_no_template_library_before_the_first_template() -> None:
     probe = (
         "import sys, interfaces.main, actors.hosting.host, actors.setup as s\n"
         "from events import Section\n"
-        "c = s.configuration(s.Settings(sections=[Section('a', 'plain')]), None, {}, {}, facts=s.sections.Facts('sam', ()))\n"
+        "told = s.Settings(sections=[Section('a', 'plain')])\n"
+        "c = s.configuration(told, None, {}, {}, facts=s.sections.Facts('sam', ()))\n"
         "assert c.text == 'plain', c\n"
         "print('jinja2' in sys.modules)"
     )

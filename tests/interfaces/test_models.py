@@ -91,7 +91,8 @@ def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
     """ENDPOINT/MODEL becomes its address and the name that it knows; --base-url may not say otherwise."""
     line.ok("create", "sam")
     (line.root / "models.toml").write_text(
-        f'[endpoints.desk]\nurl = "{URL}"\nkey = "DESK_KEY"\nmodels = ["tin*"]\n[models.tiny]\nprice_in = 0.5\nprice_out = 1\n'
+        f'[endpoints.desk]\nurl = "{URL}"\nkey = "DESK_KEY"\nmodels = ["tin*"]\n'
+        "[models.tiny]\nprice_in = 0.5\nprice_out = 1\n"
     )
     line.ok("create", "ann", "--model", "desk/big")
     line.ok("create", "bob", "--model", "tiny")
