@@ -106,7 +106,7 @@ class Memory:
 
     def _writable(self, label: str) -> Block:
         block = self._block(label)
-        if block.read_only:
+        if block.read_only and not block.origin:
             raise FunctionError(
                 f"The memory block {label!r} is read-only: only people change it. Nothing was changed; keep what you "
                 "want to note in another block, or in archival memory."
