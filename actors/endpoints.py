@@ -154,7 +154,8 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def key_of(self, url: str) -> str:
         """Name of the variable with the key for an address: of the endpoint described there, else OpenAI's."""
-        return next((each.key for each in self.endpoints.values() if same_url(each.url, url)), OPENAI_KEY)
+        described = (*self.endpoints.values(), *self.shipped.values())
+        return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
 
     def known(self, name: str, url: str) -> Known:
         """What an agent is set up with for the model of that name at that address."""

@@ -52,7 +52,7 @@ def known_of(name: str, catalogue: Catalogue) -> Known:
     entry = catalogue.models.get(name) or ModelEntry()
     can = abilities(head, _template(entry))
     return Known(
-        window=entry.window or min(head.context_length or WINDOW_TOKENS, WINDOW_TOKENS),
+        window=entry.window or min(head.context_length, WINDOW_TOKENS),
         calling=entry.calling or can.way,
         stream=True if entry.stream is None else entry.stream,
         sampling=entry.sampling,

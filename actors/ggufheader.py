@@ -39,7 +39,7 @@ class Header(msgspec.Struct, frozen=True):
     architecture: str
     name: str
     context_length: int
-    """Tokens that the model was made for; 0: it does not say."""
+    """Tokens that the model was made for."""
     chat_template: str
     """How a conversation is put to the model; empty: it does not say, as a base model may."""
 
@@ -55,7 +55,9 @@ def knows_tools(template: str) -> bool:
 
 
 def header_of(content: "bytes | mmap", path: str) -> Header:
-    """The header of a file. Raises BadInput for what is no GGUF file, is of an unknown version, or ends too soon."""
+    """The header of a file. Raises BadInput for what is no GGUF file, is of an unknown version, ends too soon, or does
+    not say how many tokens its model was made for.
+    """
     size = len(content)
     begin = bytes(content[:64])
     if begin[:4] != MAGIC:
@@ -74,11 +76,17 @@ def header_of(content: "bytes | mmap", path: str) -> Header:
     values = reader.values(keys)
     _refuse_cut(reader, tensors, values, size)
     architecture = str(values.get("general.architecture", ""))
-    length = values.get(f"{architecture}.context_length", 0)
+    length = values.get(f"{architecture}.context_length")
+    if not isinstance(length, int) or not 0 < length < 2**31:  # llama.cpp would end the process
+        raise BadInput(
+            f"{path} cannot be run as a model: {architecture or 'general'}.context_length is "
+            f"{'missing' if length is None else repr(length)}, and should be how many tokens it was made for. "
+            "Fetch the file again, or get the model from elsewhere."
+        )
     return Header(
         architecture=architecture,
         name=str(values.get("general.name", "")),
-        context_length=length if isinstance(length, int) and 0 < length < 2**31 else 0,
+        context_length=length,
         chat_template=str(values.get("tokenizer.chat_template", "")),
     )
 

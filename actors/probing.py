@@ -14,6 +14,8 @@ from .endpoints import OPENAI_KEY, Abilities, Found
 
 REPLY_TOKENS = 200
 """Most that an answer may take."""
+THINKING_TOKENS = 4000
+"""The same where a model was still thinking by then."""
 SAID_CHARS = 160
 """Of what an endpoint says, so much is kept."""
 
@@ -65,7 +67,7 @@ class _Probe:
         self._url, self._model, self._send, self._key = url, model, send, key
         self._root = url.removesuffix("/v1")
         self._said: dict[str, str] = {}
-        self._limit = "max_tokens"
+        self._limit, self._tokens = "max_tokens", REPLY_TOKENS
         self._server = ""
         self._served: Sequence[str] = ()
         self._window: int | None = None
@@ -121,6 +123,8 @@ class _Probe:
         if calls:
             self._said["tools"] = f"it called the function{' twice' if len(calls) > 1 else ''}"
             return True, True if len(calls) > 1 else None, ""
+        if self._was_cut("tools", reply):
+            return None, None, ""
         self._said["tools"] = f"it answered in words: {self._cut(_words(message))}"
         return False, None, ""
 
@@ -132,14 +136,19 @@ class _Probe:
             return False if 400 <= reply.status < 500 else None
         value = _json(_words(message))
         kept = isinstance(value, dict) and list(value) == ["word"] and value["word"] in WORDS
+        if not kept and self._was_cut("json_schema", reply):
+            return None
         self._said["json_schema"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
         return kept
 
     def _grammar(self) -> bool | None:
-        message = self._message(self._chat("grammar", "Say hello.", grammar=f'root ::= "{WORDS[0]}"'))
+        reply = self._chat("grammar", "Say hello.", grammar=f'root ::= "{WORDS[0]}"')
+        message = self._message(reply)
         if message is None:
             return None
         kept = _words(message) == WORDS[0]
+        if not kept and self._was_cut("grammar", reply):
+            return None
         self._said["grammar"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
         return kept
 
@@ -155,19 +164,19 @@ class _Probe:
         return told, usage if told else None
 
     def _chat(self, question: str, words: str, **fields: Any) -> Reply:
-        """One question. Where newer models want their limit called otherwise, it is asked again so."""
+        """One question. Where newer models want their limit called otherwise, or one is still thinking when it is
+        reached, it is asked again so.
+        """
+        body = {"model": self._model, "messages": [{"role": "user", "content": words}], **fields}
         while True:
-            body = {
-                "model": self._model,
-                "messages": [{"role": "user", "content": words}],
-                **fields,
-                self._limit: REPLY_TOKENS,
-            }
-            reply = self._send("POST", f"{self._url}/chat/completions", msgspec.json.encode(body))
+            limited = msgspec.json.encode({**body, self._limit: self._tokens})
+            reply = self._send("POST", f"{self._url}/chat/completions", limited)
             if reply.status == 400 and self._limit == "max_tokens" and "max_completion_tokens" in reply.body:
                 self._limit = "max_completion_tokens"
-                continue
-            break
+            elif self._tokens == REPLY_TOKENS and _still_thinking(_choice(reply)):
+                self._tokens = THINKING_TOKENS
+            else:
+                break
         if reply.status == 200:
             answer = _json(reply.body)
             self._usage = self._usage or (_usage_in(answer) if isinstance(answer, dict) else None)
@@ -178,9 +187,15 @@ class _Probe:
 
     def _message(self, reply: Reply) -> Mapping[str, Any] | None:
         """The message of a reply; None where there is none."""
-        choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
-        message = choices[0].get("message") if choices and isinstance(choices[0], dict) else None
+        message = _choice(reply).get("message")
         return message if isinstance(message, dict) else None
+
+    def _was_cut(self, question: str, reply: Reply) -> bool:
+        """Whether a reply ended at the limit, so that what is missing in it says nothing."""
+        cut = _choice(reply).get("finish_reason") == "length"
+        if cut:
+            self._said[question] = f"not known: its reply did not end within {self._tokens:,} tokens"
+        return cut
 
     def _fault(self, reply: Reply, *, of_model: bool = False) -> str:
         """Why nothing can be found out, and what to do; empty where something can."""
@@ -278,6 +293,21 @@ def _json(text: str) -> Any:
 def _list_in(value: Any, name: str) -> list[Any]:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
+
+
+def _choice(reply: Reply) -> Mapping[str, Any]:
+    """The answer in a whole reply; empty where there is none."""
+    choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
+    return choices[0] if choices and isinstance(choices[0], dict) else {}
+
+
+def _still_thinking(choice: Mapping[str, Any]) -> bool:
+    """Whether a reply was cut off at its limit before it said anything, or among thoughts that it shows."""
+    message = choice.get("message")
+    if choice.get("finish_reason") != "length" or not isinstance(message, dict):
+        return False
+    words = _words(message)
+    return (not words and not message.get("tool_calls")) or words.rfind("<think>") > words.rfind("</think>")
 
 
 def _tokens(value: Any) -> int | None:

@@ -18,7 +18,7 @@ from events import BadInput
 
 from . import shapes, times
 from .choosing import placed, probed
-from .complaints import complain
+from .complaints import complain, plain
 from .contract import World
 from .opening import root_of
 from .pages import show
@@ -137,11 +137,13 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
         table.add_column(column, justify="right" if column == "window" else "left", overflow="fold")
     for row in rows:
         table.add_row(
-            Text(row["model"], "bold"),
+            Text(plain(row["model"]), "bold"),
             Text(
-                row["endpoint"]
-                or row["url"]
-                or ("in this process" if row["model"] == OFFLINE or is_gguf(row["model"]) else "")
+                plain(
+                    row["endpoint"]
+                    or row["url"]
+                    or ("in this process" if row["model"] == OFFLINE or is_gguf(row["model"]) else "")
+                )
             ),
             "–" if row["window"] is None else f"{row['window']:,}",
             row["calling"] or "–",
@@ -175,13 +177,13 @@ def _price(row: Mapping[str, Any]) -> str:
 def tested(found: Found, calling: str) -> RenderableType:
     """What a test found, for people."""
     table = Table.grid(padding=(0, 2))
-    table.add_row("model", Text(found.model, "bold"))
+    table.add_row("model", Text(plain(found.model), "bold"))
     if found.url:
-        table.add_row("served at", Text(f"{found.url}{f' ({found.server})' if found.server else ''}"))
+        table.add_row("served at", Text(plain(f"{found.url}{f' ({found.server})' if found.server else ''}")))
     if not found.fault:
         table.add_row("window", "not told" if found.window is None else f"{found.window:,} tokens")
         table.add_row("can", _can(_abilities(found.abilities)))
         table.add_row("calling", calling or "not known; native unless --calling says otherwise")
     for question, said in found.said.items():
-        table.add_row(Text(question, "dim"), Text(said, "dim"))
+        table.add_row(Text(question, "dim"), Text(plain(said), "dim"))
     return table

@@ -13,7 +13,7 @@ def reply(value: object, status: int = 200) -> Reply:
     return Reply(status, value if isinstance(value, str) else json.dumps(value))
 
 
-def message(content: str | None = None, *words: str, usage: bool = True) -> Reply:
+def message(content: str | None = None, *words: str, usage: bool = True, finish: str = "stop") -> Reply:
     """A completion with words, or with calls of `report`."""
     calls = [
         {"id": f"c{n}", "type": "function", "function": {"name": "report", "arguments": json.dumps({"word": word})}}
@@ -21,7 +21,7 @@ def message(content: str | None = None, *words: str, usage: bool = True) -> Repl
     ]
     said = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
     counts = {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}} if usage else {}
-    return reply({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], **counts})
+    return reply({"choices": [{"index": 0, "message": said, "finish_reason": finish}], **counts})
 
 
 def streamed(*, usage: bool = True) -> Reply:

@@ -45,7 +45,7 @@ def talk(store: Path, settings: Settings, messages: Sequence[str]) -> tuple[list
 
 
 def settings(way: str, **more: object) -> Settings:
-    short = Sampling(temperature=0.0, seed=1, max_tokens=64 if way == "schema" else 24)
+    short = Sampling(temperature=0.0, seed=1, max_tokens=48 if way == "schema" else 6)
     asked = Settings(
         model=str(gemma()), calling=way, window=8192, system="You are Sam.", sampling=short, monologue_chars_max=24
     )
@@ -119,11 +119,11 @@ def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, mo
 
     wanted = xllamacpp.CommonParams()
     wanted.model.path, wanted.hostnames, wanted.port, wanted.verbosity = str(gemma()), ["127.0.0.1"], 0, -1
-    wanted.n_ctx, wanted.n_parallel, wanted.cpuparams.n_threads = 1024, 1, 1
+    wanted.n_ctx, wanted.n_parallel, wanted.cpuparams.n_threads = 512, 1, 1
     server = xllamacpp.Server(wanted)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.listening_address}/v1")
-    asked = settings("native", model="gemma", sampling=Sampling(temperature=0.0, seed=1, max_tokens=8))
-    records, failed = talk(tmp_path / "store", asked, [f"{n} {'I sail to Bergen. ' * 40}" for n in range(3)])
+    asked = settings("native", model="gemma", sampling=Sampling(temperature=0.0, seed=1, max_tokens=4))
+    records, failed = talk(tmp_path / "store", asked, [f"{n} {'I sail to Bergen. ' * 20}" for n in range(2)])
     kinds = [record.type for record in records]
     assert not failed
     assert any("exceeds" in (record.text or "") for record in records if record.type == "reply_rejected")

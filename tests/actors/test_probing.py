@@ -10,7 +10,7 @@ from actors.asking_http import sender
 from actors.endpoints import Abilities, Found
 from actors.hosting.limits import Limits
 from actors.hosting.models import real_models
-from actors.probing import REPLY_TOKENS, Reply, probe
+from actors.probing import REPLY_TOKENS, THINKING_TOKENS, Reply, probe
 from events import ModelError
 from tests.actors.dialects import Server, message, reply, streamed
 from tests.actors.loopback import serving
@@ -60,6 +60,31 @@ def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
     told = found(Server(tools=plain, schema=plain, stream=plain))
     assert told.abilities == Abilities(tools=False, json_schema=False, streaming=False, usage=False)
     assert told.abilities.way == "text"
+
+
+@pytest.mark.parametrize("thought", [None, "<think>Let me see: the user"])
+def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | None) -> None:
+    """One that is still thinking at the limit is asked again with a higher one, and what it then does counts."""
+    server = Server()
+
+    def send(method: str, url: str, body: bytes | None) -> Reply:
+        answer = server(method, url, body)
+        thinks = server.bodies and server.bodies[-1].get("max_tokens") == REPLY_TOKENS
+        return message(thought, finish="length") if thinks else answer
+
+    told = probe(URL, "tiny", send, at=5)
+    assert told.abilities == ALL
+    assert [body["max_tokens"] for body in server.bodies] == [REPLY_TOKENS, *[THINKING_TOKENS] * 3]
+
+
+@pytest.mark.parametrize("said", [None, "Okay, so the user wants me to"])
+def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None) -> None:
+    """A model that never comes to an end is not taken for one that can call no functions and keeps to no schema."""
+    cut = message(said, finish="length")
+    told = found(Server("llamacpp", tools=cut, schema=cut, grammar=cut))
+    assert told.abilities == msgspec.structs.replace(ALL, tools=None, json_schema=None, parallel_calls=None)
+    assert told.abilities.way is None
+    assert "did not end within" in told.said["tools"]
 
 
 def test_a_stream_without_counts_is_told_from_one_with() -> None:

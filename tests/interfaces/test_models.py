@@ -117,6 +117,16 @@ def test_models_are_listed_for_people(line: Line) -> None:
     assert (tested["calling"], tested["window"], tested["abilities"]["tools"]) == ("schema", 6000, False)
 
 
+def test_what_a_server_calls_its_models_has_no_power_over_a_terminal(line: Line) -> None:
+    """Neither the list nor a test sends on the control characters in the names of models or in what was said."""
+    evil = "tiny\x1b]0;owned\x07\x1b[2J"
+    line.probe = lambda url, model, _: Found(url=url, model=model, at=1, models=(evil,), said={"models": evil})
+    for shown in (line.ok("models", "test", "tiny", "--base-url", URL), line.ok("models")):
+        assert "\x1b]" not in shown
+        assert "\x1b[2J" not in shown
+        assert "owned" in shown
+
+
 def test_a_file_is_tested_and_refused_before_an_agent_begins(line: Line, tmp_path: Path) -> None:
     """A relative path is made whole; one that is cut off or missing begins no agent."""
     pytest.importorskip("xllamacpp")
