@@ -163,7 +163,7 @@ class World:
     async def think(self) -> None:
         await self.cluster.jitter(self.chance.choice([0, 0.1, 2, 20]))
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str) -> Any:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> Any:
         await self.think()
         return Answer(say("Yes."), 1000)
 

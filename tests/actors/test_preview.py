@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors import parse
+from actors.calling import given
+from actors.calling.rungs import is_lossy
 from actors.effects import Piece
 from actors.preview import Reply
 
@@ -103,7 +104,9 @@ def damaged(text: str, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) -> None:
-    """Where the arguments can be read at all, what was told since it last began anew is the beginning of the value."""
+    """Where the arguments can be read without a guess, what was told since it last began anew is the beginning of the
+    value. A guess is not acted on: the model is asked again.
+    """
     chance = random.Random(seed)
     checked = 0
     for _ in range(300):
@@ -114,15 +117,18 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
         begun = max((n + 1 for n, (kind, _) in enumerate(found) if kind == "restart"), default=0)
         message = "".join(part for kind, part in found[begun:] if kind == "message")
         try:
-            final = parse.arguments(text).get("message")
+            read = given.arguments(text)
         except (ValueError, TypeError):
             continue
+        if is_lossy(read.rungs):
+            continue
+        final = read.value.get("message")
         if isinstance(final, str):
             checked += 1
             assert final.startswith(message), text
         else:
             assert not message, text
-    assert checked > 50
+    assert checked > 20
 
 
 def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:

@@ -14,7 +14,7 @@ from .tickers import SHARD
 class Asked(SharedHome):
     """Keeps what the model was asked last by each agent."""
 
-    async def ask(self, name, base_url, request, agent_id):
+    async def ask(self, name, base_url, request, agent_id, spent=None):
         self.asked = {**getattr(self, "asked", {}), agent_id: request.decode()}
         self.lines = [say(f"I am {agent_id}.")]
         return await super().ask(name, base_url, request, agent_id)
