@@ -6,6 +6,7 @@ three; one marked `ray` may start Ray (and then its nodes speak to each other ov
 
 import ipaddress
 import os
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("events", "store", "projections", "actors", "interfaces", "tests", "bench")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the background: its children would not heed Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_ours(filename: str) -> bool:
