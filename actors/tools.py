@@ -66,11 +66,6 @@ class Tool(msgspec.Struct, frozen=True):
         """Name of the schema: sha256 of its text, in hexadecimal."""
         return _sha256(self.schema)
 
-    @property
-    def outside(self) -> bool:
-        """Whether a call has an effect outside the log, so that its intent must be durable first."""
-        return self.effect in ("idempotent", "at_most_once")
-
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call, checked and converted. Raises FunctionError, in words for the model."""
         known = {self.aliases.get(name, name): value for name, value in arguments.items()}

@@ -241,7 +241,7 @@ def live(order: list[Any]) -> NoReturn:
 
 
 def _no_intent() -> None:
-    Tool.outside = False
+    Outside.intended = False
 
 
 def _effect_first() -> None:
