@@ -82,7 +82,7 @@ class Prices:
         self.currency = listed.currency
         self.rows: Sequence[Row] = [
             *(Row(name, f"^{re.escape(name)}$", price, "models.toml") for name, price in sorted((own or {}).items())),
-            Row("offline", "^offline$", Price(0, 0), "everlog"),
+            Row("offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"),  # by name, and as it calls itself
             *([Row("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
             *(Row(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
         ]

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from actors import prices
+from actors.offline.model import MODEL
 from actors.prices import Price, Prices, own_prices
+from actors.setup import OFFLINE
 from actors.usage import usage_of
 from events import BadInput, Usage
 
@@ -102,3 +104,9 @@ def test_cached_tokens_go_by_many_names(usage: dict[str, object], more: dict[str
     """OpenAI's, DeepSeek's, that of proxies, llama.cpp's timings; what cannot be is none, and never more than all."""
     told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **usage}
     assert usage_of(json.dumps({"usage": told, **more})) == Usage(prompt=100, completion=7, total=107, cached=cached)
+
+
+@pytest.mark.parametrize("name", [OFFLINE, MODEL])
+def test_the_offline_model_is_free_by_whichever_name(name: str) -> None:
+    """It is asked as `offline`, calls itself otherwise in its replies, and costs nothing all the same."""
+    assert Prices(other=Price(1, 2)).of(name) == Price(0, 0)
