@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from events import BadInput, BlockRemoved, MemoryEdited, StoreError, UnknownAgent, event_of
-from projections import DERIVER, HEAD, Projections
 from store import LogReader, Store, block_of, stream_of_block
 
 from .blocks import Blocks, Edit, Operation, Shared, folded
 from .constants import BLOCK_CHARS
 from .effects import Clock, Ids
+from .living import rows_of_living
 from .view import seq_of
 
 
@@ -80,17 +80,9 @@ class SharedBlocks:
     def followers(self) -> Mapping[str, Sequence[Follows]]:
         """The living agents that follow each block, by name. One pass over the states of all agents."""
         found: dict[str, list[Follows]] = defaultdict(list)
-        for states in self._store.states(DERIVER.maker):
-            wanted = [(name, HEAD) for name in states.agents]
-            with Projections() as engine:
-                if states.rows is not None:
-                    engine.restore(states.rows)
-                engine.load(states.after)
-                living = {row["agent_id"] for row in engine.batch("standing", wanted) if not row["deleted"]}
-                for row in engine.batch("core_memory", wanted):
-                    if row["origin"] and row["agent_id"] in living:
-                        follows = Follows(row["agent_id"], row["label"])
-                        found[row["origin"]].append(follows)
+        for row in rows_of_living(self._store, "core_memory"):
+            if row["origin"]:
+                found[row["origin"]].append(Follows(row["agent_id"], row["label"]))
         return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}
 
     async def create(

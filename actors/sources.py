@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
-from projections import DERIVER, HEAD, Projections, activate
+from projections import HEAD, Projections, activate
 from store import Log, LogReader, Store, source_of, stream_of
 
 from .documents import Document, Loaded, Unreadable, event_of, removal, vanished, verdict
 from .effects import Clock, Ids
+from .living import rows_of_living
 from .seats import seal
 
 BATCH_BYTES = 8 * 1024 * 1024
@@ -54,16 +55,9 @@ class Sources:
     def attached(self) -> Mapping[str, Sequence[str]]:
         """The living agents that each source is attached to, sorted. One pass over the states of all agents."""
         found: dict[str, list[str]] = defaultdict(list)
-        for states in self._store.states(DERIVER.maker):
-            wanted = [(name, HEAD) for name in states.agents]
-            with Projections() as engine:
-                if states.rows is not None:
-                    engine.restore(states.rows)
-                engine.load(states.after)
-                living = {row["agent_id"] for row in engine.batch("standing", wanted) if not row["deleted"]}
-                for row in engine.batch("sources", wanted):
-                    if row["source"] and row["agent_id"] in living:
-                        found[row["source"]].append(row["agent_id"])
+        for row in rows_of_living(self._store, "sources"):
+            if row["source"]:
+                found[row["source"]].append(row["agent_id"])
         return {source: sorted(agents) for source, agents in sorted(found.items())}
 
     def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:

@@ -7,8 +7,7 @@ looks after logs (check, seal, stats, erase) has it like any other.
 
 from events import BadInput
 
-from .constants import NAME_BYTES_MAX
-from .names import name_of
+from .names import name_under
 from .sources import is_source, refuse_source
 
 BLOCK_PREFIX = "block:"
@@ -27,14 +26,7 @@ def is_agent(name: str) -> bool:
 
 def stream_of_block(block: str) -> str:
     """The stream of a shared block, in its NFC form. Raises BadInput for an impossible name."""
-    longest = NAME_BYTES_MAX - len(BLOCK_PREFIX)
-    try:
-        size = len(block.encode())
-    except UnicodeEncodeError as error:
-        raise BadInput(f"the block name {block!r} holds half of a character (a lone surrogate): {error}") from error
-    if not block.strip() or size > longest:
-        raise BadInput(f"a shared block's name has 1 to {longest} bytes in UTF-8, but {block[:40]!r} has {size}")
-    return name_of(BLOCK_PREFIX + block)
+    return name_under(BLOCK_PREFIX, block, "block", "a shared block's")
 
 
 def block_of(stream: str) -> str:

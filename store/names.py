@@ -30,6 +30,20 @@ def name_of(agent_id: str) -> str:
     return name
 
 
+def name_under(prefix: str, word: str, called: str, whose: str) -> str:
+    """The name of a stream that is no agent's: `prefix` and `word`, in NFC form; `called` and `whose` say in an error
+    what it is that has the name. Raises BadInput for an impossible one.
+    """
+    longest = NAME_BYTES_MAX - len(prefix)
+    try:
+        size = len(word.encode())
+    except UnicodeEncodeError as error:
+        raise BadInput(f"the {called} name {word!r} holds half of a character (a lone surrogate): {error}") from error
+    if not word.strip() or size > longest:
+        raise BadInput(f"{whose} name has 1 to {longest} bytes in UTF-8, but {word[:40]!r} has {size}")
+    return name_of(prefix + word)
+
+
 def hash_of(name: str) -> str:
     """The sha256 of `name` (already NFC), in hexadecimal."""
     return hashlib.sha256(name.encode()).hexdigest()

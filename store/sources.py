@@ -7,8 +7,7 @@ after logs (check, seal, stats, erase) has it like any other.
 
 from events import BadInput
 
-from .constants import NAME_BYTES_MAX
-from .names import name_of
+from .names import name_under
 
 SOURCE_PREFIX = "source:"
 """How the names of the streams of sources begin, and no agent's."""
@@ -21,14 +20,7 @@ def is_source(name: str) -> bool:
 
 def stream_of(source: str) -> str:
     """The stream of a source, in its NFC form. Raises BadInput for an impossible name."""
-    longest = NAME_BYTES_MAX - len(SOURCE_PREFIX)
-    try:
-        size = len(source.encode())
-    except UnicodeEncodeError as error:
-        raise BadInput(f"the source name {source!r} holds half of a character (a lone surrogate): {error}") from error
-    if not source.strip() or size > longest:
-        raise BadInput(f"a source name has 1 to {longest} bytes in UTF-8, but {source[:40]!r} has {size}")
-    return name_of(SOURCE_PREFIX + source)
+    return name_under(SOURCE_PREFIX, source, "source", "a source")
 
 
 def source_of(stream: str) -> str:
