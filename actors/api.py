@@ -22,34 +22,34 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from store import Contents, FileStore, Progress, Restoration, name_of, refuse_reserved
-
-from . import backups, commands
-from .commands import Command, Means
-from .constants import IDLE_S, RESENDS_MAX
-from .effects import Clock, Ids, Model
-from .extras import NO_GRANTS, Grants
-from .forking import Forked
-from .hosting.addresses import prepare, running, to_join
-from .hosting.archivist import Patience
-from .hosting.gateway import Gateway
-from .hosting.indexes import local_archive
-from .hosting.limits import Limits, limits_from
-from .hosting.local import local_runtime
-from .hosting.many import Order
-from .hosting.rerunning import stage
-from .real import RealClock, RealIds, make_store
-from .refs import AgentRef, Runtime
-from .rerun import Rerun, Tell, WhatIf, compared, rerun
-from .rerun_report import Comparison
-from .setup import Settings
-from .shared import SharedBlocks
-from .sources import Sources
-from .system import System, View
-from .tools import Tool
-from .view import since_epoch
-from .writing import Listener
+from everlog.actors.agent import commands
+from everlog.actors.agent.commands import Command, Means
+from everlog.actors.agent.forking import Forked
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System, View
+from everlog.actors.agent.view import since_epoch
+from everlog.actors.agent.writing import Listener
+from everlog.actors.archive.archivist import Patience
+from everlog.actors.archive.indexes import local_archive
+from everlog.actors.cluster.addresses import prepare, running, to_join
+from everlog.actors.functions.extras import NO_GRANTS, Grants
+from everlog.actors.functions.tools import Tool
+from everlog.actors.gateway.gateway import Gateway
+from everlog.actors.gateway.limits import Limits, limits_from
+from everlog.actors.hosting.local import local_runtime
+from everlog.actors.hosting.many import Order
+from everlog.actors.memory.shared import SharedBlocks
+from everlog.actors.memory.sources import Sources
+from everlog.actors.ports.constants import IDLE_S, RESENDS_MAX
+from everlog.actors.ports.effects import Clock, Ids, Model
+from everlog.actors.ports.real import RealClock, RealIds, make_store
+from everlog.actors.refs import AgentRef, Runtime
+from everlog.actors.reports import backups
+from everlog.actors.rerun.rerun import Rerun, Tell, WhatIf, compared, rerun
+from everlog.actors.rerun.rerun_report import Comparison
+from everlog.actors.rerunning import stage
+from everlog.events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
+from everlog.store import Contents, FileStore, Progress, Restoration, name_of, refuse_reserved
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")
@@ -290,7 +290,7 @@ class AgentSystem:
         `as_of`: only what was recorded by then; UTC without a zone. `agent`: only records of that one. It blocks,
         and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
         """
-        from .analytics import fleet_sql
+        from everlog.actors.reports.analytics import fleet_sql
 
         upto = None if as_of is None else since_epoch(as_of)
         return fleet_sql(self.store, query, as_of=upto, agent=agent)
@@ -376,7 +376,7 @@ async def open_system(
 def _cluster() -> ModuleType:
     """The file that imports Ray. Raises ClusterError where Ray is not installed."""
     try:
-        from .hosting import cluster
+        from everlog.actors.cluster import cluster
     except ImportError as error:
         raise ClusterError(
             f"Ray cannot be imported ({error}): install it (the requirement is in pyproject.toml), or run agents in "

@@ -3,19 +3,18 @@
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Protocol
 
-from events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
-
-from . import commands
-from .blocks import Blocks
-from .commands import Command, Done, Heard, Means, Opened
-from .constants import BLOCK_CHARS, MICROSECONDS, RESENDS_MAX
-from .decide import PRESSURE_WARNING
-from .effects import Clock, Ids
-from .hosting.many import Order, Outcome
-from .importing import Imported, Said
-from .preview import Preview
-from .setup import Settings
-from .writing import Listener
+from everlog.actors.agent import commands
+from everlog.actors.agent.commands import Command, Done, Heard, Means, Opened
+from everlog.actors.agent.decide import PRESSURE_WARNING
+from everlog.actors.agent.importing import Imported, Said
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.writing import Listener
+from everlog.actors.formats.preview import Preview
+from everlog.actors.hosting.many import Order, Outcome
+from everlog.actors.memory.blocks import Blocks
+from everlog.actors.ports.constants import BLOCK_CHARS, MICROSECONDS, RESENDS_MAX
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import BadInput, Event, Heartbeat, HostLost, Record, SystemAlert, UsageError, UserMessage
 
 
 class Runtime(Protocol):

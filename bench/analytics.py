@@ -20,13 +20,12 @@ import duckdb
 import msgspec
 import pyarrow.parquet as pq
 
-from actors.analytics import fleet_sql
-from actors.real import RealClock, RealIds
-from events import UserMessage, draft
-from store import Append, FileLog, FileStore
-
-from .fleetlog import PHRASE, Fleet, make
-from .harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.fleetlog import PHRASE, Fleet, make
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.reports.analytics import fleet_sql
+from everlog.events import UserMessage, draft
+from everlog.store import Append, FileLog, FileStore
 
 KEYS = ("sql_s_max", "sql_vs_sqlite_min", "writers_ratio")
 GOALS = ("< 1 (quick: < 0.2)", ">= 10", ">= 0.9")

@@ -14,12 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock, RealIds
-from events import Draft, UserMessage, draft, uuid7
-from store import Append, FileLog, FileStore, RealDisk
-from store.disk import Bytes, RealFile
-
-from .harness import (
+from bench.harness import (
     BareFile,
     Figure,
     Line,
@@ -36,8 +31,12 @@ from .harness import (
     together,
     workspace,
 )
-from .peers import Rows
-from .script import words
+from bench.peers import Rows
+from bench.script import words
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Draft, UserMessage, draft, uuid7
+from everlog.store import Append, FileLog, FileStore, RealDisk
+from everlog.store.base.disk import Bytes, RealFile
 
 KEYS = ("single_extra_us", "group_vs_floor", "growth", "single_vs_sqlite", "group_vs_sqlite")
 MESSAGE_WORDS = 26

@@ -18,14 +18,13 @@ import lancedb
 import msgspec
 import numpy as np
 
-from actors.real import RealClock, RealIds
-from events import ArchivalInserted, Draft, draft
-from store import Append, FileLog, FileStore
-from store.archive import Archive
-from store.archive.fold import Row, digest_of
-from store.archive.table import table_of
-
-from .harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import ArchivalInserted, Draft, draft
+from everlog.store import Append, FileLog, FileStore
+from everlog.store.archive import Archive
+from everlog.store.archive.fold import Row, digest_of
+from everlog.store.archive.table import table_of
 
 KEYS = ("hybrid_ms_p50", "inserts_per_s", "lag_s", "rebuild_per_s", "growth")
 DIMENSION = 256

@@ -17,16 +17,15 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import Draft, Record, UserMessage
-from projections import DERIVER
-from store import FileStore
-from store.constants import MARK_RECORDS
-
-from .harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
-from .script import InstantModel, words
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
+from bench.script import InstantModel, words
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Draft, Record, UserMessage
+from everlog.projections import DERIVER
+from everlog.store import FileStore
+from everlog.store.base.constants import MARK_RECORDS
 
 KEYS = ("as_of_ratio", "chain_ms")
 GOALS = ("<= 3", "< 15")

@@ -17,14 +17,13 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock, RealIds
-from actors.setup import OFFLINE, Settings
-from actors.system import System
-from events import UserMessage
-from store import FileStore
-
-from .harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
-from .script import InstantModel, words
+from bench.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.script import InstantModel, words
+from everlog.actors.agent.setup import OFFLINE, Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import UserMessage
+from everlog.store import FileStore
 
 KEYS = ("first_answer_s_local", "first_answer_s_1000", "first_answer_s_ray", "first_answer_s_attached")
 GOALS = ("< 2.5", "best peer: 2.3", "", "")
@@ -94,7 +93,7 @@ def _environment() -> dict[str, str]:
 
 def everlog(store: Path, *arguments: str) -> Waited:
     """A command, as a person would run it."""
-    return process("-m", "interfaces.main", "--store", str(store), *arguments)
+    return process("-m", "everlog.interfaces.cli.main", "--store", str(store), *arguments)
 
 
 def send(store: Path, text: str, runtime: str = "local") -> Waited:

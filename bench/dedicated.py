@@ -15,13 +15,12 @@ from typing import Any
 
 import msgspec
 
-from actors.commands import Open
-from actors.hosting.addresses import prepare
-from actors.hosting.places import dedicated
-from actors.real import RealClock, RealIds
-from store import FileStore
-
-from .harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from everlog.actors.agent.commands import Open
+from everlog.actors.cluster.addresses import prepare
+from everlog.actors.cluster.places import dedicated
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.store import FileStore
 
 KEYS = ("dedicated_create_ratio", "dedicated_extra_mb")
 IDLE_S = 600
@@ -73,8 +72,8 @@ async def measure(plan: Plan) -> Seen:
     with workspace() as folder:
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
-        from actors.hosting.cluster import joined
-        from actors.hosting.rayplaces import RayPlaces
+        from everlog.actors.cluster.cluster import joined
+        from everlog.actors.cluster.rayplaces import RayPlaces
 
         seen = Seen(noise(folder), [], [])
         async with joined(store, "") as runtime:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .harness import ROOT
+from bench.harness import ROOT
 
 _CALL = {
     "id": "call_1",

@@ -17,16 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.api import AgentSystem, open_system
-from actors.constants import SHARD_TEND_S
-from actors.real import RealClock, monotonic_us
-from actors.setup import Settings
-from interfaces import fleet
-from interfaces import generating as load
-from store import FileStore
-
-from . import endpoint, fleet_history, fleet_rig
-from .harness import (
+from bench import endpoint, fleet_history, fleet_rig
+from bench.harness import (
     ROOT,
     Figure,
     Line,
@@ -41,7 +33,14 @@ from .harness import (
     show,
     workspace,
 )
-from .replay import pairs, talk_of
+from bench.replay import pairs, talk_of
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.ports.constants import SHARD_TEND_S
+from everlog.actors.ports.real import RealClock, monotonic_us
+from everlog.interfaces.fleet import fleet
+from everlog.interfaces.fleet import generating as load
+from everlog.store import FileStore
 
 KEYS = (
     "messages_per_s", "kb_per_agent", "mib_10k", "activation_ms_p50", "activation_ms_p99", "activation_growth",

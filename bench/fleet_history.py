@@ -5,14 +5,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from actors.api import open_system
-from actors.importing import Said
-from actors.real import RealClock, RealIds
-from events import Draft, MessageSent, Record, UserMessage
-from projections import DERIVER
-from store import FileStore
-
-from .replay import Pair
+from bench.replay import Pair
+from everlog.actors.agent.importing import Said
+from everlog.actors.api import open_system
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Draft, MessageSent, Record, UserMessage
+from everlog.projections import DERIVER
+from everlog.store import FileStore
 
 MESSAGES = 980
 """That the template imports: with what an agent begins with, and its summaries, about a thousand records."""

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from actors.api import AgentSystem
-from actors.commands import Means
-from actors.hosting.addresses import prepare
-from actors.hosting.processes import descendants
-from actors.hosting.status import HostStatus, Watchable
-from actors.real import RealClock, RealIds, monotonic_us
-from actors.setup import Settings
-from interfaces import generating as load
-from store import FileStore
-
-from .dedicated import private_mb
+from bench.dedicated import private_mb
+from everlog.actors.agent.commands import Means
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem
+from everlog.actors.cluster.addresses import prepare
+from everlog.actors.cluster.processes import descendants
+from everlog.actors.hosting.status import HostStatus, Watchable
+from everlog.actors.ports.real import RealClock, RealIds, monotonic_us
+from everlog.interfaces.fleet import generating as load
+from everlog.store import FileStore
 
 IDLE_S = 3600
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -42,7 +41,7 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
     clock, ids = RealClock(), RealIds()
     store = FileStore(root, clock.now)
     prepare(store.root, "")
-    from actors.hosting.cluster import joined
+    from everlog.actors.cluster.cluster import joined
 
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()

@@ -12,13 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.real import RealClock
-from actors.system import System
-from events import canonical_bytes
-from store import FileStore
-
-from .as_of import AGENT, QUICK, Plan, grow, store_in
-from .harness import (
+from bench.as_of import AGENT, QUICK, Plan, grow, store_in
+from bench.harness import (  # fmt: skip
     BareFile,
     Figure,
     Line,
@@ -31,7 +26,11 @@ from .harness import (
     show,
     timed,
     workspace,
-)  # fmt: skip
+)
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock
+from everlog.events import canonical_bytes
+from everlog.store import FileStore
 
 KEYS = ("fork_ms", "fork_bytes")
 GOALS = ("< 20", "< 4000")

@@ -15,12 +15,11 @@ from typing import Any
 
 import msgspec
 
-from actors.hosting.addresses import prepare
-from actors.real import RealClock, RealIds
-from store import FileStore
-
-from . import endpoint, prefixes
-from .harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from bench import endpoint, prefixes
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from everlog.actors.cluster.addresses import prepare
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.store import FileStore
 
 KEYS = ("gateway_ratio_1", "gateway_ratio_64", "gateway_ratio_512", "prefix_stability")
 RATIO_MAX, STABILITY_MIN = 1.5, 0.9
@@ -79,8 +78,8 @@ async def _pairs(plan: Plan, folder: Path, url: str, request: bytes) -> dict[tup
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
     prepare(store.root, "")
-    from actors.hosting import link
-    from actors.hosting.asking import Asker
+    from everlog.actors.cluster import link
+    from everlog.actors.cluster.asking import Asker
 
     root = str(store.root.resolve())
     link.connect(root, "")

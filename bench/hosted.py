@@ -7,11 +7,10 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from events import AgentCreated, Event, MessageSent, Record, UserMessage, draft, place, uuid7
-from projections import HEAD, Kept, Projections, Search
-
-from .harness import Figure, Line, median
-from .script import words
+from bench.harness import Figure, Line, median
+from bench.script import words
+from everlog.events import AgentCreated, Event, MessageSent, Record, UserMessage, draft, place, uuid7
+from everlog.projections import HEAD, Kept, Projections, Search
 
 KEYS = ("search_ms", "search_ms_500", "search_new_ms_500", "attached_ms_500")
 GOALS = (4, 6, 6, 2)

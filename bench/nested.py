@@ -18,12 +18,11 @@ from typing import Any
 
 import msgspec
 
-from actors.api import AgentSystem, open_system
-from actors.effects import Answer
-from actors.refs import AgentRef
-from actors.setup import Settings
-
-from .harness import ROOT, Figure, Line, noise, options, show, workspace
+from bench.harness import ROOT, Figure, Line, noise, options, show, workspace
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.ports.effects import Answer
+from everlog.actors.refs import AgentRef
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
 LEVELS = range(5)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from events import Draft, Record
+from everlog.events import Draft, Record
 
 COLUMNS = "agent_id, seq, number, event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload"
 EVENTSOURCING = "eventsourcing"

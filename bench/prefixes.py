@@ -10,17 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from actors.effects import Answer
-from actors.offline import Offline
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import UserMessage
-from interfaces import fleet
-from store import MemoryStore
-
-from .harness import ROOT, median
-from .replay import talk_of
+from bench.harness import ROOT, median
+from bench.replay import talk_of
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.models.offline import Offline
+from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import UserMessage
+from everlog.interfaces.fleet import fleet
+from everlog.store import MemoryStore
 
 WINDOW = 8192
 

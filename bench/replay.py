@@ -19,16 +19,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import CATALOGUE, FunctionResult, MessageSent, ModelReply, UserMessage, event_of
-from projections import DERIVER
-from store import FileStore, Reader
-
-from .harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
-from .peers import EVENTSOURCING, eventsourced
-from .script import InstantModel, words
+from bench.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from bench.peers import EVENTSOURCING, eventsourced
+from bench.script import InstantModel, words
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import CATALOGUE, FunctionResult, MessageSent, ModelReply, UserMessage, event_of
+from everlog.projections import DERIVER
+from everlog.store import FileStore, Reader
 
 KEYS = ("replay_vs_decode", "replay_vs_eventsourcing", "amplification", "bytes_per_turn_sealed")
 GOALS = (">= 0.35", ">= 10", "<= 1.3", "<= 600 (best peer: 630)")

@@ -17,18 +17,17 @@ from hashlib import sha256
 
 import msgspec
 
-from actors.real import RealClock, RealIds
-from actors.replay import Report, verify
-from actors.setup import Settings
-from actors.system import System
-from events import UserMessage
-from projections import DERIVER
-from store import FileStore
-
-from . import as_of, forks
-from .as_of import store_in
-from .harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
-from .script import InstantModel, words
+from bench import as_of, forks
+from bench.as_of import store_in
+from bench.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
+from bench.script import InstantModel, words
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.replay.replay import Report, verify
+from everlog.events import UserMessage
+from everlog.projections import DERIVER
+from everlog.store import FileStore
 
 KEYS = ("verify_s", *forks.KEYS, *as_of.KEYS)
 GOALS = ("<= 2, all equal", *forks.GOALS, *as_of.GOALS)

@@ -18,18 +18,17 @@ from typing import Any
 
 import msgspec
 
-from actors.api import open_system
-from actors.effects import Archive
-from actors.hosting.indexes import local_archive
-from actors.importing import Said, conversation
-from actors.searching import AgentSearcher
-from actors.setup import Settings
-from actors.system import View
-from projections import HEAD
-
-from . import hosted
-from .harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
-from .nested import nested_kv
+from bench import hosted
+from bench.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
+from bench.nested import nested_kv
+from everlog.actors.agent.importing import Said, conversation
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import View
+from everlog.actors.api import open_system
+from everlog.actors.archive.indexes import local_archive
+from everlog.actors.memory.searching import AgentSearcher
+from everlog.actors.ports.effects import Archive
+from everlog.projections import HEAD
 
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
 """Of LoCoMo's questions that can be answered."""

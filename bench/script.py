@@ -7,9 +7,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from actors.effects import Answer
-from store import DiskFile, RealDisk
-from store.disk import Bytes
+from everlog.actors.ports.effects import Answer
+from everlog.store import DiskFile, RealDisk
+from everlog.store.base.disk import Bytes
 
 _TEXT = """
 about after again always another around because before better between boat book bread bring brother call careful

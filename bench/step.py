@@ -15,15 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from actors.agent import Agent
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import Record, UserMessage
-from store import FileStore
-
-from .harness import BareFile, Figure, Line, Noise, among, line, median, noise, options, show, workspace
-from .script import CountingDisk, InstantModel, words
+from bench.harness import BareFile, Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.script import CountingDisk, InstantModel, words
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Record, UserMessage
+from everlog.store import FileStore
 
 KEYS = ("turn_ms_200", "turn_ms_1000", "turn_growth", "turn_cpu_ms", "syncs_per_turn")
 MESSAGE_WORDS = 20

@@ -3,8 +3,8 @@
 Everything here is pure and imports msgspec and nothing of ours: no disk, no clock, no ids, no chance.
 """
 
-from .base import Draft, Event, Record, Unknown, place
-from .codec import (
+from everlog.events.base import Draft, Event, Record, Unknown, place
+from everlog.events.codec import (
     CATALOGUE,
     ERASED_PREFIX,
     AnyEvent,
@@ -16,8 +16,8 @@ from .codec import (
     is_erased,
     json_schema,
 )
-from .digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
-from .errors import (
+from everlog.events.digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
+from everlog.events.errors import (
     ArchiveDown,
     ArchiveError,
     BadInput,
@@ -45,9 +45,9 @@ from .errors import (
     UsageError,
     WrongSequence,
 )
-from .functions import FunctionResult, FunctionStarted, MessageSent
-from .ids import RANDOM_BITS, time_of, uuid7
-from .inputs import (
+from everlog.events.functions import FunctionResult, FunctionStarted, MessageSent
+from everlog.events.ids import RANDOM_BITS, time_of, uuid7
+from everlog.events.inputs import (
     BudgetExceeded,
     Heartbeat,
     SystemAlert,
@@ -58,7 +58,7 @@ from .inputs import (
     UserLogin,
     UserMessage,
 )
-from .lifecycle import (
+from everlog.events.lifecycle import (
     AgentConfigured,
     AgentCreated,
     AgentDeleted,
@@ -69,7 +69,7 @@ from .lifecycle import (
     Sampling,
     Section,
 )
-from .memory import (
+from everlog.events.memory import (
     ArchivalDeleted,
     ArchivalInserted,
     ArchivalUpdated,
@@ -86,7 +86,7 @@ from .memory import (
     SummaryExpanded,
     TurnsHidden,
 )
-from .model import Call, ModelFailed, ModelReply, ModelSwitched, ReplyRejected, Usage
+from everlog.events.model import Call, ModelFailed, ModelReply, ModelSwitched, ReplyRejected, Usage
 
 __all__ = [
     "CATALOGUE",

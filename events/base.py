@@ -14,7 +14,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """A fact that has happened. Never edited, never deleted.
 
     `kind` is the wire tag, written by hand and kept for ever. `version` counts the shapes that the kind has had: a
-    shape that has been released is never edited; a new one comes with an upcaster in `events.upcast`. A new field must
+    shape that has been released is never edited; a new one comes with an upcaster in `upcast.py`. A new field must
     have a default, and a default never changes, because fields at their default are not written.
     """
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from . import functions, inputs, lifecycle, memory, model, upcast
-from .base import Draft, Event, Record, Unknown
-from .errors import BadInput
+from everlog.events import functions, inputs, lifecycle, memory, model, upcast
+from everlog.events.base import Draft, Event, Record, Unknown
+from everlog.events.errors import BadInput
 
 AnyEvent = Event | Unknown
 

@@ -8,8 +8,8 @@ import hashlib
 
 import msgspec
 
-from .base import Draft, Record
-from .codec import ERASED_PREFIX, is_erased
+from everlog.events.base import Draft, Record
+from everlog.events.codec import ERASED_PREFIX, is_erased
 
 GENESIS = bytes(32)
 """The chain of an empty stream."""

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from .base import Event
+from everlog.events.base import Event
 
 
 class FunctionStarted(Event, frozen=True, kw_only=True):

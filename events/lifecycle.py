@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from .base import Event
+from everlog.events.base import Event
 
 
 class FunctionRef(msgspec.Struct, frozen=True):

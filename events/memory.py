@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from .base import Event
-from .model import Usage
+from everlog.events.base import Event
+from everlog.events.model import Usage
 
 
 class MemoryEdited(Event, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from .base import Event
-from .lifecycle import Sampling
+from everlog.events.base import Event
+from everlog.events.lifecycle import Sampling
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     version: ClassVar[int] = 3
 
     failure: str
-    """A short word, the `kind` of a ModelError; `actors/failures.py` says what each means."""
+    """A short word, the `kind` of a ModelError; `actors/models/failures.py` says what each means."""
     model: str = ""
     """The model that was asked, where it is not the agent's own or something came of it."""
     attempts: int = 1

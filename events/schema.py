@@ -1,9 +1,9 @@
-"""Write the JSON schema of every event to `events/schema.json`: run `python -m events.schema` after a change."""
+"""Write the JSON schema of every event to `events/schema.json`: run `python -m everlog.events.schema`."""
 
 import json
 from pathlib import Path
 
-from .codec import json_schema
+from everlog.events.codec import json_schema
 
 PATH = Path(__file__).with_name("schema.json")
 

@@ -4,13 +4,13 @@ Everything here is derived from the log and can be dropped and built again; one 
 own step, time travel and analytics over all agents.
 """
 
-from .catalogue import PROJECTIONS
-from .engine import HEAD, OF_A_STATE, Projections
-from .fates import Fate, fates
-from .kept import Attached, Kept
-from .rows import Row, Rows
-from .search import Found, Search
-from .state import DERIVER, activate, activate_many
+from everlog.projections.catalogue import PROJECTIONS
+from everlog.projections.engine import HEAD, OF_A_STATE, Projections
+from everlog.projections.fates import Fate, fates
+from everlog.projections.kept import Attached, Kept
+from everlog.projections.rows import Row, Rows
+from everlog.projections.search import Found, Search
+from everlog.projections.state import DERIVER, activate, activate_many
 
 __all__ = [
     "DERIVER",

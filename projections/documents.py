@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from store.english import stem
-
-from .stems import stems, stems_by_sentence
+from everlog.projections.stems import stems, stems_by_sentence
+from everlog.store.base.english import stem
 
 STATED, ASKED = 1.0, 0.5
 """How much a word counts in a statement and in a question of the message itself."""

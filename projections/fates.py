@@ -9,10 +9,9 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from store import LogReader
-
-from .catalogue import sql
-from .constants import THREADS
+from everlog.projections.catalogue import sql
+from everlog.projections.constants import THREADS
+from everlog.store import LogReader
 
 
 class Fate(msgspec.Struct):

@@ -13,14 +13,13 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from events import BadInput, CorruptLog, EverlogError, StoreError
-from store import FIGURES, SCHEMA
-
-from .catalogue import sql
-from .columns import as_texts, is_odd
-from .constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
-from .lineage import forks_table, lineage_table, lives_table
-from .pricing import COST, VIEW, ListedPrice, price_list, price_of
+from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
+from everlog.projections.catalogue import sql
+from everlog.projections.columns import as_texts, is_odd
+from everlog.projections.constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
+from everlog.projections.lineage import forks_table, lineage_table, lives_table
+from everlog.projections.pricing import COST, VIEW, ListedPrice, price_list, price_of
+from everlog.store import FIGURES, SCHEMA
 
 VIEWS = (
     "records",

@@ -6,9 +6,8 @@ from typing import Any
 
 import duckdb
 
-from events import BadInput
-
-from .constants import MEMORY_MB, THREADS
+from everlog.events import BadInput
+from everlog.projections.constants import MEMORY_MB, THREADS
 
 ROWS = 256
 """Rows that are fetched at a time."""

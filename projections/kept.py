@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from store.english import stem
-
-from .engine import HEAD, Projections
-from .rows import Row
-from .search import Found, phrases_in
-from .stems import query_stems, stems
+from everlog.projections.engine import HEAD, Projections
+from everlog.projections.rows import Row
+from everlog.projections.search import Found, phrases_in
+from everlog.projections.stems import query_stems, stems
+from everlog.store.base.english import stem
 
 K1, B = 0.9, 0.4
 PHRASE_SCORE = 100.0

@@ -9,13 +9,12 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from events import FunctionError
-
-from .documents import Document, Said, agent_key, documents, table
-from .engine import Projections
-from .ranking import Asked, Talk, ranked
-from .rows import Row
-from .stems import query_stems, stems
+from everlog.events import FunctionError
+from everlog.projections.documents import Document, Said, agent_key, documents, table
+from everlog.projections.engine import Projections
+from everlog.projections.ranking import Asked, Talk, ranked
+from everlog.projections.rows import Row
+from everlog.projections.stems import query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""

@@ -12,14 +12,13 @@ from contextlib import suppress
 import duckdb
 import pyarrow as pa
 
-from events import CATALOGUE
-from store import SCHEMA, LogReader
-from store.lazy import pc
-from store.parquet import where
-
-from .catalogue import batched, sql
-from .constants import BATCH_BYTES, STATE_VERSION
-from .engine import History, Projections, kept_from, shown_from
+from everlog.events import CATALOGUE
+from everlog.projections.catalogue import batched, sql
+from everlog.projections.constants import BATCH_BYTES, STATE_VERSION
+from everlog.projections.engine import History, Projections, kept_from, shown_from
+from everlog.store import SCHEMA, LogReader
+from everlog.store.base.lazy import pc
+from everlog.store.sealed.parquet import where
 
 
 class Deriver:

@@ -2,7 +2,7 @@
 
 import re
 
-from store.english import QUESTION_WORDS, stem
+from everlog.store.base.english import QUESTION_WORDS, stem
 
 _WORD = re.compile(r"\w+")
 

@@ -5,14 +5,11 @@ partition is a folder with one writer; it holds frames of commits, Parquet files
 that names its files, and epochs that say who owns it. Clock and ids are arguments.
 """
 
-from .arrow import SCHEMA, batch_of, events_of, records_of
-from .backup import export
-from .beside import Stamp, mapped, read_whole, stamp_of, write_whole
-from .blocks import BLOCK_PREFIX, block_of, is_agent, is_block, refuse_reserved, stream_of_block
-from .check import Report, check
-from .checkforks import check_forks
-from .checkmoves import check_moves
-from .constants import (
+from everlog.store.backup.backup import export
+from everlog.store.base.arrow import SCHEMA, batch_of, events_of, records_of
+from everlog.store.base.beside import Stamp, mapped, read_whole, stamp_of, write_whole
+from everlog.store.base.blocks import BLOCK_PREFIX, block_of, is_agent, is_block, refuse_reserved, stream_of_block
+from everlog.store.base.constants import (
     APPEND_BYTES_MAX,
     FORMAT_VERSION,
     FRAME_BYTES_MAX,
@@ -24,20 +21,35 @@ from .constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
-from .contract import Append, Commit, Derive, Head, Log, LogReader, Progress, Sealed, State, States, Store
-from .disk import Disk, DiskFile, RealDisk
-from .exports import Contents, Exported, Restoration, Restored
-from .figured import FIGURES
-from .filelog import FileLog
-from .filestore import FileStore
-from .memory import MemoryLog, MemoryReader, MemoryStore
-from .mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
-from .names import is_shared, name_of, partition_of, shard_of
-from .partition import Partition
-from .reader import Damage, Reader
-from .snapshot import LeftOut, Part, Snapshot, snapshot
-from .sources import SOURCE_PREFIX, is_source, source_of, stream_of
-from .stats import Stats, stats
+from everlog.store.base.contract import (
+    Append,
+    Commit,
+    Derive,
+    Head,
+    Log,
+    LogReader,
+    Progress,
+    Sealed,
+    State,
+    States,
+    Store,
+)
+from everlog.store.base.disk import Disk, DiskFile, RealDisk
+from everlog.store.base.exports import Contents, Exported, Restoration, Restored
+from everlog.store.base.names import is_shared, name_of, partition_of, shard_of
+from everlog.store.base.sources import SOURCE_PREFIX, is_source, source_of, stream_of
+from everlog.store.check.check import Report, check
+from everlog.store.check.checkforks import check_forks
+from everlog.store.check.checkmoves import check_moves
+from everlog.store.check.snapshot import LeftOut, Part, Snapshot, snapshot
+from everlog.store.check.stats import Stats, stats
+from everlog.store.log.filelog import FileLog
+from everlog.store.log.reader import Damage, Reader
+from everlog.store.partition.partition import Partition
+from everlog.store.sealed.figured import FIGURES
+from everlog.store.stores.filestore import FileStore
+from everlog.store.stores.memory import MemoryLog, MemoryReader, MemoryStore
+from everlog.store.stores.mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
 
 __all__ = [
     "APPEND_BYTES_MAX",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("events", "store", "projections", "actors", "interfaces", "tests", "bench")
+OURS = ("everlog", "events", "store", "projections", "actors", "interfaces", "tests", "bench")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the background: its children would not heed Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -127,8 +127,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def every_system(pytestconfig: pytest.Config) -> Iterator[list]:
     """Every System that a test makes in this process. The ordinary suite ends by verifying all their agents."""
-    from actors import system
-    from tests.every_agent import verify_all
+    from everlog.actors.agent import system
+    from tests.support.every_agent import verify_all
 
     made: list[system.System] = []
     begin = system.System.__init__

@@ -1,4 +1,1 @@
-"""Where agents live: hosts and what they are told, the supervisor over them, timers, the gateway, this process or Ray.
-
-What an agent does is beside this folder; `api` is the way in.
-"""
+"""Who runs agents in this process? Hosts of one agent or many, their commands, timers and figures."""

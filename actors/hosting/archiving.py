@@ -2,12 +2,20 @@
 
 from typing import Any
 
-from actors import archival
-from actors.agent import Agent
-from actors.archival import Change
-from actors.commands import Amend, Forget, Keep, KeepAll
-from actors.effects import Hit
-from events import ArchivalDeleted, ArchivalInserted, ArchivalUpdated, BadInput, DuplicateId, FunctionError, event_of
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import Amend, Forget, Keep, KeepAll
+from everlog.actors.memory import archival
+from everlog.actors.memory.archival import Change
+from everlog.actors.ports.effects import Hit
+from everlog.events import (
+    ArchivalDeleted,
+    ArchivalInserted,
+    ArchivalUpdated,
+    BadInput,
+    DuplicateId,
+    FunctionError,
+    event_of,
+)
 
 
 async def archive(agent: Agent, command: Keep | KeepAll | Amend | Forget) -> Any:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from actors.agent import Agent
-from actors.commands import AddBlock, ChangeBlock, RemoveBlock
-from actors.ranges import check_block, check_blocks
-from events import BadInput, BlockRemoved, Event, MemoryEdited, Record
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import AddBlock, ChangeBlock, RemoveBlock
+from everlog.actors.prompt.ranges import check_block, check_blocks
+from everlog.events import BadInput, BlockRemoved, Event, MemoryEdited, Record
 
 KINDS = AddBlock | ChangeBlock | RemoveBlock
 

@@ -1,6 +1,6 @@
 """What a person is told about a log in words: a damaged tail that was cut off, a file that could not be sealed."""
 
-from store import Damage
+from everlog.store import Damage
 
 
 def not_sealed(agent_id: str, why: str) -> str:

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from actors import commands
-from actors.agent import Agent
-from actors.commands import Command
-from actors.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
-from actors.following import follow, unfollow
-from events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
-from store import source_of, stream_of
-
-from . import blocks
-from .archiving import archive
+from everlog.actors.agent import commands
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import Command
+from everlog.actors.hosting import blocks
+from everlog.actors.hosting.archiving import archive
+from everlog.actors.memory.following import follow, unfollow
+from everlog.actors.ports.constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
+from everlog.events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
+from everlog.store import source_of, stream_of
 
 
 def is_plain(command: Command) -> bool:

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from actors.commands import Means, Resume
-from actors.constants import RECOVERY_WAIT_S, RECOVERY_WAIT_S_MAX, SHARD_RECOVERIES_MAX
-from actors.effects import Clock, Ids
-from events import EverlogError, HostLost, StoreError
-
-from .many import Perform
+from everlog.actors.agent.commands import Means, Resume
+from everlog.actors.hosting.many import Perform
+from everlog.actors.ports.constants import RECOVERY_WAIT_S, RECOVERY_WAIT_S_MAX, SHARD_RECOVERIES_MAX
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import EverlogError, HostLost, StoreError
 
 
 class Finishing:

@@ -8,11 +8,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from actors.commands import Command, Fire, Resume, Retry, Say, Watch
-from actors.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
-from actors.preview import Hearing, Preview, Previews
-from actors.transitions import INPUTS
-from events import Busy, Record
+from everlog.actors.agent.commands import Command, Fire, Resume, Retry, Say, Watch
+from everlog.actors.agent.transitions import INPUTS
+from everlog.actors.formats.preview import Hearing, Preview, Previews
+from everlog.actors.ports.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
+from everlog.events import Busy, Record
 
 Role = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""

@@ -12,29 +12,19 @@ from typing import Any
 
 import msgspec
 
-from actors import commands
-from actors.agent import Agent
-from actors.commands import Command, Done, Fire, Heard, Means, Open, Opened
-from actors.constants import BUSY_S, IDLE_S, WATCH_S
-from actors.setup import Settings
-from actors.system import System
-from actors.writing import Listener
-from events import (
-    Busy,
-    EverlogError,
-    Heartbeat,
-    HostLost,
-    ModelError,
-    PartitionBusy,
-    Record,
-    UsageError,
-)
-
-from . import damage
-from .editing import edit, is_plain
-from .hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of, wants_previews
-from .timers import Due, due_of
-from .working import Worker
+from everlog.actors.agent import commands
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import Command, Done, Fire, Heard, Means, Open, Opened
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.agent.writing import Listener
+from everlog.actors.hosting import damage
+from everlog.actors.hosting.editing import edit, is_plain
+from everlog.actors.hosting.hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of, wants_previews
+from everlog.actors.hosting.timers import Due, due_of
+from everlog.actors.hosting.working import Worker
+from everlog.actors.ports.constants import BUSY_S, IDLE_S, WATCH_S
+from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may be others."""

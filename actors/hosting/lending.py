@@ -2,16 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 
-from actors.blocks import Blocks
-from actors.catalogue import known_at
-from actors.commands import Means
-from actors.effects import Answer, Archive, Clock, Hear, Ids
-from actors.seats import Enter
-from actors.spending import NOTHING, Spent
-from actors.system import System
-from store import FileStore, Store
-
-from .models import served_at
+from everlog.actors.agent.commands import Means
+from everlog.actors.agent.seats import Enter
+from everlog.actors.agent.system import System
+from everlog.actors.gateway.models import served_at
+from everlog.actors.memory.blocks import Blocks
+from everlog.actors.models.catalogue import known_at
+from everlog.actors.models.spending import NOTHING, Spent
+from everlog.actors.ports.effects import Answer, Archive, Clock, Hear, Ids
+from everlog.store import FileStore, Store
 
 Ask = Callable[..., Awaitable[Answer]]
 """Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.

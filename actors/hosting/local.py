@@ -5,19 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from actors.commands import Command, Fire, Heard, Means
-from actors.constants import IDLE_S
-from actors.effects import Archive, Clock, Ids
-from actors.sharing import Sharing
-from actors.system import System
-from events import EverlogError, HostLost, Record, UnknownAgent
-from store import FileStore, is_shared
-
-from .host import Host
-from .lending import Ask, lent_system
-from .many import Order, Outcome, outcomes
-from .shard import Shard, TellTimers
-from .timers import Beats, Over, Schedule
+from everlog.actors.agent.commands import Command, Fire, Heard, Means
+from everlog.actors.agent.system import System
+from everlog.actors.hosting.host import Host
+from everlog.actors.hosting.lending import Ask, lent_system
+from everlog.actors.hosting.many import Order, Outcome, outcomes
+from everlog.actors.hosting.shard import Shard, TellTimers
+from everlog.actors.hosting.timers import Beats, Over, Schedule
+from everlog.actors.memory.sharing import Sharing
+from everlog.actors.ports.constants import IDLE_S
+from everlog.actors.ports.effects import Archive, Clock, Ids
+from everlog.events import EverlogError, HostLost, Record, UnknownAgent
+from everlog.store import FileStore, is_shared
 
 
 class LocalRuntime:

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from actors.commands import Command, Heard
-from events import EverlogError, Record
+from everlog.actors.agent.commands import Command, Heard
+from everlog.events import EverlogError, Record
 
 Perform = Callable[[str, Command], AsyncIterator[Heard]]
 """Has an agent carry out a command, and tells what follows as it happens."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
-from .status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
+from everlog.actors.hosting.status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
 
 PLACE = ("placement", "node")
 TAGS = frozenset({*PLACE, "endpoint", "error"})

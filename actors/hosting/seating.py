@@ -2,10 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from actors.seats import Seat
-from store import FileLog, LogReader
-
-from .ticks import Ticks
+from everlog.actors.agent.seats import Seat
+from everlog.actors.hosting.ticks import Ticks
+from everlog.store import FileLog, LogReader
 
 Arrived = Callable[[str, FileLog], LogReader | None]
 """Has an agent that moved here go on here; see `Shard.arrived`."""

@@ -13,8 +13,19 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from actors.commands import Command, Done, Heard, Means, Move, Watch
-from actors.constants import (
+from everlog.actors.agent.commands import Command, Done, Heard, Means, Move, Watch
+from everlog.actors.agent.seats import Enter, seal
+from everlog.actors.agent.system import System
+from everlog.actors.hosting.finishing import Finishing
+from everlog.actors.hosting.footprint import give_back, own_memory_bytes
+from everlog.actors.hosting.host import Host
+from everlog.actors.hosting.many import Order, Outcome, outcomes
+from everlog.actors.hosting.meters import Meters
+from everlog.actors.hosting.seating import Seated
+from everlog.actors.hosting.status import HostStatus
+from everlog.actors.hosting.ticks import Aside, Counts, Ticks
+from everlog.actors.hosting.timers import Due
+from everlog.actors.ports.constants import (
     BUSY_S,
     IDLE_S,
     MICROSECONDS,
@@ -23,21 +34,9 @@ from actors.constants import (
     SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
-from actors.effects import Clock, Ids
-from actors.seats import Enter, seal
-from actors.system import System
-from events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
-from store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
-
-from .finishing import Finishing
-from .footprint import give_back, own_memory_bytes
-from .host import Host
-from .many import Order, Outcome, outcomes
-from .meters import Meters
-from .seating import Seated
-from .status import HostStatus
-from .ticks import Aside, Counts, Ticks
-from .timers import Due
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
+from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
 
 TellTimers = Callable[[str, Sequence[Due]], None]
 """Hears what the timers of an agent are, whenever they change."""

@@ -13,13 +13,12 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from actors.constants import STANDING_AGENTS, STANDING_BYTES
-from events import EverlogError, UnknownAgent
-from projections import DERIVER, HEAD, Projections
-from store import LogReader, Store
-from store.lazy import pc
-
-from .timers import Due, due_of
+from everlog.actors.hosting.timers import Due, due_of
+from everlog.actors.ports.constants import STANDING_AGENTS, STANDING_BYTES
+from everlog.events import EverlogError, UnknownAgent
+from everlog.projections import DERIVER, HEAD, Projections
+from everlog.store import LogReader, Store
+from everlog.store.base.lazy import pc
 
 NONSENSE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
 """What may be raised by a log that cannot be read, or that makes no sense."""

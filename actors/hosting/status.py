@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from actors.constants import MICROSECONDS
+from everlog.actors.ports.constants import MICROSECONDS
 
 
 class HostStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,13 +16,12 @@ from typing import Any, Protocol
 import duckdb
 import msgspec
 
-from actors.constants import SHARD_MEMORY_MB
-from actors.transitions import INPUTS
-from events import BadInput, Draft, EverlogError, Fenced, HostLost, ModelReply, Moved, Record, StoreError
-from projections import HEAD, Projections, Rows, activate, activate_many
-from store import Append, Commit, FileLog, LogReader
-
-from .meters import Meters
+from everlog.actors.agent.transitions import INPUTS
+from everlog.actors.hosting.meters import Meters
+from everlog.actors.ports.constants import SHARD_MEMORY_MB
+from everlog.events import BadInput, Draft, EverlogError, Fenced, HostLost, ModelReply, Moved, Record, StoreError
+from everlog.projections import HEAD, Projections, Rows, activate, activate_many
+from everlog.store import Append, Commit, FileLog, LogReader
 
 
 class Aside(Protocol):

@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
-from actors.commands import Fire
-from actors.constants import (
+from everlog.actors.agent.commands import Fire
+from everlog.actors.hosting.waking import Bell
+from everlog.actors.ports.constants import (
     BEATS_GATHERED,
     BEATS_MAX,
     LATE_US,
@@ -27,10 +28,8 @@ from actors.constants import (
     TIMER_RETRY_US,
     TIMER_TICK_S,
 )
-from actors.effects import Clock
-from events import RANDOM_BITS, uuid7
-
-from .waking import Bell
+from everlog.actors.ports.effects import Clock
+from everlog.events import RANDOM_BITS, uuid7
 
 
 class Due(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from actors.agent import Agent
-from events import EverlogError, HostLost, ModelError, UsageError
+from everlog.actors.agent.agent import Agent
+from everlog.events import EverlogError, HostLost, ModelError, UsageError
 
 Answer = TypeVar("Answer")
 

@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-from actors.api import open_system
-from events import Call, EverlogError
-from interfaces.contract import FrontEnd, Notice
-from interfaces.narrator import Narrator
+from everlog.actors.api import open_system
+from everlog.events import Call, EverlogError
+from everlog.interfaces.common.contract import FrontEnd, Notice
+from everlog.interfaces.output.narrator import Narrator
 
 
 class Bot(FrontEnd):

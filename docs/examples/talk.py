@@ -3,8 +3,8 @@
 import asyncio
 import sys
 
-from actors.api import AgentSystem, open_system
-from actors.tools import tool
+from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.functions.tools import tool
 
 
 @tool(effect="read_only")

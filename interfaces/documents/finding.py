@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from actors.documents import Unreadable
-from events import BadInput
-
-from .kinds import KINDS, kind_of
+from everlog.actors.memory.documents import Unreadable
+from everlog.events import BadInput
+from everlog.interfaces.documents.kinds import KINDS, kind_of
 
 
 class File(NamedTuple):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from actors.documents import DOCUMENT_BYTES_MAX
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
 
 FILE_BYTES_MAX = 256 * 1024 * 1024
 """Largest file of a kind that holds more than text (pictures, fonts), inclusive."""

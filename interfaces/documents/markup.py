@@ -4,8 +4,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from .kinds import Content
-from .plain import text_of
+from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.plain import text_of
 
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
 _LINES = frozenset(

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from events import BadInput
-
-from .kinds import Content
+from everlog.events import BadInput
+from everlog.interfaces.documents.kinds import Content
 
 if TYPE_CHECKING:
     from docx.table import Table

@@ -4,10 +4,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors.documents import DOCUMENT_BYTES_MAX
-from events import BadInput
-
-from .kinds import Content
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
+from everlog.events import BadInput
+from everlog.interfaces.documents.kinds import Content
 
 if TYPE_CHECKING:
     from pypdf import PdfReader

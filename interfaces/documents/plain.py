@@ -4,10 +4,9 @@ import codecs
 import re
 from pathlib import Path
 
-from actors.documents import DOCUMENT_BYTES_MAX
-from events import BadInput
-
-from .kinds import Content
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
+from everlog.events import BadInput
+from everlog.interfaces.documents.kinds import Content
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.documents import Document, Unreadable
-from events import BadInput
-from projections.foreign import select
-
-from .reading import normal
-from .tables import paragraph
+from everlog.actors.memory.documents import Document, Unreadable
+from everlog.events import BadInput
+from everlog.interfaces.documents.reading import normal
+from everlog.interfaces.documents.tables import paragraph
+from everlog.projections.foreign import select
 
 SQL = "sql"
 """The origin of documents that a query brought."""

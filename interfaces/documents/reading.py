@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from actors.documents import Document, Unreadable
-from events import BadInput
-
-from .finding import File
-from .kinds import Content, kind_of
+from everlog.actors.memory.documents import Document, Unreadable
+from everlog.events import BadInput
+from everlog.interfaces.documents.finding import File
+from everlog.interfaces.documents.kinds import Content, kind_of
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f\ufeff\ud800-\udfff]")

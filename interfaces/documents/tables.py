@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.documents import DOCUMENT_BYTES_MAX
-from events import BadInput
-
-from .kinds import Content
-from .plain import text_of
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
+from everlog.events import BadInput
+from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.plain import text_of
 
 SNIFFED_CHARS = 8192
 """What the separator of a CSV is guessed from."""

@@ -15,26 +15,25 @@ from threading import RLock
 import numpy as np
 import pyarrow as pa
 
-from events import ArchiveError, StoreError
-from store.filestore import FileStore
-from store.follow import Follower, Rewritten
-from store.sources import stream_of
-
-from .batch import Batch
-from .constants import BATCH_RECORDS
-from .contract import Lag, Matches, Progress, Rebuilt, Status
-from .embedding import Embedder
-from .fold import ENDED, MESSAGE, digest_of
-from .lineage import Lineage
-from .lock import locked, trying
-from .notes import NOTES, Serving
-from .rebuilding import build, differences
-from .searching import Pool, Wanted, find, near, newest
-from .shelf import HOLDS
-from .shelves import Shelves
-from .table import equal
-from .vectors import Shared, Vectors, embedded_by
-from .writer import REBUILDING, Lost, Writer, refuse_other
+from everlog.events import ArchiveError, StoreError
+from everlog.store.archive.batch import Batch
+from everlog.store.archive.constants import BATCH_RECORDS
+from everlog.store.archive.contract import Lag, Matches, Progress, Rebuilt, Status
+from everlog.store.archive.embedding import Embedder
+from everlog.store.archive.fold import ENDED, MESSAGE, digest_of
+from everlog.store.archive.lineage import Lineage
+from everlog.store.archive.lock import locked, trying
+from everlog.store.archive.notes import NOTES, Serving
+from everlog.store.archive.rebuilding import build, differences
+from everlog.store.archive.searching import Pool, Wanted, find, near, newest
+from everlog.store.archive.shelf import HOLDS
+from everlog.store.archive.shelves import Shelves
+from everlog.store.archive.table import equal
+from everlog.store.archive.vectors import Shared, Vectors, embedded_by
+from everlog.store.archive.writer import REBUILDING, Lost, Writer, refuse_other
+from everlog.store.base.sources import stream_of
+from everlog.store.log.follow import Follower, Rewritten
+from everlog.store.stores.filestore import FileStore
 
 FOLDER = "archive"
 Taken = list[tuple[str, pa.Table]]

@@ -7,16 +7,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from events import Record
-from store.arrow import records_of
-from store.filestore import FileStore
-
-from .fold import ERASED, Fold, Needs, Row, folded
-from .lineage import Lineage
-from .notes import Position
-from .reading import histories, is_whole, reached, relevant
-from .table import Table, among, equal, rows_in, table_of, vectors_in
-from .vectors import Content, Vectors, content_of
+from everlog.events import Record
+from everlog.store.archive.fold import ERASED, Fold, Needs, Row, folded
+from everlog.store.archive.lineage import Lineage
+from everlog.store.archive.notes import Position
+from everlog.store.archive.reading import histories, is_whole, reached, relevant
+from everlog.store.archive.table import Table, among, equal, rows_in, table_of, vectors_in
+from everlog.store.archive.vectors import Content, Vectors, content_of
+from everlog.store.base.arrow import records_of
+from everlog.store.stores.filestore import FileStore
 
 
 class Batch(msgspec.Struct):

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from events import EmbedderError
+from everlog.events import EmbedderError
 
 if TYPE_CHECKING:
     import numpy as np

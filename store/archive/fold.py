@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from events import Record, is_erased
-from store.sources import is_source
-
-from .chunks import chunks
-from .embedding import message_text
+from everlog.events import Record, is_erased
+from everlog.store.archive.chunks import chunks
+from everlog.store.archive.embedding import message_text
+from everlog.store.base.sources import is_source
 
 MEMORY = "memory"
 DOCUMENT = "document"

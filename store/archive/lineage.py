@@ -10,9 +10,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from events import UnknownAgent
-
-from .shelf import HOLDS, Shelf
+from everlog.events import UnknownAgent
+from everlog.store.archive.shelf import HOLDS, Shelf
 
 
 class Parents(Protocol):

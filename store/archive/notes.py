@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from events import ArchiveError
+from everlog.events import ArchiveError
 
 NOTES = "archive.sqlite"
 """Its name."""

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from events import Record, UnknownAgent
-from store.arrow import SCHEMA, records_of
-from store.filestore import FileStore
-from store.follow import Follower, event_id_of
-from store.lazy import pc
-from store.reader import Reader
-
-from .fold import ERASED, KINDS, MOVED
-from .notes import Position
+from everlog.events import Record, UnknownAgent
+from everlog.store.archive.fold import ERASED, KINDS, MOVED
+from everlog.store.archive.notes import Position
+from everlog.store.base.arrow import SCHEMA, records_of
+from everlog.store.base.lazy import pc
+from everlog.store.log.follow import Follower, event_id_of
+from everlog.store.log.reader import Reader
+from everlog.store.stores.filestore import FileStore
 
 _ONE_BY_ONE_MAX = 8
 """Agents whose records are read one agent at a time; of more, partitions are read as a whole."""

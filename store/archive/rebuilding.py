@@ -7,18 +7,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from events import Record
-from store.filestore import FileStore
-from store.follow import Follower
-
-from .constants import CHUNKER, REBUILD_ROWS
-from .contract import Progress
-from .fold import MESSAGE, MOVED, Row, folded
-from .lineage import Lineage
-from .notes import Notes, Position, Serving
-from .reading import by_agent, histories, reached, relevant
-from .table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
-from .vectors import Vectors, content_of
+from everlog.events import Record
+from everlog.store.archive.constants import CHUNKER, REBUILD_ROWS
+from everlog.store.archive.contract import Progress
+from everlog.store.archive.fold import MESSAGE, MOVED, Row, folded
+from everlog.store.archive.lineage import Lineage
+from everlog.store.archive.notes import Notes, Position, Serving
+from everlog.store.archive.reading import by_agent, histories, reached, relevant
+from everlog.store.archive.table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
+from everlog.store.archive.vectors import Vectors, content_of
+from everlog.store.log.follow import Follower
+from everlog.store.stores.filestore import FileStore
 
 DIFFERENCES_MAX = 100
 """Differences that a check names."""

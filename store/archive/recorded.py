@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-from store.filestore import FileStore
-
-from .archive import FOLDER
-from .notes import NOTES, Notes
+from everlog.store.archive.archive import FOLDER
+from everlog.store.archive.notes import NOTES, Notes
+from everlog.store.stores.filestore import FileStore
 
 
 class Recorded(NamedTuple):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from .constants import BM25_B, BM25_K1, MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
-from .contract import Match, Matches
-from .lineage import Part
-from .words import phrases_in, query_numbers, without_quotes
+from everlog.store.archive.constants import BM25_B, BM25_K1, MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
+from everlog.store.archive.contract import Match, Matches
+from everlog.store.archive.lineage import Part
+from everlog.store.archive.words import phrases_in, query_numbers, without_quotes
 
 SCORE_DIGITS = 4
 

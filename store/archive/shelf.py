@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .table import ROW_FIELDS, vectors_in
-from .words import unpacked, words_of
+from everlog.store.archive.table import ROW_FIELDS, vectors_in
+from everlog.store.archive.words import unpacked, words_of
 
 HOLDS = 2**63 - 1
 """`seq_to` and `to_at` of a row that still holds: beyond every moment that can be asked for."""

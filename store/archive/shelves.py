@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from events import ArchiveError
-from store.lazy import pc
-
-from .batch import Batch
-from .constants import SHELF_BYTES_MAX
-from .fold import ENDED, MESSAGE
-from .lineage import Generation, Lineage, Part, parts_of
-from .notes import NOTES, Notes, Serving
-from .shelf import COLUMNS, Shelf
-from .table import Table, Tables, equal
-from .writer import foreign
+from everlog.events import ArchiveError
+from everlog.store.archive.batch import Batch
+from everlog.store.archive.constants import SHELF_BYTES_MAX
+from everlog.store.archive.fold import ENDED, MESSAGE
+from everlog.store.archive.lineage import Generation, Lineage, Part, parts_of
+from everlog.store.archive.notes import NOTES, Notes, Serving
+from everlog.store.archive.shelf import COLUMNS, Shelf
+from everlog.store.archive.table import Table, Tables, equal
+from everlog.store.archive.writer import foreign
+from everlog.store.base.lazy import pc
 
 LOOKS_MAX = 5
 """How often the table's version is held against what is written down while somebody writes."""

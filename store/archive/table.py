@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from events import ArchiveError
-
-from .fold import MESSAGE, Row
+from everlog.events import ArchiveError
+from everlog.store.archive.fold import MESSAGE, Row
 
 if TYPE_CHECKING:
     import numpy as np

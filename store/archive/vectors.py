@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from events import EmbedderError
-
-from .constants import CHUNKER, EMBED_TEXTS
-from .embedding import Embedder
-from .fold import NOTHING, Row
-from .notes import Notes
-from .words import packed
+from everlog.events import EmbedderError
+from everlog.store.archive.constants import CHUNKER, EMBED_TEXTS
+from everlog.store.archive.embedding import Embedder
+from everlog.store.archive.fold import NOTHING, Row
+from everlog.store.archive.notes import Notes
+from everlog.store.archive.words import packed
 
 if TYPE_CHECKING:
     import numpy as np

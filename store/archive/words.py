@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from store.english import QUESTION_WORDS, stem
+from everlog.store.base.english import QUESTION_WORDS, stem
 
 if TYPE_CHECKING:
     import numpy as np

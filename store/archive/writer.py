@@ -12,16 +12,15 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from events import ArchiveError, EmbedderError, ForeignRows
-from store.filestore import FileStore
-
-from .batch import Batch, batch_of
-from .constants import CHUNKER, COMPACT_ROWS, COMPACT_ROWS_A_WRITE, COMPACT_WRITES, OLD_VERSIONS_S
-from .embedding import Embedder
-from .lock import locked, trying
-from .notes import NOTES, Notes, Position, Serving
-from .table import Table, Tables, rows_in, schema_of
-from .vectors import Vectors, content_of
+from everlog.events import ArchiveError, EmbedderError, ForeignRows
+from everlog.store.archive.batch import Batch, batch_of
+from everlog.store.archive.constants import CHUNKER, COMPACT_ROWS, COMPACT_ROWS_A_WRITE, COMPACT_WRITES, OLD_VERSIONS_S
+from everlog.store.archive.embedding import Embedder
+from everlog.store.archive.lock import locked, trying
+from everlog.store.archive.notes import NOTES, Notes, Position, Serving
+from everlog.store.archive.table import Table, Tables, rows_in, schema_of
+from everlog.store.archive.vectors import Vectors, content_of
+from everlog.store.stores.filestore import FileStore
 
 COPIED_ROWS = 50_000
 """Rows that are copied at once when the table is written anew."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.analytics import asking
-from store import FileStore
+from everlog.store import FileStore
 
 
 def test_a_process_that_died_fails_the_bench(tmp_path: Path) -> None:

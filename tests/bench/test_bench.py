@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import (
+from bench import (  # fmt: skip
     analytics,
     append,
     archive,
@@ -28,7 +28,7 @@ from bench import (
     replay_agent,
     retrieval,
     step,
-)  # fmt: skip
+)
 from bench.script import InstantModel, words
 from tests.tidy.source import ROOT
 
@@ -239,7 +239,8 @@ def ideal(pieces: int) -> float:
 def test_verifying_is_no_figure_unless_all_is_the_same(tmp_path: Path) -> None:
     """An agent of which one request would be another ends the benchmark: its seconds would be worth nothing."""
     run = (
-        "import asyncio; from pathlib import Path; from actors import render; from bench import replay_agent as b\n"
+        "import asyncio; from pathlib import Path\n"
+        "from everlog.actors.formats import render; from bench import replay_agent as b\n"
         "plan = b.Plan(calls=6, runs=1); store = b.store_in(Path('s')); asyncio.run(b.grow(store, plan))\n"
         "assert b.verified(store, plan).equal == 1\n"
         "render.ACCESS = '(otherwise)'\n"

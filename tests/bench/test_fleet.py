@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bench import fleet, fleet_history, fleet_rig, harness
-from events import Record, uuid7
-from interfaces import generating as load
+from everlog.events import Record, uuid7
+from everlog.interfaces.fleet import generating as load
 
 
 def told(answered: int, seconds: float) -> fleet_rig.Round:

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from actors.builtin import BUILTIN
-from actors.replay import rebuild, verify
-from actors.system import System
-from actors.tools import Tool
-from events import FunctionResult, Record, event_of
-from store import FileStore, check
+from everlog.actors.agent.system import System
+from everlog.actors.functions.builtin import BUILTIN
+from everlog.actors.functions.tools import Tool
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import FunctionResult, Record, event_of
+from everlog.store import FileStore, check
 from tests.cluster.senders import Bills, Load, payer
-from tests.world import TickingClock
+from tests.support.world import TickingClock
 
 
 def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:

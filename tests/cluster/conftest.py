@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.hosting.addresses import namespace, prepare
+from everlog.actors.cluster.addresses import namespace, prepare
 
 ENDS_MS = 30_000
 """A process that was told to end and lives so much longer is left over."""
@@ -106,7 +106,7 @@ def ray_cluster() -> Iterator[str]:
         prepare(Path("tests"), "")
         import ray
 
-        from actors.hosting import link
+        from everlog.actors.cluster import link
 
         before = descendants(os.getpid())
         link.connect("tests", "")

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actors.api import AgentSystem
-from actors.hosting.addresses import host_name, namespace
-from projections import PROJECTIONS
+from everlog.actors.api import AgentSystem
+from everlog.actors.cluster.addresses import host_name, namespace
+from everlog.projections import PROJECTIONS
 from tests.cluster.conftest import descendants, ends
 
 LOOK_S = 0.05

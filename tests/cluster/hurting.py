@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from actors.api import AgentSystem, open_system
-from tests.actors.loopback import serving
+from everlog.actors.api import AgentSystem, open_system
 from tests.cluster.books import judge
 from tests.cluster.conftest import ends, stop_actors
 from tests.cluster.deaths import kill
 from tests.cluster.nodes import Nodes
 from tests.cluster.senders import SHARDS, Bills, Load, payer, pays
 from tests.soak.test_kill import start
+from tests.support.models.loopback import serving
 
 SENDERS = 3
 WARM_S = 1.0

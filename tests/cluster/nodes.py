@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from actors.hosting.addresses import prepare
-from store.epoch import start_of
+from everlog.actors.cluster.addresses import prepare
+from everlog.store.partition.epoch import start_of
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.deaths import kill
 

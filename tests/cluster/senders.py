@@ -20,14 +20,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.api import AgentSystem, Sent, open_system
-from actors.commands import Say
-from actors.setup import Settings
-from actors.tools import Tool, tool
-from events import ClusterError, HostLost, ModelError, StoreError, UserMessage
-from tests.actors.loopback import Loopback, Reply
+from everlog.actors.agent.commands import Say
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem, Sent, open_system
+from everlog.actors.functions.tools import Tool, tool
+from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
 from tests.contract.agent_world import SCRIPTED
-from tests.world import completion, say
+from tests.support.models.loopback import Loopback, Reply
+from tests.support.world import completion, say
 
 SHARDS = 4
 AGAIN_S = 0.2

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem
-from actors.tools import tool
-from events import BadInput, UsageError
+from everlog.actors.api import AgentSystem
+from everlog.actors.functions.tools import tool
+from everlog.events import BadInput, UsageError
 from tests.cluster.deaths import host_of, kill, pid_of_host
 from tests.contract.agent_contract import AgentContract
 from tests.contract.agent_functions import double

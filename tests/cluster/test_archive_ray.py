@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from actors.api import open_system
-from actors.hosting import link
-from actors.hosting.indexes import index_of
-from actors.real import RealClock
-from events import Record
-from store import FileStore
+from everlog.actors.api import open_system
+from everlog.actors.archive.indexes import index_of
+from everlog.actors.cluster import link
+from everlog.actors.ports.real import RealClock
+from everlog.events import Record
+from everlog.store import FileStore
 from tests.cluster.deaths import host_of, kill
 from tests.contract.agent_functions import results
 from tests.contract.agent_world import alive, assert_sound, calls, log, says, scripted

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem, Sent, open_system
-from actors.hosting.cluster import RayRuntime, supervisor_of
-from actors.hosting.places import Place
-from actors.hosting.rayplaces import RayPlaces
-from events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
-from tests.actors.loopback import Loopback, Reply, serving
+from everlog.actors.api import AgentSystem, Sent, open_system
+from everlog.actors.cluster.cluster import RayRuntime, supervisor_of
+from everlog.actors.cluster.places import Place
+from everlog.actors.cluster.rayplaces import RayPlaces
+from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.deaths import actor, until
 from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, texts
 from tests.soak.test_kill import start
+from tests.support.models.loopback import Loopback, Reply, serving
 
 pytestmark = pytest.mark.ray
 
 AGENTS = [f"agent {number}" for number in range(6)]
 HOLDS = """
 import asyncio, sys
-from actors.api import open_system
+from everlog.actors.api import open_system
 
 async def main(folder):
     async with open_system(folder, runtime="local", placement="shared", shards=1) as system:

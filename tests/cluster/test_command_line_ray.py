@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.hosting.addresses import kept_file
+from everlog.actors.cluster.addresses import kept_file
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ray
@@ -29,8 +29,8 @@ class Shell:
     def __call__(self, *words: str, said: str = "", code: int = 0) -> str:
         """Stdout of a command, which must end with `code`."""
         run = subprocess.run(
-            [sys.executable, "-m", "interfaces.main", *words], cwd=ROOT, env=self.environment, input=said, text=True,
-            capture_output=True, check=False, timeout=120,
+            [sys.executable, "-m", "everlog.interfaces.cli.main", *words], cwd=ROOT, env=self.environment, input=said,
+            text=True, capture_output=True, check=False, timeout=120,
         )  # fmt: skip
         assert run.returncode == code, run.stderr
         assert "Traceback" not in run.stderr

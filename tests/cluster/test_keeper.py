@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from actors.api import open_system
-from actors.hiding import INTERRUPTED
-from actors.hosting.addresses import kept, kept_file, running
-from tests.actors.loopback import serving
+from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.api import open_system
+from everlog.actors.cluster.addresses import kept, kept_file, running
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.deaths import kill
 from tests.contract.agent_functions import results
 from tests.contract.agent_world import KNOCKS, alive, assert_sound, gate, log, texts
 from tests.soak.test_kill import start
+from tests.support.models.loopback import serving
 
 pytestmark = pytest.mark.ray
 
 TALKS = """
 import asyncio, sys
-from actors.api import open_system
-from events import EverlogError
+from everlog.actors.api import open_system
+from everlog.events import EverlogError
 from tests.contract.agent_world import SCRIPTED, Gate
 
 async def main(folder, url, port):
@@ -48,7 +48,7 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
     """A process that keeps a cluster for the store of the test. Nothing of it may be left."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    keeper = start("-m", "actors.hosting.keeper", str(tmp_path / "store"))
+    keeper = start("-m", "everlog.actors.cluster.keeper", str(tmp_path / "store"))
     family: dict[int, str] = {}
     try:
         assert keeper.stdout is not None

@@ -1,7 +1,7 @@
 """Metrics with Ray's own instruments; no cluster is needed to make them."""
 
-from actors.hosting.meters import Makers, Meters
-from tests.actors.test_meters import EVERYTHING, GATEWAY, HOST, SUPERVISOR
+from everlog.actors.hosting.meters import Makers, Meters
+from tests.actors.hosting.test_meters import EVERYTHING, GATEWAY, HOST, SUPERVISOR
 
 
 def test_the_instruments_of_ray_take_everything() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors import hosting
-from actors.api import open_system
-from actors.hosting import addresses
-from actors.hosting.addresses import Kept, kept, kept_file, running, to_join
-from events import BadInput, ClusterError
+from everlog.actors import hosting
+from everlog.actors.api import open_system
+from everlog.actors.cluster import addresses
+from everlog.actors.cluster.addresses import Kept, kept, kept_file, running, to_join
+from everlog.events import BadInput, ClusterError
 from tests.soak.test_kill import start
 
 
@@ -59,7 +59,7 @@ def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) 
     """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
     monkeypatch.setitem(sys.modules, "ray", None)
     for name in ("cluster", "link"):  # as if nobody had imported them yet
-        monkeypatch.delitem(sys.modules, f"actors.hosting.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"everlog.actors.hosting.{name}", raising=False)
         monkeypatch.delattr(hosting, name, raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
         asyncio.run(opened(bare, "ray"))
@@ -80,7 +80,7 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
     """What Ray refuses with becomes one paragraph that names the versions and the way without."""
     import ray
 
-    from actors.hosting import link
+    from everlog.actors.cluster import link
 
     def init(*_: object, **__: object) -> None:
         raise said("Version mismatch: The cluster was started with:\n    Ray: 1.0")
@@ -128,7 +128,7 @@ def test_an_address_that_is_none_does_not_answer(address: str) -> None:
 def test_a_keeper_that_cannot_read_its_store(bare: Path) -> None:
     """It says why in words, and starts nothing."""
     (bare / "everlog.json").write_text("{}")
-    keeper = start("-m", "actors.hosting.keeper", str(bare))
+    keeper = start("-m", "everlog.actors.cluster.keeper", str(bare))
     out, err = keeper.communicate()
     assert (keeper.returncode, out) == (1, "")
     assert "everlog.json" in err

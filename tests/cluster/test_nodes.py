@@ -8,21 +8,14 @@ from typing import Any
 
 import pytest
 
-from actors.api import Sent, open_system
-from tests.actors.loopback import serving
+from everlog.actors.api import Sent, open_system
 from tests.cluster.books import judge
 from tests.cluster.conftest import ends, stop_actors
-from tests.cluster.hurting import (
-    Sender,
-    World,
-    a_node_is_killed,
-    a_node_stands_still,
-    hosts_are_killed,
-    world,
-)
+from tests.cluster.hurting import Sender, World, a_node_is_killed, a_node_stands_still, hosts_are_killed, world
 from tests.cluster.nodes import Nodes, cluster_of
 from tests.cluster.senders import SHARDS, Load, pays
 from tests.contract.agent_world import alive, log, texts
+from tests.support.models.loopback import serving
 
 pytestmark = pytest.mark.ray
 

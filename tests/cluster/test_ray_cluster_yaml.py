@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from store.mounts import Mount, Sight, apart, unsafe
+from everlog.store.stores.mounts import Mount, Sight, apart, unsafe
 from tests.tidy.source import ROOT
 
 FILES = {"aws": ROOT / "ray_cluster.yaml", "local": ROOT / "deploy" / "on_premise.yaml"}

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from actors.api import open_system
-from actors.hiding import INTERRUPTED
-from actors.tools import tool
-from events import CorruptLog, HostLost, StoreError
-from store import partition_of
-from tests.actors.loopback import Reply, serving
+from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.api import open_system
+from everlog.actors.functions.tools import tool
+from everlog.events import CorruptLog, HostLost, StoreError
+from everlog.store import partition_of
 from tests.cluster.conftest import ends
 from tests.cluster.deaths import checksums, host_of, kill, pid_of_host, statuses, titled, until
 from tests.contract.agent_functions import results
@@ -33,17 +32,18 @@ from tests.contract.agent_world import (
     texts,
 )
 from tests.soak.test_kill import start
+from tests.support.models.loopback import Reply, serving
 
 pytestmark = pytest.mark.ray
 
 LEAVES = """
 import asyncio, sys
 from pathlib import Path
-from actors.setup import Settings
-from actors.system import System
-from events import UserMessage
-from store import FileStore
-from actors.real import RealClock, RealIds
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.events import UserMessage
+from everlog.store import FileStore
+from everlog.actors.ports.real import RealClock, RealIds
 
 async def main():
     clock, ids = RealClock(), RealIds()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem, open_system
-from actors.setup import Settings
-from events import MemoryEdited, StoreError, event_of
-from store import FileStore, stream_of_block
-from tests.actors.loopback import Loopback, Reply, serving
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem, open_system
+from everlog.events import MemoryEdited, StoreError, event_of
+from everlog.store import FileStore, stream_of_block
 from tests.cluster.deaths import actor, kill
 from tests.contract.agent_world import alive, assert_sound, calls, says
-from tests.world import TickingClock
+from tests.support.models.loopback import Loopback, Reply, serving
+from tests.support.world import TickingClock
 
 pytestmark = pytest.mark.ray
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.api import AgentSystem, open_system
-from actors.importing import conversation
-from events import Record
+from everlog.actors.agent.importing import conversation
+from everlog.actors.api import AgentSystem, open_system
+from everlog.events import Record
 from tests.cluster.deaths import kill, pid_of_host
 from tests.contract.agent_world import alive, assert_sound, log, texts
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem
-from actors.commands import Amend, Command, Forget, Keep, KeepAll
-from actors.effects import Hit, Page
-from actors.refs import AgentRef
-from events import BadInput, UnknownAgent
+from everlog.actors.agent.commands import Amend, Command, Forget, Keep, KeepAll
+from everlog.actors.api import AgentSystem
+from everlog.actors.ports.effects import Hit, Page
+from everlog.actors.refs import AgentRef
+from everlog.events import BadInput, UnknownAgent
 from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, scripted
-from tests.world import completion
+from tests.support.world import completion
 
 OAK = "The gold is under the oak."
 ELM = "The gold is under the elm."

@@ -24,16 +24,16 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem, RuntimeName, open_system
-from actors.importing import conversation
-from actors.setup import Settings
-from events import Record, UnknownAgent, uuid7
+from everlog.actors.agent.importing import conversation
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem, RuntimeName, open_system
+from everlog.events import Record, UnknownAgent, uuid7
 from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
 from tests.contract.agent_times import TimeContract
 from tests.contract.agent_world import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
-from tests.world import kinds
+from tests.support.world import kinds
 
 
 class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContract):

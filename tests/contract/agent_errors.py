@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from actors.setup import Settings
-from events import BadInput, DuplicateId, ModelError, PartitionBusy, UnknownAgent
-from tests.actors.loopback import serving
+from everlog.actors.agent.setup import Settings
+from everlog.events import BadInput, DuplicateId, ModelError, PartitionBusy, UnknownAgent
 from tests.contract.agent_world import SCRIPTED, alive, log, says, scripted, texts
 from tests.soak.test_kill import start
-from tests.world import kinds
+from tests.support.models.loopback import serving
+from tests.support.world import kinds
 
 HOLDS = """
 import asyncio, sys
-from actors.api import open_system
+from everlog.actors.api import open_system
 
 async def main():
     async with open_system(sys.argv[1], runtime="local") as system:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from actors.hiding import INTERRUPTED
-from actors.tools import Tool, tool
-from events import BadInput, FunctionResult, Record, event_of
-from tests.actors.loopback import serving
+from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.functions.tools import Tool, tool
+from everlog.events import BadInput, FunctionResult, Record, event_of
 from tests.contract.agent_world import (
     KNOCKS,
     SCRIPTED,
@@ -23,6 +22,7 @@ from tests.contract.agent_world import (
     says,
     scripted,
 )
+from tests.support.models.loopback import serving
 
 OWN_FILE = '''
 """Functions of a user's own, in a file of their own."""
@@ -33,8 +33,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from actors.memory import Memory
-from actors.tools import tool
+from everlog.actors.memory.memory import Memory
+from everlog.actors.functions.tools import tool
 
 PLACES = {"Oslo": "rain"}
 

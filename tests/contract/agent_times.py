@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from events import BadInput, Heartbeat, event_of
-from tests.actors.loopback import serving
+from everlog.events import BadInput, Heartbeat, event_of
 from tests.contract.agent_world import SCRIPTED, alive, asked, log, says, texts
+from tests.support.models.loopback import serving
 
 
 class TimeContract:

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem
-from actors.context import Context
-from actors.refs import AgentRef
-from actors.replay import rebuild, verify
-from actors.setup import Settings
-from actors.tools import Tool, tool
-from events import Record
-from tests.actors.loopback import Loopback, Reply, serving
-from tests.world import completion, say
+from everlog.actors.agent.setup import Settings
+from everlog.actors.api import AgentSystem
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.prompt.context import Context
+from everlog.actors.refs import AgentRef
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import Record
+from tests.support.models.loopback import Loopback, Reply, serving
+from tests.support.world import completion, say
 
 SCRIPTED = Settings(model="scripted", window=8192)
 """For an agent whose model is a loopback endpoint."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from events import Draft, Record, uuid7
+from everlog.events import Draft, Record, uuid7
 
 NOW = 1_800_000_000_000_000
 DAY = 24 * 60 * 60 * 1_000_000

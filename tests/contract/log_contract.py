@@ -21,7 +21,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from events import (
+from everlog.events import (
     GENESIS,
     BadInput,
     Draft,
@@ -35,7 +35,7 @@ from events import (
     extend,
     uuid7,
 )
-from store import APPEND_BYTES_MAX, SCHEMA, Append, Commit, Log, Store
+from everlog.store import APPEND_BYTES_MAX, SCHEMA, Append, Commit, Log, Store
 from tests.contract.drafts import DAY, NOW, Drafts, content
 from tests.contract.moments import MomentContract
 from tests.contract.races import RaceContract

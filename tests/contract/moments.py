@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from events import GENESIS, BadInput, extend
-from store import Log, LogReader, Store
+from everlog.events import GENESIS, BadInput, extend
+from everlog.store import Log, LogReader, Store
 from tests.contract.drafts import Drafts
 from tests.contract.sealed import erasing
 

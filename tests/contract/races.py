@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from events import Draft, Fenced, WrongSequence
-from store import Append, Commit, Log, Store
+from everlog.events import Draft, Fenced, WrongSequence
+from everlog.store import Append, Commit, Log, Store
 from tests.contract.drafts import NOW, Drafts
 
 THREADS = 6

@@ -4,8 +4,19 @@ import threading
 
 import pytest
 
-from events import ERASED_PREFIX, GENESIS, BadInput, Draft, RecordsErased, digest, draft, extend, is_erased, uuid7
-from store import Log, LogReader, Store
+from everlog.events import (
+    ERASED_PREFIX,
+    GENESIS,
+    BadInput,
+    Draft,
+    RecordsErased,
+    digest,
+    draft,
+    extend,
+    is_erased,
+    uuid7,
+)
+from everlog.store import Log, LogReader, Store
 from tests.contract.drafts import NOW, Drafts
 
 CANARY = "the canary sings at dawn"

@@ -1,7 +1,7 @@
 """The contract suite of agents, run in this process."""
 
-from actors.api import AgentSystem
-from actors.hosting.local import LocalRuntime
+from everlog.actors.api import AgentSystem
+from everlog.actors.hosting.local import LocalRuntime
 from tests.contract.agent_contract import AgentContract
 
 

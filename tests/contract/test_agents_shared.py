@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from actors.api import AgentSystem, open_system
-from actors.hosting.local import LocalRuntime
-from actors.hosting.shard import Shard
+from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.hosting.local import LocalRuntime
+from everlog.actors.hosting.shard import Shard
 from tests.contract.agent_contract import AgentContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract

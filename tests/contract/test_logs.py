@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from events import GENESIS
-from store import FileStore, Head, MemoryStore, Store
-from store.openfile import OpenFile
+from everlog.events import GENESIS
+from everlog.store import FileStore, Head, MemoryStore, Store
+from everlog.store.partition.openfile import OpenFile
 from tests.contract.log_contract import NOW, Drafts, LogContract
 
 BEFORE = Drafts(NOW - 1_000_000)

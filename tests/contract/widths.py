@@ -2,8 +2,8 @@
 
 import pytest
 
-from events import BadInput, WrongSequence
-from store import APPEND_BYTES_MAX, Append, Log, Store
+from everlog.events import BadInput, WrongSequence
+from everlog.store import APPEND_BYTES_MAX, Append, Log, Store
 from tests.contract.drafts import Drafts
 
 MIB = 2**20

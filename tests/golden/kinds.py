@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from events import CATALOGUE, draft
+from everlog.events import CATALOGUE, draft
 
 REAL = {"agent_created", "agent_forked", "agent_moved", "agent_deleted", "records_erased"}
 """Kinds that the store or a scene acts on: the scenes leave real ones."""

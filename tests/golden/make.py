@@ -14,14 +14,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from actors import decide
-from actors.agent import Agent
-from actors.documents import Document
-from actors.importing import Said
-from actors.sources import Sources
-from actors.system import System
-from actors.tools import Tool, tool
-from events import (
+from everlog.actors.agent import decide
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.importing import Said
+from everlog.actors.agent.system import System
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory.documents import Document
+from everlog.actors.memory.sources import Sources
+from everlog.events import (
     ArchivalDeleted,
     ArchivalInserted,
     ArchivalUpdated,
@@ -37,10 +37,10 @@ from events import (
     UserMessage,
     event_of,
 )
-from projections import PROJECTIONS
-from store import FileStore
+from everlog.projections import PROJECTIONS
+from everlog.store import FileStore
 from tests.golden.kinds import every_kind
-from tests.world import World, completion, counted, say
+from tests.support.world import World, completion, counted, say
 
 HERE = Path(__file__).parent
 VALUE_CHARS_MAX = 300

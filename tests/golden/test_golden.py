@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from actors.replay import rebuild, verify
-from actors.sources import Sources
-from events import CATALOGUE, HeartbeatsPaused, Unknown, event_of
-from store import FileStore, check
+from everlog.actors.memory.sources import Sources
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import CATALOGUE, HeartbeatsPaused, Unknown, event_of
+from everlog.store import FileStore, check
 from tests.golden import make
 from tests.golden.kinds import REAL
-from tests.world import World
+from tests.support.world import World
 
 GOLDEN = sorted(path.parent for path in Path(__file__).parent.glob("[!.]*/expected.json"))
 BYTES_MAX = 1_000_000

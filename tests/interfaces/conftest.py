@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.line import Line
+from tests.support.cli.line import Line
 
 
 @pytest.fixture

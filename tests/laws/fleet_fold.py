@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from events import CATALOGUE, Record, is_erased
-from projections.pricing import ListedPrice
+from everlog.events import CATALOGUE, Record, is_erased
+from everlog.projections.pricing import ListedPrice
 
 Row = dict[str, Any]
 Key = tuple[str, int]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from snowballstemmer import stemmer
 
-from store.english import QUESTION_WORDS
+from everlog.store.base.english import QUESTION_WORDS
 
 HOUR_US = 3_600_000_000
 _ENGLISH = stemmer("english")

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events import (
+from everlog.events import (
     AgentCreated,
     ArchivalDeleted,
     ArchivalInserted,
@@ -23,10 +23,10 @@ from events import (
     tombstone,
     uuid7,
 )
-from projections import HEAD, Kept, Projections
-from projections.kept import PASSAGE_CHARS, WHITE
-from projections.search import phrases_in
-from projections.stems import query_stems, stems
+from everlog.projections import HEAD, Kept, Projections
+from everlog.projections.kept import PASSAGE_CHARS, WHITE
+from everlog.projections.search import phrases_in
+from everlog.projections.stems import query_stems, stems
 from tests.laws.test_projections import BIRTH, loaded
 
 TEXTS = ("oak", "elm", " oak ", "oak\n", "the oak and the elm", "“Oak” trees", "50% oak_", "")

@@ -6,11 +6,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import events
-from events import CATALOGUE, Unknown, decode, draft, event_of, place, uuid7
-from events.codec import json_schema
-from events.upcast import STEPS
-from tests import strategies
+from everlog import events
+from everlog.events import CATALOGUE, Unknown, decode, draft, event_of, place, uuid7
+from everlog.events.codec import json_schema
+from everlog.events.upcast import STEPS
+from tests.support import strategies
 
 SCHEMA = Path(events.__file__).parent / "schema.json"
 
@@ -64,5 +64,5 @@ def test_the_worked_upcast_gives_the_pause_an_end() -> None:
 
 
 def test_the_committed_schema_is_todays() -> None:
-    """A change of an event's shape is always seen in review: run `python -m events.schema` and look at it."""
+    """A change of an event's shape is always seen in review: run `python -m everlog.events.schema` and look at it."""
     assert json.loads(SCHEMA.read_text()) == json_schema()

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from events import CATALOGUE, Draft, Event, Record, Unknown, current, draft, place, tombstone, uuid7
-from projections import HEAD, Projections
-from projections.fleet import VIEWS, FleetViews
-from store import MemoryStore, batch_of
-from store.parquet import encode
+from everlog.events import CATALOGUE, Draft, Event, Record, Unknown, current, draft, place, tombstone, uuid7
+from everlog.projections import HEAD, Projections
+from everlog.projections.fleet import VIEWS, FleetViews
+from everlog.store import MemoryStore, batch_of
+from everlog.store.sealed.parquet import encode
 from tests.laws.fleet_fold import PRICES, Row, fold, told
 
 ENGINES = 10

@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events import Draft, Record, uuid7
-from projections import HEAD, PROJECTIONS, Projections, Row, activate
-from store import MemoryStore, batch_of
+from everlog.events import Draft, Record, uuid7
+from everlog.projections import HEAD, PROJECTIONS, Projections, Row, activate
+from everlog.store import MemoryStore, batch_of
 from tests.laws.test_projections import STREAMS
 
 LATER = 2_000_000_000_000_000

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events import CorruptLog, Record
-from projections import DERIVER, HEAD, PROJECTIONS, Projections, Search, activate_many
-from projections.constants import FEW_AGENTS, MANY_AGENTS
-from store import SCHEMA, State, batch_of
-from tests import strategies
+from everlog.events import CorruptLog, Record
+from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, Search, activate_many
+from everlog.projections.constants import FEW_AGENTS, MANY_AGENTS
+from everlog.store import SCHEMA, State, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
+from tests.support import strategies
 
 LIVES = strategies.lives(BIRTH)
 NAMES = ("ann", "bob", "o'hara")
@@ -110,7 +110,7 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
 
 def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an agent is let go of and comes back, it finds what is there, once; the others keep finding theirs."""
-    monkeypatch.setattr("projections.search.WORTH_KEEPING", 1)
+    monkeypatch.setattr("everlog.projections.search.WORTH_KEEPING", 1)
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))

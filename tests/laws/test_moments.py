@@ -6,16 +6,16 @@ from unittest.mock import patch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from actors.context import context_of
-from events import Draft, Record, SummaryExpanded, draft, is_erased, place, uuid7
-from projections import DERIVER, HEAD, Projections, activate
-from store import FileStore
-from tests import strategies
+from everlog.actors.prompt.context import context_of
+from everlog.events import Draft, Record, SummaryExpanded, draft, is_erased, place, uuid7
+from everlog.projections import DERIVER, HEAD, Projections, activate
+from everlog.store import FileStore
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, tables
-from tests.store.faulty_disk import FaultyDisk
+from tests.support import strategies
+from tests.support.store.faulty_disk import FaultyDisk
 
 LIVES = strategies.lives(BIRTH)
-CLOSE = patch.multiple("store.checkpoints", CHECKPOINT_RECORDS=8, MARK_RECORDS=2)
+CLOSE = patch.multiple("everlog.store.sealed.checkpoints", CHECKPOINT_RECORDS=8, MARK_RECORDS=2)
 """Checkpoints of short lives."""
 
 

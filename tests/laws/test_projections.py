@@ -5,10 +5,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors import setup
-from actors.builtin import BUILTIN
-from actors.context import context_of
-from events import (
+from everlog.actors.agent import setup
+from everlog.actors.functions.builtin import BUILTIN
+from everlog.actors.prompt.context import context_of
+from everlog.events import (
     Call,
     FunctionResult,
     MessageSent,
@@ -22,9 +22,9 @@ from events import (
     place,
     uuid7,
 )
-from projections import HEAD, PROJECTIONS, Projections, Search
-from store import batch_of
-from tests import strategies
+from everlog.projections import HEAD, PROJECTIONS, Projections, Search
+from everlog.store import batch_of
+from tests.support import strategies
 
 TOOLS = {tool.name: tool for tool in BUILTIN}
 ASKED = setup.Settings(model="scripted", window=8192)

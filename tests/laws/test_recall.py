@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events import AgentCreated, AnyEvent, FunctionError, MessageSent, Record, UserMessage, draft, place, uuid7
-from projections import HEAD, Projections, Search
+from everlog.events import AgentCreated, AnyEvent, FunctionError, MessageSent, Record, UserMessage, draft, place, uuid7
+from everlog.projections import HEAD, Projections, Search
 from tests.laws.ranking import Message, ranked
 
 WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!")
@@ -77,7 +77,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
     cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
     text = " ".join(query)
     with Projections() as engine, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("projections.search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
+        patch.setattr("everlog.projections.search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
         engine.add(records[:cut])
         Search(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])

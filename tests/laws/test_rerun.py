@@ -9,15 +9,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from actors.agent import Agent
-from actors.importing import Said
-from actors.replay import verify
-from actors.rerun import Rerun, Stage, WhatIf, rerun
-from actors.rerun_models import shape_of
-from actors.rerun_past import past_of
-from actors.setup import Settings
-from actors.tools import Tool, tool
-from events import (
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.importing import Said
+from everlog.actors.agent.setup import Settings
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.replay.replay import verify
+from everlog.actors.rerun.rerun import Rerun, Stage, WhatIf, rerun
+from everlog.actors.rerun.rerun_models import shape_of
+from everlog.actors.rerun.rerun_past import past_of
+from everlog.events import (
     ArchivalInserted,
     BadInput,
     ContextOverflow,
@@ -30,7 +30,7 @@ from events import (
     UserLogin,
     UserMessage,
 )
-from tests.world import World, completion, counted
+from tests.support.world import World, completion, counted
 
 SEEDS = range(8)
 ACTS = 10

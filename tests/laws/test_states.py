@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.context import context_of
-from events import (
+from everlog.actors.prompt.context import context_of
+from everlog.events import (
     ArchivalInserted,
     MemoryEdited,
     MessageSent,
@@ -17,11 +17,11 @@ from events import (
     place,
     uuid7,
 )
-from projections import DERIVER, HEAD, Projections
-from projections.engine import kept_from, shown_from
-from store import SCHEMA, batch_of
-from tests import strategies
+from everlog.projections import DERIVER, HEAD, Projections
+from everlog.projections.engine import kept_from, shown_from
+from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
+from tests.support import strategies
 
 LIVES = strategies.lives(BIRTH)
 

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.context import configuration_of, woken_of
-from events import AgentConfigured, AgentDeleted, Record, draft, place, uuid7
-from projections import HEAD, Projections
-from tests import strategies
+from everlog.actors.prompt.context import configuration_of, woken_of
+from everlog.events import AgentConfigured, AgentDeleted, Record, draft, place, uuid7
+from everlog.projections import HEAD, Projections
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 from tests.laws.test_states import resumed
+from tests.support import strategies
 
 LIVES = strategies.lives(BIRTH)
 

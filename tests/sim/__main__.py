@@ -7,9 +7,9 @@ python -m tests.sim --mutations     for every guard of the store the first seed 
 
 import sys
 
-from . import mutations
-from .scenarios import SCENARIOS
-from .simulation import Failed, trace
+from tests.sim import mutations
+from tests.sim.scenarios import SCENARIOS
+from tests.sim.simulation import Failed, trace
 
 
 def main(arguments: list[str]) -> int:

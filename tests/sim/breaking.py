@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from store import disk as real
+from everlog.store.base import disk as real
 
 Break = Callable[[], AbstractContextManager[object]]
 BREAKS: dict[str, tuple[str, Break]] = {}

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from events import GENESIS, Draft, Record, digest, extend, is_erased
-from store import Commit, Head
+from everlog.events import GENESIS, Draft, Record, digest, extend, is_erased
+from everlog.store import Commit, Head
 
 
 class Violation(AssertionError):

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from store import epoch, filelog, filestore, manifest, openfile, recovery
-
-from .breaking import (
+from everlog.store.log import filelog, recovery
+from everlog.store.partition import epoch, manifest, openfile
+from everlog.store.stores import filestore
+from tests.sim.breaking import (
     Changed,
     guard,
     instead,

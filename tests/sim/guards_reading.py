@@ -5,12 +5,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from events import CorruptLog
-from store import admission, filelog, frame, frameindex, idmemory, parquet, reader, recovery, sealed, sealing, segment
-from store import disk as real
-
-from .breaking import Changed, guard, instead, nothing, together, without_sync, without_sync_dir
-from .checkers import Violation
+from everlog.events import CorruptLog
+from everlog.store.base import disk as real
+from everlog.store.log import filelog, reader, recovery
+from everlog.store.partition import admission, frame, frameindex, idmemory, segment
+from everlog.store.sealed import parquet, sealed, sealing
+from tests.sim.breaking import Changed, guard, instead, nothing, together, without_sync, without_sync_dir
+from tests.sim.checkers import Violation
 
 # Reading frames
 

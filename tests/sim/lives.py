@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from events import (
+from everlog.events import (
     Draft,
     DuplicateId,
     Fenced,
@@ -22,11 +22,10 @@ from events import (
     WrongSequence,
     uuid7,
 )
-from store import Append, Commit, FileLog, FileStore, Reader, records_of
-
-from .checkers import Attempt, Due, Violation
-from .counting import Counting
-from .world import Interrupted, Process, World
+from everlog.store import Append, Commit, FileLog, FileStore, Reader, records_of
+from tests.sim.checkers import Attempt, Due, Violation
+from tests.sim.counting import Counting
+from tests.sim.world import Interrupted, Process, World
 
 ROOT = Path("/sim")
 AGENTS = ("sam", "ann", "bob")

@@ -6,10 +6,10 @@
 
 from typing import NamedTuple
 
-from . import guards, guards_reading
-from .breaking import BREAKS
-from .scenarios import SCENARIOS
-from .simulation import Failed
+from tests.sim import guards, guards_reading
+from tests.sim.breaking import BREAKS
+from tests.sim.scenarios import SCENARIOS
+from tests.sim.simulation import Failed
 
 SEARCH = {"run": 1000, "rot": 200, "beginning": 500, "sealing": 1000, "meeting": 500}
 """Seeds of each scenario that are tried before a guard is taken for one that no seed needs."""
@@ -30,7 +30,7 @@ class Caught(NamedTuple):
 assert guards and guards_reading  # they fill BREAKS
 ONE_PLACE = (
     "the header checksum is salted with file and offset, and only one frame is ever un-synced: what parses at a place "
-    "was made for it, and follows; tests/store/test_rot.py forges frames that do not"
+    "was made for it, and follows; tests/store/partition/test_rot.py forges frames that do not"
 )
 CAUGHT = {
     "sync": Caught("sealing", 1),

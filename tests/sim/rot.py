@@ -6,14 +6,13 @@ One thing cannot be told from a torn write: the last frame of the open file. It 
 from copy import deepcopy
 from pathlib import Path
 
-from events import EverlogError, Record, StoreError
-from store import FileLog, FileStore, Partition, check, records_of
-from store.manifest import load
-
-from .checkers import Violation
-from .lives import FOLDER_OF, ROOT, Life
-from .simulation import Failed, run
-from .world import World
+from everlog.events import EverlogError, Record, StoreError
+from everlog.store import FileLog, FileStore, Partition, check, records_of
+from everlog.store.partition.manifest import load
+from tests.sim.checkers import Violation
+from tests.sim.lives import FOLDER_OF, ROOT, Life
+from tests.sim.simulation import Failed, run
+from tests.sim.world import World
 
 FLIPS = 8
 GROUP_MAX = 4

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from .habits import Habits
-from .rot import rot
-from .simulation import simulate
-from .world import World
+from tests.sim.habits import Habits
+from tests.sim.rot import rot
+from tests.sim.simulation import simulate
+from tests.sim.world import World
 
 
 def beginning(seed: int) -> World:

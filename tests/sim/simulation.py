@@ -1,11 +1,10 @@
 """A whole simulation: troubles for a time, then calm, then judgement."""
 
-from store import FileLog, FileStore, Reader, check, records_of
-
-from .checkers import Attempt, Violation
-from .habits import Change
-from .lives import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
-from .world import World
+from everlog.store import FileLog, FileStore, Reader, check, records_of
+from tests.sim.checkers import Attempt, Violation
+from tests.sim.habits import Change
+from tests.sim.lives import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
+from tests.sim.world import World
 
 LINES_SHOWN = 40
 

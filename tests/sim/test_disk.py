@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .disk import SECTOR_BYTES, Platter, SimDisk
+from tests.sim.disk import SECTOR_BYTES, Platter, SimDisk
 
 FOLDER = Path("/log")
 FILE = FOLDER / "file"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from .breaking import BREAKS
-from .mutations import CAUGHT, SEARCH, fails, first_to_fail
+from tests.sim.breaking import BREAKS
+from tests.sim.mutations import CAUGHT, SEARCH, fails, first_to_fail
 
 NEARBY = 100
 """Seeds that are tried when a change of the store has changed what happens in the one that is written down."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .rot import rot
+from tests.sim.rot import rot
 
 CHUNK = 20
 SEEDS = 80

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .scenarios import beginning, meeting, sealing
-from .simulation import simulate, trace
-from .world import World
+from tests.sim.scenarios import beginning, meeting, sealing
+from tests.sim.simulation import simulate, trace
+from tests.sim.world import World
 
 CHUNK = 50
 SEEDS = 300

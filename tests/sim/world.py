@@ -16,11 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from store import epoch, partition
-
-from .checkers import History
-from .disk import Platter, SimDisk
-from .habits import FAULTS, HURTS, STORMS, Change, Habits, habits
+from everlog.store.partition import epoch, partition
+from tests.sim.checkers import History
+from tests.sim.disk import Platter, SimDisk
+from tests.sim.habits import FAULTS, HURTS, STORMS, Change, Habits, habits
 
 START = 1_800_000_000_000_000
 """Microseconds UTC at which every simulation begins."""

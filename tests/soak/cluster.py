@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from actors.api import AgentSystem, open_system
+from everlog.actors.api import AgentSystem, open_system
 from tests.cluster.conftest import descendants
 
 IDLE_S = 4

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import Record, UserMessage
-from store import FileStore
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Record, UserMessage
+from everlog.store import FileStore
 
 TEXTS = (
     "Hello number {n}, my boat is called Ada{n}.",

@@ -21,19 +21,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from actors import hiding, turns
-from actors.decide import Outside, Step
-from actors.effects import Answer
-from actors.memory import Memory
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from actors.tools import Tool, tool
-from events import Draft, Record, UserMessage
-from store import Commit, FileLog, FileStore, RealDisk
-from store.disk import RealFile
-from tests.world import completion
-from tests.world import say as spoken
+from everlog.actors.agent import hiding, turns
+from everlog.actors.agent.decide import Outside, Step
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory.memory import Memory
+from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.events import Draft, Record, UserMessage
+from everlog.store import Commit, FileLog, FileStore, RealDisk
+from everlog.store.base.disk import RealFile
+from tests.support.world import completion
+from tests.support.world import say as spoken
 
 FUNCTIONS = {"at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message"}
 """The function that is called in each row; in the row `model` the call of the model itself is what counts."""

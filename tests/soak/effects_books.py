@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actors.builtin import BUILTIN
-from actors.hiding import INTERRUPTED
-from actors.replay import rebuild, verify
-from actors.system import View
-from events import FunctionResult, FunctionStarted, Record, event_of
-from store import FileStore, check
+from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.agent.system import View
+from everlog.actors.functions.builtin import BUILTIN
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import FunctionResult, FunctionStarted, Record, event_of
+from everlog.store import FileStore, check
 from tests.soak.effects import FUNCTIONS, functions
 
 ROOT = Path(__file__).parents[2]

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from events import GENESIS, Record, extend
-from store import SCHEMA, FileLog, FileStore, Partition, Reader, check, records_of
+from everlog.events import GENESIS, Record, extend
+from everlog.store import SCHEMA, FileLog, FileStore, Partition, Reader, check, records_of
 from tests.soak.shared_driver import Group, payload_of, text_of
 
 ROOT = Path(__file__).parents[2]

@@ -21,8 +21,8 @@ import sys
 import threading
 from pathlib import Path
 
-from events import Draft, StoreError, uuid7
-from store import Append, FileLog, FileStore
+from everlog.events import Draft, StoreError, uuid7
+from everlog.store import Append, FileLog, FileStore
 
 START = 1_800_000_000_000_000
 LIFE_US = 2 * 60 * 60 * 1_000_000

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from actors import render
-from actors.builtin import BUILTIN
-from actors.replay import rebuild, verify
-from actors.system import System, View
-from store import FileStore, check
-from tests.actors.test_fit import assert_well_formed
+from everlog.actors.agent.system import System, View
+from everlog.actors.formats import render
+from everlog.actors.functions.builtin import BUILTIN
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.store import FileStore, check
+from tests.actors.prompt.test_fit import assert_well_formed
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 40
@@ -97,7 +97,7 @@ def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
 
 def test_a_second_command_is_told_who_has_the_agent_until_that_is_killed(tmp_path: Path) -> None:
     """A live owner is never fenced by a command; a dead one is not in the way."""
-    everlog = ("-m", "interfaces.main")
+    everlog = ("-m", "everlog.interfaces.cli.main")
     store = ("--store", str(tmp_path / "store"))
     first = start(*everlog, "chat", "sam", *store)
     assert first.stdin is not None

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from actors.replay import rebuild, verify
-from actors.setup import Settings
-from actors.system import System
-from events import PartitionBusy, UserMessage
-from store import FileStore, check
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import PartitionBusy, UserMessage
+from everlog.store import FileStore, check
 from tests.soak.test_kill import start
-from tests.world import TickingClock
+from tests.support.world import TickingClock
 
 CHAT = """
 import asyncio, json, sys
 from pathlib import Path
-from actors.real import RealClock, RealIds
-from actors.setup import Settings
-from actors.system import System
-from events import Fenced, UserMessage
-from store import FileStore
+from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.events import Fenced, UserMessage
+from everlog.store import FileStore
 
 async def main():
     clock, ids = RealClock(), RealIds()

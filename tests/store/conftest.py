@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from events import Record
-from store import FileStore, Partition
+from everlog.events import Record
+from everlog.store import FileStore, Partition
 from tests.contract.log_contract import NOW, Drafts
 
 

@@ -15,8 +15,7 @@ FUNCTION_LINES_MEDIAN_MAX = 9  # "median under 10"; asked once there are enough 
 FUNCTIONS_FOR_A_MEDIAN = 30
 
 IMPURE = {"pyarrow", "duckdb", "lancedb", "ray", "openai", "time", "random", "uuid", "secrets"}
-PURE_IN_ACTORS = ("actors/decide*.py", "actors/render*.py", "actors/parse*.py")
-PURE_IN_ACTORS += ("actors/decide*/*.py", "actors/render*/*.py", "actors/parse*/*.py", "actors/calling/*.py")
+PURE_IN_ACTORS = ("actors/agent/decide*.py", "actors/formats/*.py")
 HEAVY = {
     "ray": "actors",
     "openai": "actors",
@@ -68,7 +67,7 @@ def impure(files: Iterable[Source]) -> Iterator[str]:
                     yield f"{' -> '.join(chain)}:{imported.line} imports {imported.top}"
                 if imported.lazy and len(chain) > 1:
                     continue
-                for path in _files_of(imported.name, known):
+                for path in _files_of(imported.place, known):
                     if path not in seen:
                         seen.add(path)
                         queue.append((*chain, path))
@@ -97,9 +96,9 @@ def heavy_imports(files: Iterable[Source]) -> Iterator[str]:
 
 
 def chance(files: Iterable[Source]) -> Iterator[str]:
-    """Readings of the wall clock, fresh ids and dice outside actors/real.py."""
+    """Readings of the wall clock, fresh ids and dice outside actors/ports/real.py."""
     for source in files:
-        if source.path != "actors/real.py":
+        if source.path != "actors/ports/real.py":
             found = {(line, name) for name, line in source.uses if CHANCE.fullmatch(name)}
             yield from (f"{source.path}:{line} uses {name}" for line, name in sorted(found))
 

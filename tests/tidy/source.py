@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = "everlog"  # the one import name; its rooms are links to the folders at the top
 ROOMS = ("events", "store", "projections", "actors", "interfaces")  # each may import those before it
 
 
@@ -19,8 +20,14 @@ class Import:
     lazy: bool  # inside a function, or under TYPE_CHECKING: not run when the module is imported
 
     @property
+    def place(self) -> str:
+        """The dotted name below `everlog`: `everlog.store.base` is `store.base`, as the folders are."""
+        return self.name.removeprefix(f"{PACKAGE}.")
+
+    @property
     def top(self) -> str:
-        return self.name.partition(".")[0]
+        """The room, or the package of others, that the name begins with."""
+        return self.place.partition(".")[0]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from tests.tidy.source import report, sources
 
 
 def test_one_file_reads_the_wall_clock() -> None:
-    """Only actors/real.py reads the wall clock, sleeps, makes ids or rolls dice: everything else can be replayed."""
-    cure = "take a Clock, Ids or random.Random argument; actors/real.py holds the real ones"
+    """Only actors/ports/real.py reads the wall clock, sleeps, makes ids or rolls dice: all else can be replayed."""
+    cure = "take a Clock, Ids or random.Random argument; actors/ports/real.py holds the real ones"
     report(list(rules.chance(sources())), cure)
 
 

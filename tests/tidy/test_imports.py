@@ -33,8 +33,9 @@ def test_each_heavy_library_has_one_file() -> None:
 
 def test_the_command_starts_thin() -> None:
     """Importing the command line loads neither ray, openai, jinja2 nor lancedb, which most commands never use."""
-    probe = f"import sys, interfaces.main;print(*[name for name in {sorted(rules.HEAVY)} if name in sys.modules])"
+    found = f"[name for name in {sorted(rules.HEAVY)} if name in sys.modules]"
+    probe = f"import sys, everlog.interfaces.cli.main; print(*{found})"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     cure = "import it inside the function that uses it"
-    report([f"import interfaces.main loads {name}" for name in run.stdout.split()], cure)
+    report([f"import everlog.interfaces.cli.main loads {name}" for name in run.stdout.split()], cure)

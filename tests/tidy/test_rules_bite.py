@@ -18,14 +18,14 @@ MANY_NINE_LINE_FUNCTIONS = "".join(f"def f{n}():\n" + "    x = 1\n" * 9 for n in
 
 OFFENDERS = [
     (rules.wrong_way, "events/a.py", "import store"),
-    (rules.wrong_way, "store/a.py", "def f():\n    from actors.hosting.host import Host"),
+    (rules.wrong_way, "store/a.py", "def f():\n    from everlog.actors.hosting.host import Host"),
     (rules.wrong_way, "actors/a.py", "from tests.bdd import given"),
     (rules.impure, "events/a.py", "import random"),
-    (rules.impure, "actors/decide.py", "def f():\n    import duckdb"),
-    (rules.impure, "actors/parse_reply.py", "from uuid import UUID"),
-    (rules.impure, "actors/render/chatml.py", "import pyarrow as pa"),
+    (rules.impure, "actors/agent/decide.py", "def f():\n    import duckdb"),
+    (rules.impure, "actors/formats/parse_reply.py", "from uuid import UUID"),
+    (rules.impure, "actors/formats/chatml.py", "import pyarrow as pa"),
     (events_only, "events/a.py", "import rich"),
-    (events_only, "events/a.py", "from store.log import Log"),
+    (events_only, "events/a.py", "from everlog.store.log import Log"),
     (rules.heavy_imports, "store/a.py", "import ray"),
     (rules.heavy_imports, "interfaces/a.py", "def f():\n    import openai"),
     (rules.chance, "store/a.py", "import time\nx = time.time()"),
@@ -49,17 +49,17 @@ OFFENDERS = [
 IN_ORDER = [
     (rules.wrong_way, "interfaces/a.py", "import events, store, projections, actors"),
     (rules.impure, "actors/hosting/host.py", "import duckdb, time"),
-    (rules.impure, "actors/decide.py", "import json\nfrom datetime import datetime"),
-    (events_only, "events/a.py", "import msgspec, json\nfrom events.codec import encode\nfrom . import codec"),
-    (rules.heavy_imports, "actors/hosting/cluster.py", "import ray\ndef f():\n    import ray.util"),
-    (rules.chance, "actors/real.py", "import time\nx = time.time()"),
+    (rules.impure, "actors/agent/decide.py", "import json\nfrom datetime import datetime"),
+    (events_only, "events/a.py", "import msgspec, json\nfrom everlog.events.codec import encode\nfrom . import codec"),
+    (rules.heavy_imports, "actors/cluster/cluster.py", "import ray\ndef f():\n    import ray.util"),
+    (rules.chance, "actors/ports/real.py", "import time\nx = time.time()"),
     (rules.chance, "actors/a.py", "import random\ndef f(chance: random.Random): chance.choice([1])"),
     (rules.long_files, "store/a.py", LONG.removesuffix("x = 1\n")),
     (rules.long_functions, "store/a.py", LONG_FUNCTION.removesuffix("    x = 1\n")),
     (rules.broad_excepts, "store/a.py", "try:\n    f()\nexcept (OSError, ValueError):\n    pass"),
     (rules.without_docstring, "store/a.py", '"""What may live here."""'),
     (rules.bad_exports, "store/a.py", "__all__ = ['MAX', 'Log', 'f']\nMAX: int = 1\nclass Log: ...\ndef f(): ..."),
-    (rules.bad_exports, "store/__init__.py", "from store.log import P2, P10\n__all__ = ['P2', 'P10']"),
+    (rules.bad_exports, "store/__init__.py", "from everlog.store.log import P2, P10\n__all__ = ['P2', 'P10']"),
 ]
 
 
@@ -77,8 +77,11 @@ def test_a_rule_leaves_good_code_alone(rule, path: str, text: str) -> None:
 
 def test_purity_is_seen_through_our_own_modules() -> None:
     """A pure module cannot reach an impure one by way of a third."""
-    files = [Source("actors/decide.py", "from actors.helper import f"), Source("actors/helper.py", "import duckdb")]
-    assert list(rules.impure(files)) == ["actors/decide.py -> actors/helper.py:1 imports duckdb"]
+    files = [
+        Source("actors/agent/decide.py", "from everlog.actors.helper import f"),
+        Source("actors/helper.py", "import duckdb"),
+    ]
+    assert list(rules.impure(files)) == ["actors/agent/decide.py -> actors/helper.py:1 imports duckdb"]
 
 
 def test_a_second_file_with_a_heavy_library_is_seen() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from actors import render
-from actors.context import Context, of_turn
-from actors.fit import transcript_bytes_max
-from events import Sampling
-from tests.world import World, completion, say
+from everlog.actors.formats import render
+from everlog.actors.prompt.context import Context, of_turn
+from everlog.actors.prompt.fit import transcript_bytes_max
+from everlog.events import Sampling
+from tests.support.world import World, completion, say
 
 HERE = Path(__file__).parent
 WAYS = ("native", "schema", "text")

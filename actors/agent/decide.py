@@ -1,0 +1,357 @@
+"""What follows a reply of the model: which functions run, which events that leaves, and whether the turn goes on. Pure.
+
+What may follow what in a turn is the table in `transitions.py`.
+"""
+
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats import parse
+from everlog.actors.functions.builtin import ALIASES
+from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool, said
+from everlog.actors.memory.following import Carried
+from everlog.actors.memory.memory import Desk, Wish
+from everlog.actors.ports.constants import RESULT_CHARS_MAX
+from everlog.actors.prompt.context import Context, summary_of
+from everlog.events import (
+    Call,
+    Event,
+    FunctionError,
+    FunctionResult,
+    FunctionStarted,
+    Heartbeat,
+    MemoryEdited,
+    ModelReply,
+    SystemAlert,
+)
+
+PRESSURE_WARNING = (
+    "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
+    "end of your context window; the oldest part of it will soon be replaced by a summary. If there is anything that "
+    "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
+)
+
+NO_MARKS = frozenset('(){}[]"')
+NO_WORDS = ("functions", "send_message", "inner thought")
+
+
+KEY_CHARS = 16
+"""Of the SHA-256 in an idempotency key, in hexadecimal."""
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A pure function that was run, and edits shared blocks: what it leaves if those edits are made."""
+
+    wishes: Sequence[Wish]
+    events: Sequence[Event]
+    """What it did to the agent's own memory."""
+    result: Any
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """A call that must be run by the caller, because it reaches outside the log, or waits for a search of it."""
+
+    call: Call
+    tool: Tool
+    arguments: Mapping[str, Any]
+    key: str
+    """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
+    tried: Tried | None = None
+    """Of a function that edits shared blocks: the caller carries the edits to them."""
+
+    @property
+    def effect(self) -> Effect:
+        """That of the function; an edit of a shared block finds itself there when it is made again."""
+        return "idempotent" if self.tried else self.tool.effect
+
+    @property
+    def intended(self) -> bool:
+        """Whether its intent must be durable before it is run."""
+        return self.effect in ("idempotent", "at_most_once")
+
+
+class Step:
+    """One reply being worked off: `outside()` runs what is pure and stops at each call that is not; `events` collects.
+
+    Only functions that the context's configuration names can be called, however many `tools` there are.
+    `finish()` comes last and says what follows. The same reply, context and results always give the same events.
+    `keys`: by call id, those that calls were begun with, where they were begun before.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        reply: ModelReply,
+        tools: Mapping[str, Tool],
+        desk: Desk,
+        place: str,
+        results: Mapping[str, FunctionResult] | None = None,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        self._context = context
+        self._reply = reply
+        self._tools = tools
+        self._desk = desk
+        self._place = place
+        self._keys = keys or {}
+        self._waiting = list(reply.calls)
+        self._failed: list[str] = []
+        self._requested: list[str] = []
+        self._events: list[Event] = [reply]
+        if results is not None:
+            self._resume(results)
+
+    def outside(self) -> Outside | None:
+        """Run calls in order until one reaches outside; None when all are done."""
+        while self._waiting:
+            outside = self._run(self._waiting[0])
+            if outside is not None:
+                return outside
+            self._waiting.pop(0)
+        return None
+
+    def started(self, outside: Outside) -> None:
+        """Leave the intent of an outside call: the caller commits it before the effect leaves."""
+        effect = outside.effect
+        if effect == "pure":
+            raise AssertionError("a pure function has no intent")
+        self._events.append(
+            FunctionStarted(
+                call_id=outside.call.id,
+                name=outside.call.name,
+                arguments=outside.call.arguments,
+                effect=effect,
+                key=outside.key,
+            )
+        )
+
+    def desk_of(self, outside: Outside) -> Desk:
+        """The desk at which a call that searches is worked off."""
+        self._desk.call_id = outside.call.id
+        return self._desk
+
+    def ended(self, outside: Outside, result: Any = None, *, error: str | None = None, unknown: bool = False) -> None:
+        """Give the result of the outside call, or why it failed, or that nobody knows."""
+        self._waiting.pop(0)
+        left = self._desk.taken() if outside.tool.searches else []
+        if error is None:
+            self._events.extend(left)
+            self._succeeded(outside.call, outside.tool, result)
+        else:
+            self._refused(outside.call, error, unknown=unknown)
+
+    def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
+        """Take the result of the next call, and what it left, as they are: recorded, or known without running it."""
+        self._waiting.pop(0)
+        self._events.extend(left)
+        for event in left:
+            if isinstance(event, MemoryEdited):
+                self._desk.adopt(event)
+        if not result.ok:
+            self._forget(result.call_id)
+        self._events.append(result)
+
+    def shared(self, outside: Outside, carried: Carried) -> None:
+        """Give what became of a call that edits shared blocks."""
+        call, tried = outside.call, outside.tried
+        assert tried is not None, "it has no edits to carry"
+        if carried.error:
+            result = FunctionResult(
+                text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown
+            )
+            self.given(result, carried.copies)
+            return
+        text = returned(tried.result, whole=outside.tool.whole)
+        if carried.merged and tried.result is None:
+            labels = ", ".join(map(repr, carried.merged))
+            text = f"Done. Others had changed {labels} meanwhile: your edit was made to what it says now."
+        result = FunctionResult(text=text, call_id=call.id, name=call.name)
+        self.given(result, [*tried.events, *carried.copies])
+
+    def repeats(self, intent: FunctionStarted) -> bool:
+        """Whether a call that was begun and has no result may be run again.
+
+        Not if it was at most once when it was begun, or is today; nor if its function is gone or no longer takes it.
+        """
+        tool = self._tool(intent.name)
+        if tool is None or "at_most_once" in (intent.effect, tool.effect):
+            return False
+        if tool.effect == "pure" and not (tool.takes_memory and intent.effect == "idempotent"):
+            return False
+        arguments = parse.arguments(intent.arguments, self._reply.reader)
+        arguments.pop(HEARTBEAT, None)
+        try:
+            tool.bind(arguments)
+        except FunctionError:
+            return False
+        return True
+
+    def taken(self) -> list[Event]:
+        """The events since this was last asked, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def finish(self) -> bool:
+        """Leave what follows all calls, token warning, failure, heartbeat in this order; True if the turn goes on."""
+        follow: list[Event] = []
+        config = self._context.config
+        if self._reply.usage.total > config.pressure_fraction * config.window and not self._context.warned:
+            follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+        if self._failed:
+            follow.append(Heartbeat(reason="function_failed"))
+        if self._requested:
+            follow.append(Heartbeat(reason="requested"))
+        self._events.extend(follow)
+        return bool(follow)
+
+    def _resume(self, results: Mapping[str, FunctionResult]) -> None:
+        """Go on after a crash: the reply and these results are in the log already."""
+        self._events = []
+        self._waiting = [call for call in self._reply.calls if call.id not in results]
+        for call in self._reply.calls:
+            if call.id in results and not results[call.id].ok:
+                self._failed.append(call.id)
+            elif call.id in results and self._asks(call):
+                self._requested.append(call.id)
+
+    def _tool(self, name: str) -> Tool | None:
+        """The function of that name, if the agent has it."""
+        name = ALIASES.get(name, name)
+        has = any(function.name == name for function in self._context.config.functions)
+        return self._tools.get(name) if has else None
+
+    def _run(self, call: Call) -> Outside | None:
+        """Run a pure call; give any other back."""
+        tool = self._tool(call.name)
+        if tool is None:
+            self._refused(call, f"No function named {call.name}")
+            return None
+        try:
+            arguments = parse.arguments(call.arguments, self._reply.reader)
+        except (ValueError, TypeError) as error:
+            self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
+            return None
+        if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
+            self._requested.append(call.id)
+        try:
+            bound = tool.bind(arguments)
+        except FunctionError as error:
+            self._refused(call, f"Error calling function {call.name}: {error}")
+            return None
+        if tool.effect != "pure" or tool.searches:
+            return Outside(call, tool, bound, self._key(call))
+        return self._run_pure(call, tool, bound)
+
+    def _key(self, call: Call) -> str:
+        """Place and call come again when the agent is deleted and created again; what was asked, and when, do not."""
+        if call.id in self._keys:
+            return self._keys[call.id]
+        asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
+        return f"{bare_key(self._context.agent_id, self._place, call.id)}/{asked}"
+
+    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> Outside | None:
+        """Run a pure call; give it back where it edits shared blocks, with nothing done yet."""
+        before = self._desk.blocks()
+        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
+        self._desk.call_id = call.id
+        try:
+            result = tool.function(self._desk, **bound)
+        except faults as error:
+            self._desk.restore(before)
+            self._refused(call, failure(call.name, error))
+            return None
+        events, wishes = self._desk.taken(), self._desk.wished()
+        if wishes:
+            self._desk.restore(before)
+            return Outside(call, tool, bound, self._key(call), Tried(wishes, events, result))
+        self._events.extend(events)
+        self._succeeded(call, tool, result)
+        return None
+
+    def _succeeded(self, call: Call, tool: Tool, result: Any) -> None:
+        text = returned(result, whole=tool.whole)
+        if call.name == "send_message":
+            text = ""
+        self._events.append(FunctionResult(text=text, call_id=call.id, name=call.name))
+
+    def _refused(self, call: Call, error: str, *, unknown: bool = False) -> None:
+        self._forget(call.id)
+        self._events.append(FunctionResult(text=error, call_id=call.id, name=call.name, ok=False, unknown=unknown))
+
+    def _forget(self, call_id: str) -> None:
+        """The call failed: what it asked for does not count."""
+        self._failed.append(call_id)
+        self._requested = [other for other in self._requested if other != call_id]
+
+    def _asks(self, call: Call) -> bool:
+        """Whether a call that went well had asked for a heartbeat."""
+        tool = self._tool(call.name)
+        if tool is not None and not tool.heartbeat:
+            return False
+        return parse.arguments(call.arguments, self._reply.reader).get(HEARTBEAT) is True
+
+
+def bare_key(agent_id: str, place: str, call_id: str) -> str:
+    """Where a call stands in a life of its agent. Older logs have this for the whole key."""
+    return f"{agent_id}/{place}/{call_id}"
+
+
+def returned(result: Any, *, whole: bool) -> str:
+    """What the model is told of a return value: None is "None", structures are JSON, long text is cut.
+
+    What JSON does not know is told by the name of its type, and half a character (a lone surrogate) as "?".
+    """
+    text = result if isinstance(result, str) else "None" if result is None else _json(result)
+    text = text.encode(errors="replace").decode()
+    if whole or len(text) <= RESULT_CHARS_MAX:
+        return text
+    return (
+        f"{text[:RESULT_CHARS_MAX]}... [NOTE: function output was truncated since it exceeded the character limit "
+        f"({len(text)} > {RESULT_CHARS_MAX})]"
+    )
+
+
+def failure(name: str, error: BaseException) -> str:
+    """What the model is told of an exception, cut and cleaned like a return value."""
+    return returned(f"Error calling function {name}: {said(error)}", whole=False)
+
+
+def _json(result: Any) -> str:
+    try:
+        return msgspec.json.encode(result, enc_hook=_named).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _named(result)
+
+
+def _named(value: Any) -> str:
+    """What JSON does not know is told by its type: Python's own words for it may hold an address, or fail."""
+    return f"<{type(value).__name__}>"
+
+
+def first_message_fault(reply: ModelReply) -> str | None:
+    """Why `reply` may not be the agent's first message; None if it may."""
+    if not reply.calls:
+        return "the first reply must call a function"
+    name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
+    if name not in ("send_message", "archival_memory_search"):
+        return f"the first reply must call send_message, not {name}"
+    if not reply.text:
+        return "the first reply must have an inner monologue"
+    marks = sorted(set(reply.text) & NO_MARKS)
+    words = [word for word in NO_WORDS if word in reply.text.lower()]
+    if marks or words:
+        return f"the inner monologue must not hold {', '.join([*marks, *words])}"
+    return None
+
+
+def is_first(context: Context) -> bool:
+    """Whether the agent has never replied to anything, as far as the context or its summary can tell.
+
+    After every turn was hidden the next reply is a first one again: the pattern that it sets is what the check is for.
+    """
+    replied = any(message.turn and isinstance(message.event, ModelReply) for message in context.messages)
+    return summary_of(context) is None and not replied

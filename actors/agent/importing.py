@@ -1,0 +1,94 @@
+"""Past conversations: from lines of JSON to records. A file is one commit; a bad line is named and nothing is kept."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from everlog.events import BadInput, Event, MessageSent, ModelError, Record, UserMessage
+
+YEAR_MIN, YEAR_MAX = 1000, 8999
+"""Years that every time zone can show, with room for whatever is reckoned with them."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Line(msgspec.Struct):
+    """One line of the file."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    time: str
+    name: str | None = None
+    ref: str | int | None = None
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One message of a past conversation, and when it was said."""
+
+    event: Event
+    said_at: int
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A past conversation that was taken in."""
+
+    records: Sequence[Record]
+    delayed: ModelError | None
+    """Why its summaries are still to be made; None if they are made, or none was needed."""
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+def conversation(lines: Iterable[bytes], source: str) -> Sequence[Said]:
+    """The messages in `lines` (JSON objects, empty lines ignored). Raises BadInput naming the first bad line."""
+    said: list[Said] = []
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        if line.strip():
+            said.append(_said(line, f"{source}, line {number}"))
+    if not said:
+        raise BadInput(f"{source} holds no messages. A line is an object with role, content and time.")
+    return said
+
+
+def _said(data: bytes, place: str) -> Said:
+    try:
+        return _message(_decoder.decode(data.decode()))
+    except UnicodeDecodeError as error:
+        fault = f"it is not UTF-8 (byte {error.start + 1} of the line)"
+    except RecursionError:
+        fault = "it is nested too deeply"
+    except (msgspec.DecodeError, ValueError) as error:
+        fault = str(error)
+    raise BadInput(
+        f"{place}: {fault}. A line is an object with role (user or assistant), content, time (ISO 8601) and, if "
+        "you like, name and ref. Nothing of the file was kept."
+    )
+
+
+def _message(line: Line) -> Said:
+    """What a line says. Raises ValueError."""
+    if not line.content.strip():
+        raise ValueError("its content is empty")
+    at = _microseconds(line.time)
+    name, ref = line.name or "", "" if line.ref is None else str(line.ref)
+    for text in (line.content, name, ref):
+        text.encode()
+    if line.role == "user":
+        return Said(UserMessage(text=line.content, name=name, ref=ref, imported=True), at)
+    return Said(MessageSent(text=line.content, name=name, ref=ref, imported=True), at)
+
+
+def _microseconds(text: str) -> int:
+    """An ISO 8601 time; without a zone it is UTC. Raises ValueError."""
+    when = datetime.fromisoformat(text)
+    if not YEAR_MIN <= when.year <= YEAR_MAX:
+        raise ValueError(f"its time {text} is not in the years {YEAR_MIN} to {YEAR_MAX}")
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return (when - _EPOCH) // timedelta(microseconds=1)

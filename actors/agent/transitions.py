@@ -1,0 +1,102 @@
+"""What may follow what in a turn, as a table. Pure.
+
+Everything that decides on the order of a turn's records must agree with it: `verify` holds every turn of a log against
+it, and `docs/ARCHITECTURE.md` draws it (a test holds the picture against the table). Records of step 0, the input that
+opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand, turns
+that were hidden and replies that were rethought. A call that started outside has a result before its turn is cancelled.
+A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from everlog.events import BadInput, Event, UserMessage
+
+IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
+
+INPUT = "input"
+"""Stands for every kind in INPUTS."""
+INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
+COMMITTED = "commit"
+"""The commit ended, and no input in it asks for another step."""
+
+TRANSITIONS: Mapping[str, Mapping[str, str]] = {
+    IDLE: {INPUT: OWED, "turn_abandoned": ENDED},
+    OWED: {
+        "model_reply": CALLING,
+        "reply_rejected": OWED,
+        "model_switched": OWED,
+        "summary": OWED,
+        "context_trimmed": OWED,
+        "memory_edited": OWED,
+        INPUT: OWED,
+        COMMITTED: OWED,
+        "model_failed": ENDED,
+        "turn_abandoned": ENDED,
+        "turn_cancelled": ENDED,
+        "budget_exceeded": ENDED,
+    },
+    CALLING: {
+        "memory_edited": CALLING,
+        "block_removed": CALLING,
+        "message_sent": CALLING,
+        "archival_inserted": CALLING,
+        "archival_updated": CALLING,
+        "archival_deleted": CALLING,
+        "heartbeats_paused": CALLING,
+        "timer_set": CALLING,
+        "timer_cancelled": CALLING,
+        "function_result": CALLING,
+        "function_started": OUTSIDE,
+        "turn_cancelled": ENDED,
+        "turn_abandoned": ENDED,
+        INPUT: OWED,
+        COMMITTED: IDLE,
+    },
+    OUTSIDE: {"memory_edited": OUTSIDE, "function_result": CALLING, COMMITTED: OUTSIDE},
+    ENDED: {COMMITTED: ENDED},
+}
+"""State of a turn -> kind of record -> next state."""
+
+
+def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
+    """Why the records (kind, step, commit) of one turn, in order, do not follow the table; None if they do.
+
+    Kinds from a newer everlog are passed over.
+    """
+    state, before, opened = IDLE, 0, False
+    for kind, step, commit in records:
+        if step == 0 and (opened or kind not in INPUTS):
+            continue
+        opened = True
+        if before and commit != before:
+            state = TRANSITIONS[state][COMMITTED]
+        name = INPUT if kind in INPUTS else kind
+        if name in _KNOWN:
+            if name not in TRANSITIONS[state]:
+                return f"{kind} (step {step}) cannot follow in the state {state!r}"
+            state = TRANSITIONS[state][name]
+        before = commit
+    return None
+
+
+_KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
+
+
+def refuse_no_input(event: Event) -> None:
+    """Raises BadInput for an event that does not reach an agent from outside, or was said elsewhere (imported)."""
+    if not isinstance(event, Event) or event.kind not in INPUTS:
+        told = event.kind if isinstance(event, Event) else type(event).__name__
+        raise BadInput(f"An agent is given text, or an event of the kinds {', '.join(INPUTS)}; this is {told}.")
+    if isinstance(event, UserMessage) and event.imported:
+        raise BadInput("A message that is sent was not imported; `take_in` is for a conversation of the past.")
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {IDLE}"]
+    for state, after in TRANSITIONS.items():
+        for following in dict.fromkeys(after.values()):
+            kinds = [kind for kind, to in after.items() if to == following and kind != COMMITTED]
+            if following != state or kinds:
+                lines.append(f"    {state} --> {following}: {', '.join(kinds) or 'the commit ends'}")
+    return "\n".join(lines)

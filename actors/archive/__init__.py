@@ -1,0 +1,1 @@
+"""How is the index of memories served? The service over LanceDB, and its embedder."""

@@ -1,0 +1,162 @@
+"""Where the supervisor finds and makes hosts when they are Ray's actors.
+
+Names are hints on where to knock; who owns a log says the epoch in it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.agent.commands import Command, Done, Heard, Means, Watch
+from everlog.actors.cluster import link
+from everlog.actors.cluster.failing import dead_cluster, lost, no_room, not_answering, not_started
+from everlog.actors.cluster.hostactors import DedicatedActor, SharedActor, Wire
+from everlog.actors.cluster.places import Carried, Place, Placed
+from everlog.actors.cluster.wire import unpacked
+from everlog.actors.hosting.many import Order, Outcome
+from everlog.actors.ports.constants import ANSWER_S, START_S
+from everlog.events import ClusterError, EverlogError
+from everlog.store import Sight, refuse_apart, seen_by
+
+SLOT = "agent_slot"
+"""What a node offers to hosts, where it offers anything in particular."""
+
+
+class RayPlaces:
+    """Ray's actors. See `places.Places` for what each method promises."""
+
+    def __init__(self, root: str, idle_s: float) -> None:
+        self._root = root
+        self._idle_s = idle_s
+
+    async def find(self, place: Place) -> Placed | None:
+        """The host of that name, if it answers; one that has let go of its agents is waited for until it is dead."""
+        handle = link.found(self._root, place.host_name)
+        if handle is None:
+            return None
+        with suppress(link.RayError):
+            try:
+                placed = await asyncio.wait_for(self._placed(handle), ANSWER_S)
+            except TimeoutError:
+                raise not_answering(str(place)) from None
+            if placed.pid:
+                return placed
+        with suppress(link.RayError):
+            link.kill(handle)
+            await handle.death.remote()
+        return None
+
+    async def start(self, place: Place, fence: str) -> Placed:
+        """A new actor, once its process runs. Ray does not start it again: the supervisor does.
+
+        Raises ClusterError, also where the node on which it is does not see the store as this process does.
+        """
+        handle = None
+        try:
+            handle = self._made(place, fence)
+            return await asyncio.wait_for(self._placed(handle), START_S)
+        except TimeoutError as error:
+            link.kill(handle)
+            raise no_room(str(place)) from error
+        except ClusterError:
+            link.kill(handle)
+            raise
+        except (link.RayError, ValueError) as error:
+            raise not_started(str(place), error) from error
+
+    async def _placed(self, handle: Any) -> Placed:
+        """A host once it can be asked for agents. Raises ClusterError where it sees another store, RayError."""
+        sight: Sight = await handle.sight.remote()
+        refuse_apart([seen_by(Path(self._root)), sight])
+        return Placed(link.key_of(handle), await handle.ready.remote(), handle, sight.node)
+
+    def _made(self, place: Place, fence: str) -> Any:
+        options: dict[str, Any] = {"max_restarts": 0}
+        if SLOT in link.resources():
+            options["resources"] = {SLOT: 1}
+        if place.agent_id:
+            arguments = (place, self._idle_s, fence)
+            return link.made(self._root, place.host_name, DedicatedActor, *arguments, **options)
+        options["scheduling_strategy"] = "SPREAD"  # each of them can make a node busy
+        return link.made(self._root, place.host_name, SharedActor, place, self._idle_s, fence, **options)
+
+    async def lives(self, placed: Placed) -> bool:
+        """Whether it answers and still has its agents. One that hangs is ended."""
+        try:
+            return bool(await asyncio.wait_for(placed.handle.ready.remote(), ANSWER_S))
+        except TimeoutError:
+            link.kill(placed.handle)
+            return False
+        except link.RayError:
+            return False
+
+    async def death(self, placed: Placed) -> None:
+        """Wait until Ray says that it is dead."""
+        with suppress(link.RayError):
+            await placed.handle.death.remote()
+
+    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+        """Have it carry out a command. Raises HostLost, or what the command raises."""
+        return performed(placed, agent_id, command, 0)
+
+    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+        """Have it carry out many commands. Raises HostLost, ClusterError."""
+        orders = [Order(number, agent_id, command) for number, (agent_id, command) in enumerate(commands)]
+        async for outcomes in performed_many(placed, orders):
+            yield [(commands[outcome.number][0], outcome.error) for outcome in outcomes]
+
+    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+        """Have a shared host finish what is unfinished. Raises HostLost, ClusterError, PartitionBusy."""
+        try:
+            failed: EverlogError | None = await placed.handle.recover.remote(lent)
+        except link.RayActorError as error:
+            raise lost(placed.pid) from error
+        except link.RayTaskError:
+            raise  # no error that anybody expected: our bug
+        except link.RayError as error:
+            raise dead_cluster(error) from error
+        if failed is not None:
+            raise failed
+
+
+async def performed(placed: Placed, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    """What a host says of a command, as it does. Raises HostLost, ClusterError, or what the command raises."""
+    stream = placed.handle.perform.remote(agent_id, command, seen)
+    try:
+        async for reference in stream:
+            heard: Wire = await reference
+            if isinstance(heard, EverlogError):
+                raise heard
+            yield heard
+            if isinstance(heard, Done):
+                return
+    except link.RayActorError as error:
+        raise lost(placed.pid) from error
+    except link.RayTaskError:
+        raise  # no error that anybody expected: our bug
+    except link.RayError as error:
+        raise dead_cluster(error) from error
+    finally:
+        if isinstance(command, Watch):  # all else goes on when nobody listens
+            link.cancel(stream)
+
+
+async def performed_many(placed: Placed, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    """What a host says of many commands, as it does: one call. Where it dies, the rest of them are HostLost.
+
+    Raises ClusterError.
+    """
+    left = {order.number for order in orders}
+    try:
+        async for reference in placed.handle.perform_many.remote(orders):
+            outcomes = unpacked(await reference)
+            left.difference_update(outcome.number for outcome in outcomes)
+            yield outcomes
+    except link.RayActorError:
+        yield [Outcome(number, [], error=lost(placed.pid)) for number in sorted(left)]
+    except link.RayTaskError:
+        raise  # no error that anybody expected: our bug
+    except link.RayError as error:
+        raise dead_cluster(error) from error

@@ -1,0 +1,1 @@
+"""How are calls written and read? Requests rendered to bytes, replies parsed and repaired, in each calling format."""

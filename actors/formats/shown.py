@@ -1,0 +1,123 @@
+"""The records of a context as chat messages: what is the same in all ways to call functions. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from everlog.actors.prompt import envelopes
+from everlog.actors.prompt.context import Context, Message, summary_of
+from everlog.events import (
+    FunctionResult,
+    Heartbeat,
+    MessageSent,
+    ModelReply,
+    ReplyRejected,
+    SystemAlert,
+    UserLogin,
+    UserMessage,
+)
+
+
+class ToolFunction(msgspec.Struct, gc=False):
+    """A call's function, as a request shows it."""
+
+    name: str
+    arguments: str
+
+
+class ToolCalled(msgspec.Struct, gc=False):
+    """A call, as a request shows it."""
+
+    id: str
+    type: str
+    function: ToolFunction
+
+
+class Spoken(msgspec.Struct, omit_defaults=True):
+    """A chat message of the system, the user or the assistant."""
+
+    role: str
+    content: str
+    tool_calls: list[ToolCalled] | None = None
+
+
+class Returned(msgspec.Struct, gc=False):
+    """A chat message with the result of a call."""
+
+    role: str
+    tool_call_id: str
+    content: str
+
+
+Shown = list[tuple[int, Spoken | Returned]]
+"""Chat messages, each with the seq of the record that it shows."""
+
+Results = Mapping[tuple[int, int, str], Message]
+"""Function results by turn, step and id of their call."""
+
+Show = Callable[[Shown, Context, Message, Results], None]
+"""Adds the chat messages of a reply, or of an imported answer."""
+
+_INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
+    UserMessage: envelopes.user_message,
+    UserLogin: lambda login, at, zone, _: envelopes.login(login, at, zone),
+    Heartbeat: lambda beat, at, zone, _: envelopes.heartbeat(beat, at, zone),
+    SystemAlert: lambda _, at, zone, text: envelopes.alert(at, zone, text),
+}
+"""How each kind of input reads: the event, when it was, the zone, and its words as far as they are shown."""
+
+
+def shown(context: Context, system: str, reply: Show, imported: Show) -> Shown:
+    """The chat messages that the model sees. A result is shown with its call, wherever it stands in the log."""
+    zone = context.config.zone
+    chat: Shown = [(0, Spoken("system", system))]
+    summary = summary_of(context)
+    if summary is not None and context.summary is not None:
+        chat.append((context.summary.seq, Spoken("user", envelopes.summary(summary, context.summary.at, zone))))
+    results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
+    for message in context.messages:
+        event = message.event
+        told = _INPUTS.get(type(event))
+        if told is not None:
+            chat.append((message.seq, Spoken("user", told(event, message.at, zone, words(context, message)))))
+        elif isinstance(event, ModelReply):
+            reply(chat, context, message, results)
+        elif isinstance(event, MessageSent) and event.imported:
+            imported(chat, context, message, results)
+    refused = context.refused
+    if refused is not None and isinstance(refused.event, ReplyRejected):
+        chat.append((refused.seq, Spoken("assistant", refused.event.said)))
+        chat.append((refused.seq, Spoken("user", envelopes.alert(refused.at, zone, refused.event.text))))
+    return chat
+
+
+def words(context: Context, message: Message) -> str:
+    """The words of a record, as far as they are shown."""
+    text = message.event.text or ""
+    if message.seq not in context.trims:
+        return text
+    return envelopes.cut(text, envelopes.shown_chars(context.trims, message.seq), message.seq)
+
+
+def monologue(context: Context, message: Message) -> str:
+    """The words of a reply, as far as they are shown: the log keeps all of them."""
+    limit = context.config.monologue_chars_max
+    if not limit:
+        return words(context, message)
+    shown = envelopes.shown_chars(context.trims, message.seq)
+    return envelopes.cut(message.event.text or "", limit if shown is None else min(limit, shown), message.seq)
+
+
+def arguments(context: Context, message: Message, text: str) -> str | None:
+    """The arguments of a call cut to what is shown of its reply; None where all of them are."""
+    shown = envelopes.shown_chars(context.trims, message.seq) if message.seq in context.trims else None
+    return envelopes.cut(text, shown, message.seq) if shown is not None and len(text) > shown else None
+
+
+def results_of(message: Message, reply: ModelReply, results: Results) -> Iterator[tuple[int, str, Message | None]]:
+    """For each call of a reply the seq and id to show its result with, and the record of the result if there is one."""
+    for call in reply.calls:
+        result = results.get((message.turn, message.step, call.id))
+        known = result is not None and isinstance(result.event, FunctionResult)
+        yield result.seq if result is not None else message.seq, call.id, result if known else None

@@ -1,0 +1,107 @@
+"""Which hosts may be sent requests, and what a URL says. Pure; names are compared in one spelling, addresses too."""
+
+import re
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import msgspec
+
+from everlog.events import BadInput, FunctionError
+
+URL_CHARS_MAX = 4096
+
+PORTS = {"http": 80, "https": 443}
+"""The ports of a host that was allowed without one."""
+
+Hosts = Mapping[str, frozenset[int]]
+"""The ports that are allowed of each host."""
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)")
+"""A host that some resolvers read as a number, and so as an address: 2130706433, 0x7f.1, 127.1."""
+_PLAIN = re.compile(r"[!-\[\]-~]+")
+"""ASCII without space, control characters and the backslash, which readers of URLs disagree about."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a request goes."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With the query; begins with `/`."""
+
+    @property
+    def name(self) -> str:
+        """The host as the `Host` header has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def hosts(entries: Iterable[str]) -> Hosts:
+    """The allow-list that HOST and HOST:PORT say. Raises BadInput for an entry that is neither."""
+    allowed: dict[str, frozenset[int]] = {}
+    for entry in entries:
+        host, port = _entry(entry)
+        ports = PORTS.values() if port is None else (port,)
+        allowed[host] = allowed.get(host, frozenset()).union(ports)
+    return allowed
+
+
+def _entry(entry: str) -> tuple[str, int | None]:
+    try:
+        parts = urlsplit(f"//{entry}")
+        host, port = _spelled(parts.hostname or ""), parts.port
+    except ValueError:
+        host, port = "", None
+    whole = _PLAIN.fullmatch(entry) and not set("/?#@") & set(entry) and not entry.endswith(":")
+    if not (whole and host and port != 0):
+        raise BadInput(
+            f"{entry!r} is not HOST or HOST:PORT; one looks like api.example.org, api.example.org:8080 or "
+            "[2001:db8::1]:8080. Nothing was begun."
+        )
+    return host, port
+
+
+def target(url: str, allowed: Hosts) -> Target:
+    """Where a URL leads. Raises FunctionError for one that is none, or that leads to what is not allowed."""
+    if len(url) > URL_CHARS_MAX or not _PLAIN.fullmatch(url):
+        raise FunctionError(
+            f"A URL has at most {URL_CHARS_MAX} characters of ASCII, none of them a space or a backslash; write others "
+            "as %20."
+        )
+    try:
+        parts = urlsplit(url)
+        host, port = _spelled(parts.hostname or ""), parts.port
+    except ValueError as error:
+        raise FunctionError(f"{url!r} is no URL: {error}.") from error
+    if parts.scheme not in PORTS or not host:
+        raise FunctionError(
+            f"{url!r} is no URL of a web server: one begins with https:// or http:// and a host's name."
+        )
+    if "@" in parts.netloc:
+        raise FunctionError("A URL may hold no name or password: it is kept in the log.")
+    port = PORTS[parts.scheme] if port is None else port
+    if port not in allowed.get(host, ()):
+        raise FunctionError(
+            f"{host}:{port} is not among the hosts that you may ask: {_told(allowed)}. The user can allow more: "
+            "--allow-host HOST[:PORT]."
+        )
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host, port, path)
+
+
+def _told(allowed: Hosts) -> str:
+    return ", ".join(f"{host} (port {', '.join(map(str, sorted(ports)))})" for host, ports in sorted(allowed.items()))
+
+
+def _spelled(host: str) -> str:
+    """A host in its one spelling: an address as it is written, a name in small letters. Empty where it is neither."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        name = host.lower().removesuffix(".")
+    return name if len(name) <= 253 and _NAME.fullmatch(name) and not _NUMERIC.fullmatch(name) else ""

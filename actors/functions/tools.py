@@ -1,0 +1,227 @@
+"""A Python function becomes a function of the agent: its schema from type hints and docstring, its arguments checked.
+
+    @tool(effect="read_only")
+    def weather(city: str) -> str:
+        '''Tell the weather.
+
+        Args:
+            city: Name of the city.
+        '''
+
+The first parameter may be annotated with `Memory`: then the function edits core memory, and its effect *is* the events
+that it leaves there (effect class `pure`). Pure: nothing here runs a function; `step.py` does.
+"""
+
+import functools
+import hashlib
+import inspect
+import re
+import traceback
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from everlog.actors.memory.memory import Desk, Memory
+from everlog.events import BadInput, FunctionError
+
+Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
+"""`pure`: only events. `read_only`: may be run again. `idempotent`: gets a key. `at_most_once`: never run twice."""
+
+HEARTBEAT = "request_heartbeat"
+
+_HEARTBEAT_SCHEMA = {
+    "type": "boolean",
+    "description": "Ask to run again right after this function, to use what it gives back.",
+}
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A function that the model may call."""
+
+    name: str
+    function: Callable[..., Any]
+    effect: Effect
+    schema: str
+    """JSON text: name, description and parameters, as the model is shown them."""
+    arguments: type[msgspec.Struct]
+    """The parameters as a Struct: what decodes and checks a call."""
+    aliases: Mapping[str, str]
+    """Other names for parameters that are accepted."""
+    takes_memory: bool
+    searches: bool
+    """Whether it waits for what a search brings. One of ours: what it brought is in the log, and is not asked again."""
+    takes_key: bool
+    heartbeat: bool
+    """Whether the model may ask for a heartbeat with it."""
+    whole: bool
+    """Whether its result is shown whole, however long."""
+    faults: tuple[type[BaseException], ...]
+    """What the function may raise that is told to the model; anything else is our bug. A user's function: anything."""
+
+    @property
+    def sha256(self) -> str:
+        """Name of the schema: sha256 of its text, in hexadecimal."""
+        return _sha256(self.schema)
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, checked and converted. Raises FunctionError, in words for the model."""
+        known = {self.aliases.get(name, name): value for name, value in arguments.items()}
+        unknown = known.keys() - set(self.arguments.__struct_fields__)
+        if unknown:
+            raise FunctionError(
+                f"{self.name} has no parameter {', '.join(sorted(unknown))}; "
+                f"it takes {', '.join(self.arguments.__struct_fields__) or 'none'}"
+            )
+        try:
+            bound = msgspec.convert(known, self.arguments, strict=False)
+        except msgspec.ValidationError as error:
+            raise FunctionError(f"wrong arguments for {self.name}: {error}") from error
+        return {name: getattr(bound, name) for name in self.arguments.__struct_fields__}
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256(schema: str) -> str:
+    """Asked for each function whenever an agent is opened."""
+    return hashlib.sha256(schema.encode()).hexdigest()
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    effect: Effect = "at_most_once",
+    name: str = "",
+    aliases: Mapping[str, str] | None = None,
+    heartbeat: bool = True,
+    whole: bool = False,
+    faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
+) -> Any:
+    """Make a `Tool` of a function. A parameter named `idempotency_key` is given the call's key, not shown to the model.
+
+    Raises BadInput when a parameter has no type hint or no description in the docstring: the model could not use it.
+    """
+    if function is None:
+        return lambda inner: tool(
+            inner, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults
+        )
+    name = name or function.__name__
+    parameters = list(inspect.signature(function).parameters.values())
+    hints = typing.get_type_hints(function)
+    first = hints.get(parameters[0].name) if parameters else None
+    takes_memory = isinstance(first, type) and issubclass(first, Memory)
+    searches = takes_memory and inspect.iscoroutinefunction(function)
+    if searches and first is not Desk:
+        raise BadInput(f"The function {name!r} edits memory, so it cannot be async: its effect is its edits alone.")
+    shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
+    summary, described = _docstring(function)
+    for parameter in shown:
+        if parameter.name not in hints or parameter.name not in described:
+            raise BadInput(
+                f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a line under 'Args:' "
+                "in its docstring: the model knows nothing else of it."
+            )
+        if parameter.name == HEARTBEAT or parameter.kind not in _BY_NAME:
+            raise BadInput(
+                f"The parameter {parameter.name!r} of the function {name!r} cannot be given by the model: it gives "
+                f"arguments by name, and {HEARTBEAT} is everlog's own."
+            )
+    arguments, schema = _shape(name, summary, shown, hints, described, heartbeat=heartbeat)
+    return Tool(
+        name=name,
+        function=function,
+        effect="pure" if takes_memory else effect,
+        schema=schema,
+        arguments=arguments,
+        aliases=dict(aliases or {}),
+        takes_memory=takes_memory,
+        searches=searches,
+        takes_key=any(p.name == "idempotency_key" for p in parameters),
+        heartbeat=heartbeat,
+        whole=whole,
+        faults=faults,
+    )
+
+
+def said(error: BaseException) -> str:
+    """An exception in words for the model; ours are words already, a user's are told with their type."""
+    if isinstance(error, FunctionError):
+        return str(error)
+    return traceback.format_exception_only(error)[-1].strip()
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _shape(
+    name: str,
+    summary: str,
+    shown: Sequence[inspect.Parameter],
+    hints: Mapping[str, Any],
+    described: Mapping[str, str],
+    *,
+    heartbeat: bool,
+) -> tuple[type[msgspec.Struct], str]:
+    """The arguments as a Struct, and the schema as text. Raises BadInput for a parameter that JSON cannot hold."""
+    try:
+        arguments = msgspec.defstruct(f"{name}_arguments", [_field(p, hints) for p in shown], kw_only=True)
+        return arguments, _schema(name, summary, arguments, described, heartbeat=heartbeat)
+    except TypeError as error:
+        at_fault = next((p.name for p in shown if not _holds(_field(p, hints))), "?")
+        raise BadInput(
+            f"The parameter {at_fault!r} of the function {name!r} has a type or default that JSON cannot hold: "
+            f"{' '.join(str(error).split())}."
+        ) from error
+
+
+def _holds(field: Any) -> bool:
+    """Whether JSON can hold a value of this parameter."""
+    try:
+        msgspec.json.schema(msgspec.defstruct("one", [field]))
+    except TypeError:
+        return False
+    return True
+
+
+def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    if parameter.default is inspect.Parameter.empty:
+        return (parameter.name, hints[parameter.name])
+    return (parameter.name, hints[parameter.name], parameter.default)
+
+
+def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The description of the function, and of each parameter under `Args:`."""
+    doc = inspect.getdoc(function)
+    if not doc:
+        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model knows nothing else of it.")
+    description, _, rest = doc.partition("\nArgs:\n")
+    args = rest.split("\nReturns:", 1)[0]
+    described: dict[str, str] = {}
+    current = ""
+    for line in args.splitlines():
+        match = re.match(r"\s{0,8}(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line)
+        if match and (len(line) - len(line.lstrip())) <= _ARGS_INDENT:
+            current = match[1]
+            described[current] = match[2].strip()
+        elif current and line.strip():
+            described[current] += " " + line.strip()
+    return " ".join(description.split("\nReturns:", 1)[0].split()), described
+
+
+_ARGS_INDENT = 4
+
+
+def _schema(
+    name: str, summary: str, arguments: type[msgspec.Struct], described: Mapping[str, str], *, heartbeat: bool
+) -> str:
+    (_, components) = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+    shape = components.pop(arguments.__name__)
+    properties = {key: {**value, "description": described[key]} for key, value in shape["properties"].items()}
+    required = list(shape.get("required", []))
+    if heartbeat:
+        properties[HEARTBEAT] = _HEARTBEAT_SCHEMA
+        required.append(HEARTBEAT)
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    if components:
+        parameters["$defs"] = components
+    return msgspec.json.encode({"name": name, "description": summary, "parameters": parameters}).decode()

@@ -1,0 +1,395 @@
+"""The gateway: the one place from which model endpoints are called, and that tries again what can be tried again.
+
+One for all agents of a process, or of a cluster. Agents are served in rounds, so that none starves the rest; what is
+too much, too fast or too dear is refused, with the reason. Its time is the event loop's; the clock says only which day
+it is.
+"""
+
+import asyncio
+import os
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from everlog.actors.agent.setup import OFFLINE
+from everlog.actors.gateway.breakers import Breaker, BreakerStatus
+from everlog.actors.gateway.budgets import Budgets
+from everlog.actors.gateway.gathering import Asking, Came, Gathering, Outcome
+from everlog.actors.gateway.lanes import EndpointStatus, Lane, Ticket
+from everlog.actors.gateway.limits import Limits, limits_from
+from everlog.actors.gateway.models import Models, real_models
+from everlog.actors.gateway.pricing import prices_at
+from everlog.actors.gateway.telling import Told
+from everlog.actors.models import spending
+from everlog.actors.models.endpoints import file_of
+from everlog.actors.models.failures import RETRIED
+from everlog.actors.models.spending import BYTES_PER_TOKEN, NOTHING, Spent
+from everlog.actors.ports import real
+from everlog.actors.ports.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
+from everlog.actors.ports.effects import Answer, Clock, Hear, Model
+from everlog.events import BadInput, BadReply, ModelError, Usage
+
+DROPPED_MAX = 1000
+"""Calls that are remembered for what was dropped of them before they came."""
+
+
+class GatewayStatus(msgspec.Struct, frozen=True):
+    """What goes on in a gateway. Counts are since it began; those of tokens are as the endpoints tell them."""
+
+    asked: int
+    answered: int
+    failed: Mapping[str, int]
+    """By the kind of the ModelError, refusals included."""
+    retried: int
+    under_way: int
+    waiting: int
+    """For their turn, or to be tried again."""
+    tokens_in: int
+    tokens_out: int
+    spent: tuple[int, float]
+    """Tokens and money in the time of the budgets, if there are any."""
+    endpoints: Sequence[EndpointStatus]
+    left_alone: Sequence[BreakerStatus] = ()
+    """Models that failed too often in a row."""
+
+
+class Gateway:
+    """Asks models on behalf of agents."""
+
+    def __init__(
+        self,
+        models: Models | None = None,
+        limits: Limits | None = None,
+        *,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = real.chance,
+        root: Path | None = None,
+    ) -> None:
+        """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
+        variable set.
+
+        `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
+        """
+        self._limits = limits or Limits()
+        self._make = models or real_models(self._limits, root)
+        self._chance = chance
+        self._budgets = Budgets(self._limits, clock or real.RealClock(), partial(prices_at, root, self._limits))
+        self._models: dict[tuple[str, str], Model] = {}
+        self._lanes: OrderedDict[str, Lane] = OrderedDict()
+        self._breakers: dict[tuple[str, str], Breaker] = {}
+        """By place and name."""
+        self._inside: Counter[str] = Counter()
+        """Requests that have come and not gone, by agent."""
+        self._entered = self._under_way = 0
+        self._wake: asyncio.TimerHandle | None = None
+        self._asked = self._answered = self._retried = 0
+        self._failed: Counter[str] = Counter()
+        self._tokens_in = self._tokens_out = 0
+
+    async def ask(
+        self,
+        name: str,
+        base_url: str,
+        request: bytes,
+        agent_id: str = "",
+        spent: Spent = NOTHING,
+        *,
+        hear: Hear | None = None,
+    ) -> Answer:
+        """Send exactly these bytes to the model of that name at that place (empty: the client's default).
+
+        `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
+        `spent`: what the agent's log says that it used up today, and what it may itself. `hear` is told the pieces of
+        a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
+        (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
+        moment, and the connection is closed.
+        """
+        self._asked += 1
+        try:
+            answer = await self._answer(Asking(agent_id, name, base_url, request, spent), hear)
+        except ModelError as error:
+            self._failed[error.kind] += 1
+            raise
+        self._answered += 1
+        return answer
+
+    def gathered(self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S) -> Gathering:
+        """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
+        return Gathering(askings, self.outcome, gather_s)
+
+    def ask_many(
+        self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S
+    ) -> AsyncGenerator[list[tuple[int, Came]], None]:
+        """`gathered`, for one who listens to all of it."""
+        return self.gathered(askings, gather_s).batches()
+
+    async def outcome(self, asking: Asking, hear: Hear | None = None) -> Outcome:
+        """`ask`, with a ModelError as a value."""
+        try:
+            return await self.ask(
+                asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent, hear=hear
+            )
+        except ModelError as error:
+            return error
+
+    def status(self) -> GatewayStatus:
+        """What goes on."""
+        now = _now()
+        return GatewayStatus(
+            asked=self._asked,
+            answered=self._answered,
+            failed=dict(self._failed),
+            retried=self._retried,
+            under_way=self._under_way,
+            waiting=self._entered - self._under_way,
+            tokens_in=self._tokens_in,
+            tokens_out=self._tokens_out,
+            spent=self._budgets.spent,
+            endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=lambda lane: lane.base_url)],
+            left_alone=[s for (url, name), b in self._breakers.items() if (s := b.status(url, name, now)) is not None],
+        )
+
+    async def close(self) -> None:
+        """Let go of all connections. Idempotent."""
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        for model in self._models.values():
+            await model.close()
+        self._models.clear()
+
+    async def _answer(self, asking: Asking, hear: Hear | None) -> Answer:
+        model = self._model(asking.name, asking.base_url)
+        if asking.name == OFFLINE:  # in this process, at once, for nothing
+            return await model.ask(asking.request)
+        lane = self._lane(asking.base_url)
+        ticket = Ticket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
+        self._refuse_if_full(lane, ticket.agent_id)
+        held = self._budgets.hold(
+            ticket.agent_id, file_of(asking.name)[0] or asking.name, ticket.estimate, asking.spent
+        )
+        used = Usage()
+        self._enter(ticket)
+        try:
+            answer = await self._tried(Told(model, hear), asking, lane, ticket)
+            used = self._used(asking.request, answer)
+            lane.succeeded(ticket, used, _now())
+        except BadReply as error:
+            if error.raw:
+                used = self._used(asking.request, Answer(error.raw, 0))
+            raise
+        finally:
+            lane.leave(ticket)
+            self._leave(ticket)
+            self._budgets.settle(held, used)
+        return answer
+
+    async def _tried(self, model: Told, asking: Asking, lane: Lane, ticket: Ticket) -> Answer:
+        """Try until it is answered, or trying again is of no use."""
+        attempts = 0
+        breaker = self._breakers.setdefault((asking.base_url, asking.name), Breaker())
+        while True:
+            breaker.check(_now())
+            await self._granted(lane, ticket, again=attempts > 0)
+            try:
+                return msgspec.structs.replace(await self._sent(model, asking.request, breaker), attempts=attempts + 1)
+            except ModelError as error:
+                attempts += error.attempts
+                backoff_s = self._backoff_s(attempts)
+                self._refuse(lane.failed(error, backoff_s, _now()), lane)
+                given_up = lane.shut or breaker.open or attempts >= self._limits.attempts_max
+                if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
+                    error.attempts = attempts
+                    raise
+                waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
+            finally:
+                self._under_way -= 1
+                lane.end(_now())
+                self._pump()
+            self._retried += 1
+            if waits:  # beside the queue: the others need not wait for it
+                await asyncio.sleep(waits)
+
+    async def _sent(self, model: Told, request: bytes, breaker: Breaker) -> Answer:
+        """Send it once. Raises ModelError; one of no attempts where the model is left alone."""
+        probing = breaker.begin(_now())
+        try:
+            answer = await model.ask(request)
+        except ModelError as error:
+            breaker.failed(error, _now())
+            raise
+        finally:
+            if probing:
+                breaker.end()
+        breaker.succeeded()
+        return answer
+
+    def _backoff_s(self, attempts: int) -> float:
+        """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
+        return min(BACKOFF_S * 2 ** (attempts - 1), BACKOFF_S_MAX) * (1 - self._chance() / 2)
+
+    async def _granted(self, lane: Lane, ticket: Ticket, *, again: bool) -> None:
+        """Wait until the request may be sent: it is under way then. Raises ModelError where the lane is shut."""
+        ticket.granted = asyncio.get_running_loop().create_future()
+        lane.enter(ticket, _now(), again=again)
+        self._pump()
+        try:
+            await ticket.granted
+        except asyncio.CancelledError:
+            if ticket.granted.done() and not ticket.granted.cancelled() and ticket.granted.exception() is None:
+                self._under_way -= 1  # it was its turn, in the same moment
+                lane.end(_now())
+                self._pump()
+            raise
+
+    def _pump(self) -> None:
+        """Send what may be sent, by lanes in rounds, and in each by agents in rounds; time does the rest."""
+        now, soonest = _now(), float("inf")
+        while self._under_way < self._limits.asks_max:
+            lane, soonest = self._readiest(now)
+            if lane is None:
+                break
+            self._lanes.move_to_end(lane.base_url)
+            self._under_way += 1
+            lane.next(now).granted.set_result(None)
+        if self._under_way < self._limits.asks_max and soonest < float("inf"):
+            self._wake_in(soonest, now)
+
+    def _wake_in(self, seconds: float, now: float) -> None:
+        """Look again then, unless that is done earlier anyway."""
+        if self._wake is not None:
+            if self._wake.when() <= now + seconds:
+                return
+            self._wake.cancel()
+        self._wake = asyncio.get_running_loop().call_later(seconds, self._woken)
+
+    def _woken(self) -> None:
+        self._wake = None
+        self._pump()
+
+    def _readiest(self, now: float) -> tuple[Lane | None, float]:
+        """The first lane, in the order of the round, from which something may be sent; else None, and how soon."""
+        soonest = float("inf")
+        for lane in self._lanes.values():
+            wait = lane.wait(now)
+            if wait <= 0:
+                return lane, 0
+            soonest = min(soonest, wait)
+        return None, soonest
+
+    def _refuse(self, tickets: Sequence[Ticket], lane: Lane) -> None:
+        for ticket in tickets:
+            if not ticket.granted.done():
+                ticket.granted.set_exception(lane.refusal(_now()))
+
+    def _refuse_if_full(self, lane: Lane, agent_id: str) -> None:
+        """Raises ModelError where nothing more may wait."""
+        limits, full = self._limits, ""
+        if self._entered >= limits.waiting_max + limits.asks_max:
+            full = f"{self._entered} requests wait for model endpoints already"
+        elif agent_id and self._inside[agent_id] >= limits.agent_waiting_max:
+            full = f"{self._inside[agent_id]} requests of {agent_id!r} wait for model endpoints already"
+        if full:
+            hint = lane.hint(_now())
+            raise ModelError(
+                f"{full}, the most that may. Try again in {hint:.0f} s. Your message is kept, and answered together "
+                "with the next.",
+                kind="busy",
+                attempts=0,
+                retry_after_s=hint,
+            )
+
+    def _enter(self, ticket: Ticket) -> None:
+        self._entered += 1
+        self._inside[ticket.agent_id] += 1
+
+    def _leave(self, ticket: Ticket) -> None:
+        self._entered -= 1
+        self._inside[ticket.agent_id] -= 1
+        if not self._inside[ticket.agent_id]:
+            del self._inside[ticket.agent_id]
+
+    def _used(self, request: bytes, answer: Answer) -> Usage:
+        """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
+        used = spending.used(request, answer)
+        self._tokens_in += max(used.total - used.completion, 0)
+        self._tokens_out += used.completion
+        return used
+
+    def _lane(self, base_url: str) -> Lane:
+        if base_url not in self._lanes:
+            self._lanes[base_url] = Lane(base_url, self._limits)
+        return self._lanes[base_url]
+
+    def _model(self, name: str, base_url: str) -> Model:
+        """Connections are kept, one model for each name and place. Raises ModelError where there can be none."""
+        if (name, base_url) not in self._models:
+            self._models[name, base_url] = self._make(name, base_url)
+        return self._models[name, base_url]
+
+
+class GatewayActor:
+    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client.
+
+    Its limits come from the variables of the node that it runs on. Its constructor cannot fail: limits that cannot be
+    are what every request is told.
+    """
+
+    def __init__(self, root: str, limits: Limits | None = None) -> None:
+        self._unusable = ""
+        try:
+            limits = limits or limits_from(os.environ)
+        except BadInput as error:
+            self._unusable = str(error)
+        self._gateway = Gateway(limits=limits, root=Path(root))
+        self._gatherings: dict[str, Gathering] = {}
+        self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
+        """What was dropped of calls that have not come."""
+
+    async def ask(
+        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
+    ) -> Answer | ModelError:
+        """`Gateway.ask`, with a ModelError as a value."""
+        if self._unusable:
+            return self._refusal()
+        return await self._gateway.outcome(Asking(agent_id, name, base_url, request, spent))
+
+    async def ask_many(self, askings: Sequence[Asking], key: str = "") -> AsyncIterator[list[tuple[int, Came]]]:
+        """`Gateway.ask_many`: one call for all that a host's tick asks. `key`: what `drop` knows it by."""
+        if self._unusable:
+            yield [(place, self._refusal()) for place in range(len(askings))]
+            return
+        gathering = self._gateway.gathered(askings)
+        gathering.drop(self._dropped.pop(key, ()))
+        self._gatherings[key] = gathering
+        try:
+            async with aclosing(gathering.batches()) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            del self._gatherings[key]
+
+    async def drop(self, places: Mapping[str, Sequence[int]]) -> None:
+        """Nobody waits any more for these places of those calls of `ask_many`."""
+        for key, dropped in places.items():
+            if key in self._gatherings:
+                self._gatherings[key].drop(dropped)
+            else:  # it has not begun yet, or has ended
+                self._dropped[key] = dropped
+                if len(self._dropped) > DROPPED_MAX:
+                    self._dropped.popitem(last=False)
+
+    async def status(self) -> GatewayStatus:
+        """`Gateway.status`."""
+        return self._gateway.status()
+
+    def _refusal(self) -> ModelError:
+        return ModelError(f"The gateway sends nothing: {self._unusable}", kind="rejected", attempts=0)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""What does an agent remember? Core memory, shared blocks, recall, the archive and its documents."""

@@ -1,0 +1,19 @@
+"""What every living agent of a store has, by a projection: one pass over their states."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from everlog.projections import DERIVER, HEAD, Projections
+from everlog.store import Store
+
+
+def rows_of_living(store: Store, projection: str) -> Iterator[dict[str, Any]]:
+    """The rows of a projection, now, over all agents that were not deleted; in no order."""
+    for states in store.states(DERIVER.maker):
+        wanted = [(name, HEAD) for name in states.agents]
+        with Projections() as engine:
+            if states.rows is not None:
+                engine.restore(states.rows)
+            engine.load(states.after)
+            living = {row["agent_id"] for row in engine.batch("standing", wanted) if not row["deleted"]}
+            yield from (row for row in engine.batch(projection, wanted) if row["agent_id"] in living)

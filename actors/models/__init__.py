@@ -1,0 +1,1 @@
+"""How is a model reached? Endpoints, requests and replies on the wire, files of models, prices."""

@@ -1,0 +1,146 @@
+"""What tokens cost: the list that everlog ships (`prices.toml`, which ages), and what its user says instead. Pure."""
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Protocol
+
+import msgspec
+
+from everlog.events import BadInput, Usage
+from everlog.projections.pricing import ListedPrice
+
+MILLION = 1_000_000
+DATED = r"(-latest|[-@]\d{4,8}|[-@]\d{4}-\d\d-\d\d)?"
+"""What versions of one model have after its name."""
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Of requests, where the provider still had them; None: as much as `input`."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what no price can be."""
+        for price in (self.input, self.output, self.cached or 0):
+            if not (math.isfinite(price) and price >= 0):
+                raise ValueError(f"{price} is no price")
+
+    def cost(self, usage: Usage) -> float:
+        """What a call cost. Tokens that are neither the prompt's nor the reply's are priced as the prompt's."""
+        asked = max(usage.total - usage.completion, usage.prompt)
+        return self.of(asked, usage.completion, min(usage.cached, asked))
+
+    def of(self, asked: float, answered: float, cached: float = 0) -> float:
+        """What so many tokens cost; `cached` are among those `asked`."""
+        return ((asked - cached) * self.input + cached * self.cached_or_input + answered * self.output) / MILLION
+
+    @property
+    def cached_or_input(self) -> float:
+        """Of requests that the provider still had."""
+        return self.input if self.cached is None else self.cached
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One price of a list, as it is shown."""
+
+    model: str
+    """Empty: of every model that has none of its own."""
+    pattern: str
+    """A regular expression: the names of models that it is the price of. The first row that a name fits counts."""
+    price: Price
+    source: str
+    """Who said so: `models.toml`, `EVERLOG_GATEWAY_PRICE_IN`, or the shipped list with its date."""
+
+
+class _Shipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    date: str
+    currency: str
+    models: dict[str, Price]
+
+
+@cache
+def shipped() -> _Shipped:
+    """The list that comes with everlog."""
+    text = resources.files(__package__).joinpath("prices.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Shipped)
+
+
+class Prices:
+    """All prices that are known: the user's own by name, then one for all models, then the shipped list."""
+
+    def __init__(self, own: Mapping[str, Price] | None = None, other: Price | None = None) -> None:
+        """`own`: by the exact name of a model. `other`: of every model that has none of its own."""
+        listed = shipped()
+        named = sorted(listed.models.items(), key=lambda item: (-len(item[0]), item[0]))
+        self.currency = listed.currency
+        self.rows: Sequence[Row] = [
+            *(Row(name, f"^{re.escape(name)}$", price, "models.toml") for name, price in sorted((own or {}).items())),
+            Row("offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"),  # by name, and as it calls itself
+            *([Row("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
+            *(Row(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
+        ]
+        """The first one that fits counts."""
+        self._known: dict[str, Price | None] = {}
+
+    @property
+    def listed(self) -> list[ListedPrice]:
+        """The prices as the views over the fleet take them."""
+        return [
+            ListedPrice(
+                model=row.model, pattern=row.pattern, price_in=row.price.input, price_out=row.price.output,
+                price_cached=row.price.cached_or_input, currency=self.currency, source=row.source,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model; None if nobody said."""
+        if model not in self._known:
+            self._known[model] = next((row.price for row in self.rows if re.search(row.pattern, model)), None)
+        return self._known[model]
+
+    def cost(self, spent: Mapping[str, Usage]) -> float:
+        """What the tokens of each model cost; those of models whose price is not known count as nothing."""
+        return sum(price.cost(usage) for model, usage in spent.items() if (price := self.of(model)))
+
+
+class Described(Protocol):
+    """A model as its user describes it; None: not said."""
+
+    @property
+    def price_in(self) -> float | None: ...
+
+    @property
+    def price_out(self) -> float | None: ...
+
+    @property
+    def price_cached(self) -> float | None: ...
+
+
+def own_prices(models: Mapping[str, Described]) -> dict[str, Price]:
+    """The prices in the tables `[models."NAME"]` of `models.toml`: price_in, price_out, price_cached, by name.
+
+    Raises BadInput for one that cannot be: prices are numbers of 0 or more, and price_in and price_out come together.
+    """
+    found: dict[str, Price] = {}
+    for name, said in models.items():
+        asked, answered, cached = said.price_in, said.price_out, said.price_cached
+        if asked is None and answered is None and cached is None:
+            continue
+        try:
+            if asked is None or answered is None:
+                raise ValueError("one of price_in and price_out is missing")
+            found[name] = Price(asked, answered, cached)
+        except ValueError as error:
+            raise BadInput(
+                f'The prices of [models."{name}"] cannot be used: {error}. Give price_in and price_out, and '
+                "price_cached if you like: numbers, for a million tokens, as price_in = 0.15."
+            ) from error
+    return found

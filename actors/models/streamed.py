@@ -1,0 +1,242 @@
+"""A streamed reply: its pieces as they come, and the completion that it would have been without a stream. Pure.
+
+What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part
+of the reply.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from everlog.actors.ports.effects import Piece
+
+DONE = b"[DONE]"
+
+
+_NOTHING = msgspec.Raw()
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    function: _Function | None = None
+    index: int | None = None
+    id: str | int | None = None
+
+
+class _Part(msgspec.Struct, gc=False):
+    text: str = ""
+
+
+class _Delta(msgspec.Struct, gc=False):
+    content: str | list[_Part] | None = None
+    tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    index: int = 0
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """One event of a stream, as far as it matters."""
+
+    choices: list[_Choice] | None = None
+    usage: msgspec.Raw = _NOTHING
+    error: msgspec.Raw = _NOTHING
+    id: str | None = None
+    created: float | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    timings: msgspec.Raw = _NOTHING
+    object: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it says that the rest will not come."""
+        return self.error not in _ABSENT or self.object == "error"
+
+
+_decoder = msgspec.json.Decoder(Chunk)
+_ABSENT = (_NOTHING, msgspec.Raw(b"null"))
+
+
+def chunk_of(data: bytes) -> Chunk:
+    """Raises msgspec.DecodeError (UnicodeError, RecursionError) for what is no chunk."""
+    return _decoder.decode(data)
+
+
+class _Call:
+    """A call that is being said."""
+
+    __slots__ = ("arguments", "id", "index", "name")
+
+    def __init__(self, index: int | None, call_id: str) -> None:
+        self.index = index
+        self.id = call_id
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def function(self) -> dict[str, str]:
+        return {"name": self.name, "arguments": "".join(self.arguments)}
+
+    def is_complete(self) -> bool:
+        """Whether its arguments are all of an object."""
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+def _is_next(call: _Call, call_id: str, function: _Function) -> bool:
+    """Whether a part with a name begins a call after this one. Some servers repeat the name in every part."""
+    if not function.name or not call.name:
+        return False
+    if call_id:
+        return call_id != call.id
+    if function.name != call.name:
+        return any(call.arguments)
+    return bool(function.arguments) and call.is_complete()
+
+
+class Streamed:
+    """One reply, put together from its chunks."""
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        """Why it ended, as the model says it; None: it has not yet."""
+        self.begun = False
+        """Any chunk has come."""
+        self._head: dict[str, Any] = {}
+        self._texts: dict[str, list[str]] = {}
+        """By field of the message, what was said into it."""
+        self._is_chat = False
+        """It has a message, and is no mere completion of text."""
+        self._calls: list[_Call] = []
+        self._function: _Call | None = None
+        """A call as they were before there were several."""
+        self._usage: msgspec.Raw | None = None
+        self._timings: msgspec.Raw | None = None
+
+    def take(self, chunk: Chunk) -> Iterator[Piece]:
+        """One more chunk: the pieces that it says."""
+        self.begun = True
+        if len(self._head) < 4:
+            self._take_head(chunk)
+        if chunk.usage not in _ABSENT:
+            self._usage = chunk.usage.copy()
+        if chunk.timings not in _ABSENT:
+            self._timings = chunk.timings.copy()
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                yield from self._take_choice(choice)
+
+    def raw(self) -> str:
+        """The completion, as the endpoint would have sent it in one piece."""
+        choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish}
+        is_text = not self._is_chat and "text" in self._texts
+        if "text" in self._texts:
+            choice["text"] = self._said("text")
+        if not is_text:
+            choice["message"] = self._message()
+        kind = "text_completion" if is_text else "chat.completion"
+        has_any = self._texts or self._calls or self._function or self.finish is not None
+        whole = {"object": kind, **self._head, "choices": [choice] if has_any else []}
+        if self._usage is not None:
+            whole["usage"] = self._usage
+        if self._timings is not None:
+            whole["timings"] = self._timings
+        return msgspec.json.encode(whole).decode()
+
+    def _message(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": self._said("content")}
+        for field in self._texts:
+            if field != "text":
+                message.setdefault(field, self._said(field))
+        if self._calls:
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": call.function()} for call in self._calls
+            ]
+        if self._function is not None:
+            message["function_call"] = self._function.function()
+        return message
+
+    def _said(self, field: str) -> str | None:
+        return "".join(self._texts[field]) if field in self._texts else None
+
+    def _take_head(self, chunk: Chunk) -> None:
+        for field in ("id", "created", "model", "system_fingerprint"):
+            value = getattr(chunk, field)
+            if value is not None and field not in self._head:
+                self._head[field] = value
+
+    def _take_choice(self, choice: _Choice) -> Iterator[Piece]:
+        if choice.finish_reason:  # some servers say "" of a reply that goes on
+            self.finish = choice.finish_reason
+        delta = choice.delta if choice.delta is not None else choice.message
+        if choice.text is not None and (delta is None or (choice.text and not delta.content)):
+            self._texts.setdefault("text", [])
+            yield from self._say("text", choice.text)
+        if delta is None:
+            return
+        self._is_chat = True
+        if delta.content:
+            content = delta.content
+            yield from self._say("content", content if isinstance(content, str) else "".join(p.text for p in content))
+        for field in ("refusal", "reasoning_content", "reasoning"):
+            if getattr(delta, field):
+                self._texts.setdefault(field, []).append(getattr(delta, field))
+        for part in delta.tool_calls or ():
+            function = part.function or _Function()
+            call = self._call_of(part, function)
+            yield from self._call_says(call, self._calls.index(call), function)
+        if delta.function_call is not None:
+            self._function = self._function or _Call(None, "")
+            yield from self._call_says(self._function, 0, delta.function_call)
+
+    def _say(self, field: str, text: str) -> Iterator[Piece]:
+        if text:
+            self._texts.setdefault(field, []).append(text)
+            yield Piece(text)
+
+    def _call_of(self, part: _ToolCall, function: _Function) -> _Call:
+        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call
+        where the id is new, or where a call without one has its arguments.
+        """
+        call_id = "" if part.id is None else str(part.id)
+        last = self._calls[-1] if self._calls else None
+        if part.index is None:
+            call = last
+        else:
+            call = next((call for call in reversed(self._calls) if call.index == part.index), None)
+        if call is None or _is_next(call, call_id, function):
+            call = _Call(part.index, call_id)
+            self._calls.append(call)
+        elif call_id and not call.id:
+            call.id = call_id
+        return call
+
+    def _call_says(self, call: _Call, place: int, function: _Function) -> Iterator[Piece]:
+        name = function.name or ""
+        name = "" if name == call.name else name  # some servers repeat it in every chunk
+        arguments = function.arguments or ""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if name or arguments:
+            call.name += name
+            call.arguments.append(arguments)
+            yield Piece(call=place, name=name, arguments=arguments)

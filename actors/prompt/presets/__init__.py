@@ -1,0 +1,87 @@
+"""The texts that an agent may begin with, by name: system prompts, personas and humans, as package data. Nothing else.
+
+A preset is a text file in the folder of its kind. It is read as it stands, without the line break at its end. A system
+prompt is what `--preset` names: a list of sections, each a file, of which presets may share some. It may bring
+functions.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Literal
+
+from everlog.events import BadInput, Section
+
+Kind = Literal["system", "persona", "human"]
+
+_FOLDERS: dict[str, str] = {"system": "system", "persona": "personas", "human": "humans"}
+_ENDING = ".txt"
+_SYSTEM: Mapping[str, Sequence[str]] = {
+    "chat": ("chat/base", "chat/control_flow", "chat/speaking", "chat/memory", "chat/tools", "chat/closing"),
+    "docs": (
+        "docs/base", "docs/control_flow", "docs/speaking", "docs/documents", "docs/memory", "chat/tools",
+        "chat/closing",
+    ),
+    "extras": (
+        "chat/base", "chat/control_flow", "chat/speaking", "chat/memory", "chat/tools", "extras/outside",
+        "chat/closing",
+    ),
+}  # fmt: skip
+"""The sections of each system prompt, in order, by folder and name."""
+BETWEEN = "\n\n"
+"""What stands between two sections of a system prompt."""
+_EXTRAS = {"extras": ("message_chatgpt", "read_from_text_file", "append_to_text_file", "http_request")}
+
+
+def system(name: str) -> str:
+    """The system prompt of that name."""
+    return _text("system", name)
+
+
+def sections(name: str) -> list[Section]:
+    """The sections of the system prompt of that name. Raises BadInput where there is no such preset."""
+    system(name)
+    return [Section(path.rpartition("/")[2], _read("system", path)) for path in _SYSTEM[name]]
+
+
+def persona(name: str) -> str:
+    """What the block `persona` begins with."""
+    return _text("persona", name)
+
+
+def human(name: str) -> str:
+    """What the block `human` begins with."""
+    return _text("human", name)
+
+
+def names(kind: Kind) -> list[str]:
+    """The presets of a kind, in order. Raises BadInput where there is no such kind."""
+    if kind == "system":
+        return sorted(_SYSTEM)
+    files = (entry.name for entry in _folder(kind).iterdir() if entry.name.endswith(_ENDING))
+    return sorted(file.removesuffix(_ENDING) for file in files)
+
+
+def extras(name: str) -> Sequence[str]:
+    """Names of the functions of `extras` that an agent of the preset has. Raises BadInput for an unknown one."""
+    system(name)
+    return _EXTRAS.get(name, ())
+
+
+@cache
+def _text(kind: Kind, name: str) -> str:
+    known = names(kind)
+    if name not in known:
+        raise BadInput(f"There is no {kind} preset {name!r}; there are {', '.join(known)}.")
+    return BETWEEN.join([_read(kind, path) for path in _SYSTEM[name]]) if kind == "system" else _read(kind, name)
+
+
+def _read(kind: Kind, path: str) -> str:
+    return (_folder(kind) / f"{path}{_ENDING}").read_text(encoding="utf-8").strip()
+
+
+def _folder(kind: str) -> Traversable:
+    if kind not in _FOLDERS:
+        raise BadInput(f"There are no presets of the kind {kind!r}; the kinds are {', '.join(_FOLDERS)}.")
+    return resources.files(__name__) / _FOLDERS[kind]

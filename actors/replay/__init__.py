@@ -1,0 +1,1 @@
+"""Was it really so? An agent rebuilt, its requests verified, two moments compared."""

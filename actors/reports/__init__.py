@@ -1,0 +1,1 @@
+"""How is the fleet? Questions to all agents at once, figures, exports."""

@@ -1,0 +1,297 @@
+"""What if: an agent forked at a moment of its past, and told again there what it was told then.
+
+The fork lives in the time of then. Its model is a live one; or it is the record, and then everything is as it was, to
+the byte, until a change makes a request another one: there it stops, and says so.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+
+import msgspec
+
+from everlog.actors.agent import leftovers
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import Models, System, View
+from everlog.actors.agent.view import since_epoch, zoned
+from everlog.actors.functions.extras import NAMES as EXTRAS
+from everlog.actors.functions.extras import NO_GRANTS, Grants
+from everlog.actors.functions.tools import Tool
+from everlog.actors.memory.blocks import Apart
+from everlog.actors.ports.constants import BLOCK_CHARS
+from everlog.actors.ports.effects import Archive, Clock, Ids
+from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.actors.prompt.ranges import check_block
+from everlog.actors.rerun.rerun_driving import Change, Driver
+from everlog.actors.rerun.rerun_models import Diverged, Recorded, Script, Sent, Time, rendered
+from everlog.actors.rerun.rerun_past import Past, cut_before, last_input, past_of
+from everlog.actors.rerun.rerun_report import Comparer, Comparison, Pair, Prices, by_turn
+from everlog.actors.rerun.rerun_tools import Recorder, stand_ins
+from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
+from everlog.store import Store, name_of
+
+Tell = Callable[[Pair], None]
+"""Is told each turn as it has ended, beside that of then."""
+
+COMMAND = "everlog rerun"
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done again, and what is to be otherwise."""
+
+    agent_id: str
+    from_seq: int | datetime
+    """The first record that is done again, or a time (UTC if it has no zone): the first at or after it. In the middle
+    of a turn: that turn's first.
+    """
+    fork: str
+    """Name of the agent that does it."""
+    settings: Settings = Settings()
+    """Of these `model`, `window`, `system`, and `blocks`, which edit those that there are. None: as it was."""
+    turns: int | None = None
+    """How many turns, at most; None: all."""
+    recorded: bool = False
+    """No model is called: the recorded replies are given, as long as each request is the one of then."""
+    live_tools: bool = False
+    """Whether functions that act outside the log may run for calls that were not made then."""
+
+
+class Rerun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rerun did. The fork stays, and can be talked to."""
+
+    comparison: Comparison
+    left_out: Sequence[Record]
+    """What was done then and was not done again: it names records, was erased, or had nothing to change."""
+    diverged: Diverged | None = None
+    """Of recorded replies: where and how it is not any more as it was."""
+    renumbered: int = 0
+    """Of recorded replies: requests that were the same but for the numbers of records, which a fork counts anew."""
+    error: ModelError | None = None
+    """How a live model failed: nothing was run after that."""
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rerun works with."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    models: Models
+    tools: Sequence[Tool] = ()
+    grants: Grants = NO_GRANTS
+    archive: Archive | None = None
+    prices: Prices = Prices()
+
+    def system(self, **more: object) -> System:
+        """The agents of the store, of this stage; `more` are others of System."""
+        given = {"clock": self.clock, "ids": self.ids, "models": self.models, "blocks": Apart(), **more}
+        return System(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
+
+
+async def rerun(what: WhatIf, stage: Stage, tell: Tell = lambda _: None) -> Rerun:
+    """Fork the agent before a seq of its past, and do again there what was done to it from then on.
+
+    Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
+    seq that is not there, where nothing is to be done again, for a change that cannot be, and a name that is taken;
+    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `Rerun`.
+    """
+    system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
+    with closing(system.look(name_of(what.agent_id))) as view:
+        scene = _Scene(what, stage, system, view)
+        system.fork(view.agent_id, what.fork, at=scene.past.cut)
+        return await scene.play(tell)
+
+
+def compared(agent_id: str, fork: str, stage: Stage) -> Comparison:
+    """An agent and a fork of it, turn by turn from the cut on, as far as the fork has come. Writes nothing.
+
+    Raises BadInput for what is no fork of it, UnknownAgent.
+    """
+    system = stage.system()
+    with closing(system.look(agent_id)) as parent, closing(system.look(fork)) as child:
+        ancestor = stage.store.parent_of(child.agent_id)
+        if ancestor is None or ancestor[0] != parent.agent_id:
+            of = "no fork" if ancestor is None else f"a fork of {ancestor[0]!r}"
+            raise BadInput(
+                f"{child.agent_id!r} is {of}, and not one of {parent.agent_id!r}: there is nothing to compare."
+            )
+        cut = ancestor[1]
+        now = list(child.reader.read(child.agent_id, cut + 1))
+        records = list(parent.reader.read(parent.agent_id))
+        tools = _all_tools(parent, records, system, cut)
+        comparer = _comparer(parent, past_of(records, cut), _changed(now), tools, stage.prices)
+        for turn, mine in sorted(by_turn(now).items()):
+            comparer.turn(turn, mine)
+        return comparer.whole(parent.agent_id, child.agent_id, cut)
+
+
+class _Scene:
+    """What is done again, and with what: everything is looked at before the fork is made."""
+
+    def __init__(self, what: WhatIf, stage: Stage, system: System, view: View) -> None:
+        self._what, self._stage, self._view = what, stage, view
+        records = list(view.reader.read(view.agent_id))
+        first = _first(view, records, what.from_seq)
+        cut = _cut(view, records, first)
+        self._whole = past_of(records, cut)
+        self.past = self._whole.upto(what.turns)
+        if not self.past.inputs:
+            raise _nothing(view.agent_id, records, first)
+        view.request(cut)  # it can be asked for: its configuration and schemas were not erased
+        self._before = view.context(cut)
+        self._blocks = _edits(what.settings, self._before)
+        self._tools = _all_tools(view, records, system, cut)
+        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
+        self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
+
+    async def play(self, tell: Tell) -> Rerun:
+        """Run it, in the fork that is there."""
+        what, stage, past = self._what, self._stage, self.past
+        script = Script(past, stage.clock, stage.ids)
+        time = Time(stage.clock, past.records[0].recorded_at)
+        driver: Driver | None = None
+
+        async def meanwhile() -> None:
+            if driver is not None and what.recorded:
+                await driver.meanwhile(script)
+
+        heard: dict[int, list[Record]] = defaultdict(list)
+
+        def listen(records: Sequence[Record]) -> None:
+            for record in records:
+                heard[record.turn].append(record)
+            if what.recorded:
+                script.written(records)
+
+        recorder = Recorder(
+            self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
+        )
+        model = Recorded(script, self._request, meanwhile)
+        system = stage.system(
+            clock=script if what.recorded else time,
+            ids=script if what.recorded else _Fresh(stage.ids, stage.clock),
+            models=(lambda _: model) if what.recorded else stage.models,
+            refit=lambda tools: {
+                name: recorder.wrap(tool) for name, tool in {**self._tools, **tools}.items()
+            },
+        )  # fmt: skip
+        changed = {edit.label: edit.text for edit in self._blocks}
+        comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
+        opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
+        async with opened as agent:
+            agent.repeats = next(agent.records(past.cut + 1)).event_id
+            driver = Driver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
+            try:
+                await self._set_up(agent, driver)
+                model.agent = agent
+                script.begin(agent)
+                failed = await (driver.recorded(script) if what.recorded else driver.live(time))
+            finally:
+                await leftovers.end(agent, agent.open_turns)
+        return Rerun(
+            comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
+            left_out=[*past.left_out, *driver.left_out],
+            diverged=failed if isinstance(failed, Diverged) else None,
+            renumbered=len(script.renumbered),
+            error=None if isinstance(failed, Diverged) else failed,
+        )
+
+    async def _set_up(self, agent: Agent, driver: Driver) -> None:
+        """Make the changes, before anything is done again."""
+        if self._blocks:
+            await agent.commit(self._blocks, turn=agent.turn, step=0)
+        await driver.configure(self._before.config, always=False)
+
+    def _request(self, record: Record, event: Sent) -> bytes:
+        """The request of a recorded call, rendered again."""
+        rows = self._view.rows("context_window", record.seq - 1)
+        context = of_turn(context_of(self._view.agent_id, record.seq - 1, rows), record.turn)
+        return rendered(context, self._view.schemas(), event)
+
+
+class _Fresh:
+    """Ids of the present, whatever time it is in the rerun."""
+
+    def __init__(self, ids: Ids, clock: Clock) -> None:
+        self._ids, self._clock = ids, clock
+
+    def new(self, at: int) -> str:
+        """A fresh UUIDv7."""
+        return self._ids.new(self._clock.now())
+
+
+def _first(view: View, records: Sequence[Record], moment: int | datetime) -> int:
+    """The seq that a moment names: itself, or the first that was recorded then or later."""
+    if isinstance(moment, int):
+        return moment
+    at = since_epoch(moment)
+    found = next((record.seq for record in records if record.recorded_at >= at), 0)
+    if not found:
+        raise BadInput(
+            f"{view.agent_id!r} cannot be run again from {zoned(moment).isoformat()} on: its newest record, seq "
+            f"{view.head.seq}, is older."
+        )
+    return found
+
+
+def _cut(view: View, records: Sequence[Record], seq: int) -> int:
+    head = view.head.seq
+    if not 1 <= seq <= head:
+        raise BadInput(f"{view.agent_id!r} cannot be run again from seq {seq}: it has records 1 to {head}, the head.")
+
+    def open_at(at: int) -> list[int]:
+        return [row["opened_seq"] for row in view.rows("open_turns", at)]
+
+    return cut_before(records, seq, open_at)
+
+
+def _nothing(agent_id: str, records: Sequence[Record], seq: int) -> BadInput:
+    found = last_input(records)
+    last = f"the last input is at seq {found}" if found else "nobody has ever told it anything"
+    return BadInput(f"There is nothing to run again of {agent_id!r} from seq {seq} on: {last}. No fork was made.")
+
+
+def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
+    """The edits that put other values into blocks of the fork. Raises BadInput for one that is too long."""
+    had = {block.label: block for block in before.blocks}
+    edits = []
+    for block in settings.blocks:
+        known = had.get(block.label)
+        limit = known.limit if known is not None and block.limit == BLOCK_CHARS else block.limit
+        check_block(block.label, block.value, limit, block.description)
+        edit = MemoryEdited(
+            text=block.value,
+            label=block.label,
+            operation="set",
+            limit=limit,
+            description=block.description or (known.description if known is not None else ""),
+            read_only=block.read_only or (known is not None and known.read_only),
+        )
+        edits.append(edit if known is not None else msgspec.structs.replace(edit, operation="created"))
+    return edits
+
+
+def _all_tools(view: View, records: Sequence[Record], system: System, cut: int) -> dict[str, Tool]:
+    """The functions that there are, and a stand-in for each that the agent had beside them."""
+    missing = stand_ins(view.agent_id, records, view.schemas(), system.tools, cut)
+    own = {name: tool for name, tool in system.tools.items() if name not in EXTRAS}
+    return {**own, **missing, **system.tools}
+
+
+def _changed(now: Sequence[Record]) -> dict[str, str]:
+    """Values of blocks that a fork was given before its first turn."""
+    changed: dict[str, str] = {}
+    for record in now:
+        event = event_of(record)
+        if isinstance(event, MemoryEdited) and not record.step:
+            changed[event.label] = event.text
+    return changed
+
+
+def _comparer(
+    view: View, past: Past, changed: Mapping[str, str], tools: Mapping[str, Tool], prices: Prices
+) -> Comparer:
+    blocks = {row["label"]: row["value"] for row in view.rows("core_memory", past.cut)}
+    return Comparer(past.records, blocks=blocks, changed=changed, tools=tools, prices=prices)

@@ -1,0 +1,1 @@
+"""What do all commands need? Settings, values, moments, errors, and the objects they are composed of."""

@@ -1,0 +1,1 @@
+"""How are agents and their memory looked after? Commands that change them."""

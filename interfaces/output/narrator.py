@@ -1,0 +1,119 @@
+"""From records to words: the one place that knows which events people are told of, and how. Touches nothing outside."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from everlog.events import (
+    AnyEvent,
+    BudgetExceeded,
+    Call,
+    ContextTrimmed,
+    EverlogError,
+    FunctionResult,
+    Heartbeat,
+    MessageSent,
+    ModelFailed,
+    ModelReply,
+    ModelSwitched,
+    Record,
+    ReplyRejected,
+    Summary,
+    SummaryExpanded,
+    SystemAlert,
+    TurnAbandoned,
+    TurnCancelled,
+    Unknown,
+    UserMessage,
+    event_of,
+    is_erased,
+)
+from everlog.interfaces.common.contract import FrontEnd, Notice
+
+SEND_MESSAGE = "send_message"
+"""The function whose effect is told as an assistant message."""
+
+
+class Narrator:
+    """The interface that tells a front end what the records of one agent mean."""
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        self._front_end = front_end
+        self._calls: dict[str, Call] = {}
+        """The calls of the newest reply that have not ended, by id."""
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Tell each record that people are told of."""
+        for record in records:
+            self._tell(event_of(record), record.agent_id)
+
+    def on_error(self, error: EverlogError) -> None:
+        """Tell the error."""
+        self._front_end.error(error)
+
+    def _tell(self, event: AnyEvent, agent_id: str) -> None:
+        match event:
+            case UserMessage():
+                self._front_end.user_message(event.text, event.name)
+            case MessageSent():
+                self._front_end.assistant_message(event.text, event.name or agent_id)
+            case ModelReply():
+                self._reply(event)
+            case FunctionResult():
+                self._result(event)
+            case _:
+                if (noticed := notice_of(event)) is not None:
+                    self._front_end.notice(*noticed)
+
+    def _reply(self, reply: ModelReply) -> None:
+        calls = [replace(call, arguments=call.arguments or "{}") for call in reply.calls]
+        self._calls = {call.id: call for call in calls}
+        if reply.text:
+            self._front_end.inner_monologue(reply.text)
+        for call in calls:
+            if call.name != SEND_MESSAGE:
+                self._front_end.function_call(call)
+
+    def _result(self, result: FunctionResult) -> None:
+        call = self._calls.pop(result.call_id, None) or Call(result.call_id, result.name, "")
+        if not result.ok or result.name != SEND_MESSAGE:
+            self._front_end.function_message(call, result.text, ok=result.ok)
+
+
+def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
+    """What is noticed of an event, and its words; None for an event that is told otherwise, or not at all.
+
+    Not told: what people do by hand, what a function did (its function message says it), and what was erased.
+    """
+    match event:
+        case SystemAlert(source="memory_pressure"):
+            return "memory_pressure", "memory pressure: the agent was warned"
+        case Heartbeat() if event.reason != "manual":
+            return "heartbeat", f"♥ {event.reason.replace('_', ' ')}"
+        case Summary():
+            return "summary", f"summarized {event.summarized} messages: {event.text}"
+        case SummaryExpanded():
+            return "summary_expanded", "the last summary was taken back"
+        case ContextTrimmed():
+            return "context_trimmed", event.text
+        case ModelSwitched():
+            return "model_switched", f"{event.model} could not be asked, and {event.to} is: {event.text}"
+        case ReplyRejected():
+            return "reply_rejected", event.text
+        case Unknown() if not is_erased(event.payload):
+            return "unknown", f"{event.kind}, version {event.version}: this everlog is too old to know it"
+    return _ending(event)
+
+
+def _ending(event: AnyEvent) -> tuple[Notice, str] | None:
+    """What is noticed of an event that ends a turn before the agent is idle."""
+    match event:
+        case ModelFailed():
+            return "model_failed", f"the model failed: {event.text}"
+        case TurnAbandoned():
+            return "turn_abandoned", f"the turn was given up: {event.text}"
+        case TurnCancelled():
+            return "turn_cancelled", "the turn was stopped"
+        case BudgetExceeded():
+            return "budget_exceeded", f"the budget {event.budget} is used up: {event.spent:g} of {event.limit:g}"
+    return None

@@ -1,0 +1,1 @@
+"""How is a recorded life watched? The console of `everlog replay`."""

@@ -1,0 +1,86 @@
+"""The command `replay`: an agent is watched again, in a console on a terminal, or as lines. It changes no agent."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from functools import partial
+
+from everlog.actors.agent.system import View
+from everlog.events import BadInput
+from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.opening import agents_of, looking, system_of
+from everlog.interfaces.output import shapes
+from everlog.interfaces.output.terminal import console
+from everlog.interfaces.replay_console import loading
+from everlog.interfaces.replay_console.console import Console
+from everlog.interfaces.replay_console.driving import Fork, drive
+from everlog.interfaces.replay_console.playback import Playback
+from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.telling import shape, tell
+from everlog.interfaces.show.reading import POLL_S
+
+
+def replay(args: Namespace, world: World) -> int:
+    """The command `replay`."""
+    with looking(system_of(args, world), args.name) as view:
+        _check(args, view)
+        story = loading.begun(view, None if args.last is None else min(args.last, view.head.seq))
+        if args.json or not _watched():
+            asyncio.run(_tell(args, world, view, story))
+        else:
+            _watch(args, world, view, story)
+    return 0
+
+
+def _check(args: Namespace, view: View) -> None:
+    """Raises BadInput for a range that there is not; with --follow it may end later than the log."""
+    head = view.head.seq
+    last = head if args.last is None else args.last
+    if args.first > min(head, last) or (last > head and not args.follow):
+        raise BadInput(
+            f"{view.agent_id!r} has no records {args.first} to {last}: it has 1 to {head}, the head, and --from is no "
+            "later than --to."
+        )
+
+
+def _watched() -> bool:
+    """Whether somebody sits there, at a terminal that can show more than lines."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not console().is_dumb_terminal
+
+
+async def _tell(args: Namespace, world: World, view: View, story: Story) -> None:
+    """All of it at once; with --follow what comes, until Ctrl-C or --to."""
+    out = console()
+    first = args.first
+    while True:
+        seqs = range(first, story.last + 1)
+        if args.json:
+            for seq in seqs:
+                print(shapes.line(shape(story, seq)))
+        else:
+            tell(story, seqs, out)
+        sys.stdout.flush()
+        first = story.last + 1
+        if not args.follow or story.last == args.last:
+            return
+        while not loading.more(view, story, args.last):
+            await world.sleep(POLL_S)
+
+
+def _watch(args: Namespace, world: World, view: View, story: Story) -> None:
+    from everlog.interfaces.replay_console.screen import Screen
+
+    playback = Playback(seq=args.first, first=args.first, last=story.last, speed=args.speed, follow=args.follow)
+    grow = partial(loading.more, view, story, args.last)
+    with Screen() as screen:
+        drive(Console(playback=playback), story, screen, world.clock, fork=_forker(args, world), grow=grow)
+
+
+def _forker(args: Namespace, world: World) -> Fork:
+    """How the console forks the agent that it shows."""
+
+    async def forked(seq: int, new_name: str) -> None:
+        async with agents_of(args, world) as system:
+            await system.fork(args.name, new_name, at=seq)
+
+    return lambda seq, new_name: asyncio.run(forked(seq, new_name))

@@ -1,0 +1,239 @@
+"""The story of one agent: its records, and how things stood at each of them, found without asking anybody. Pure.
+
+Core memory comes from rows of the projection `memory_history`. The gauge is told record by record, and is what the
+projection `memory_pressure` says as of each of them: the tests hold the two against each other.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from everlog.events import (
+    AgentConfigured,
+    AgentCreated,
+    BudgetExceeded,
+    FunctionResult,
+    ModelFailed,
+    ModelReply,
+    Record,
+    ReplyRejected,
+    Summary,
+    SummaryExpanded,
+    SystemAlert,
+    TurnAbandoned,
+    TurnsHidden,
+    event_of,
+)
+
+ENDED = "ended"
+"""The operation of a memory block that was taken out of core memory, in `memory_history`."""
+Landmark = Literal["turn", "summary", "edit", "failure"]
+"""What can be jumped to."""
+
+_TELLING = frozenset(
+    cls.kind
+    for cls in (
+        AgentConfigured, AgentCreated, BudgetExceeded, FunctionResult, ModelFailed, ModelReply, ReplyRejected, Summary,
+        SummaryExpanded, SystemAlert, TurnAbandoned, TurnsHidden,
+    )
+)  # fmt: skip
+"""Kinds that move the gauge, or are a landmark, by what they say."""
+_replace = msgspec.structs.replace
+
+
+class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+    """How full the context window is, and of which model."""
+
+    tokens: int = 0
+    """Of the last call."""
+    window: int = 0
+    """0 where no configuration is known."""
+    fraction: float = 0.75
+    """Part of the window at which the agent is warned."""
+    warned: bool = False
+    """Since the last summary."""
+    summary_seq: int | None = None
+    model: str = ""
+    hidden: int = 0
+    """Messages that summaries hide, of `total`."""
+    total: int = 0
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory block got a new value."""
+
+    seq: int
+    turn: int
+    label: str
+    operation: str
+    limit: int
+    before: str
+    value: str
+
+
+class Story:
+    """The records of an agent from the first one on, and what is known at each seq. It can only grow."""
+
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.records: list[Record] = []
+        self.edits: dict[int, Edit] = {}
+        """By seq."""
+        self._edits_of: dict[str, list[Edit]] = {}
+        self._births: list[int] = []
+        self._gauge = Gauge()
+        self._gauges: list[tuple[int, Gauge]] = []
+        self._calls: list[tuple[int, int]] = []
+        """Seq and tokens of each call of the model."""
+        self._landmarks: dict[Landmark, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
+        self._warnings: dict[int, int] = {}
+        """Turns of the warnings of this life, by seq."""
+        self._hidden: set[int] = set()
+
+    @property
+    def last(self) -> int:
+        """The seq of the last record; 0 where there is none."""
+        return len(self.records)
+
+    def record(self, seq: int) -> Record:
+        """The record at a seq, from 1."""
+        return self.records[seq - 1]
+
+    def opens_turn(self, seq: int) -> bool:
+        """Whether a turn begins there."""
+        return self.record(seq).turn > 0 and (seq == 1 or self.record(seq - 1).turn != self.record(seq).turn)
+
+    def add(self, records: Sequence[Record], rows: Iterable[Mapping[str, Any]]) -> None:
+        """Go on with the next records, and with the rows of `memory_history` that they made."""
+        for record in records:
+            self.records.append(record)
+            if self.opens_turn(record.seq):
+                self._landmarks["turn"].append(record.seq)
+            if record.type in _TELLING:
+                self._tell(record)
+        for row in rows:
+            self._edit(row)
+
+    def gauge(self, seq: int) -> Gauge:
+        """How full the window was."""
+        place = bisect_right(self._gauges, seq, key=_seq)
+        return self._gauges[place - 1][1] if place else Gauge()
+
+    def calls(self, seq: int, most: int) -> list[int]:
+        """The tokens of the last calls of the model up to a seq, at most so many."""
+        place = bisect_right(self._calls, seq, key=_seq)
+        return [tokens for _, tokens in self._calls[max(0, place - most) : place]]
+
+    def blocks(self, seq: int) -> list[Edit]:
+        """The last edit of each memory block: persona, human, then the others by label."""
+        born = self._born(seq)
+        found = []
+        for edits in self._edits_of.values():
+            place = bisect_right(edits, seq, key=_seq_of)
+            if place and edits[place - 1].seq >= born and edits[place - 1].operation != ENDED:
+                found.append(edits[place - 1])
+        first = {"persona": 0, "human": 1}
+        return sorted(found, key=lambda edit: (first.get(edit.label, 2), edit.label))
+
+    def landmarks(self, kind: Landmark) -> Sequence[int]:
+        """The seqs of everything of that kind, rising."""
+        return self._landmarks[kind]
+
+    def after(self, kind: Landmark, seq: int) -> int | None:
+        """The next one of that kind; None if there is none."""
+        found = self._landmarks[kind]
+        place = bisect_right(found, seq)
+        return found[place] if place < len(found) else None
+
+    def before(self, kind: Landmark, seq: int) -> int | None:
+        """The one of that kind before a seq; None if there is none."""
+        found = self._landmarks[kind]
+        place = bisect_left(found, seq)
+        return found[place - 1] if place else None
+
+    def count(self, kind: Landmark, seq: int) -> int:
+        """How many of that kind there were up to a seq."""
+        return bisect_right(self._landmarks[kind], seq)
+
+    def find(self, words: str, seqs: Iterable[int]) -> int | None:
+        """The first of these seqs whose record says the words, whatever their case; None if none does."""
+        wanted = words.casefold()
+        return next((seq for seq in seqs if self._says(seq, wanted)), None)
+
+    def _says(self, seq: int, wanted: str) -> bool:
+        """Whether a record says it, in small letters: its kind, its words, a call of it. An edit: what it changed."""
+        record, edit = self.record(seq), self.edits.get(seq)
+        if edit is not None:
+            return edit.value.casefold().count(wanted) != edit.before.casefold().count(wanted)
+        if wanted in record.type or wanted in (record.text or "").casefold():
+            return True
+        event = event_of(record) if record.type == ModelReply.kind else None
+        return isinstance(event, ModelReply) and any(
+            wanted in call.name.casefold() or wanted in call.arguments.casefold() for call in event.calls
+        )
+
+    def _born(self, seq: int) -> int:
+        place = bisect_right(self._births, seq)
+        return self._births[place - 1] if place else 0
+
+    def _edit(self, row: Mapping[str, Any]) -> None:
+        seq, label = row["seq"], row["label"]
+        known = self._edits_of.setdefault(label, [])
+        lives = known and known[-1].seq >= self._born(seq)
+        edit = Edit(
+            seq=seq,
+            turn=self.record(seq).turn,
+            label=label,
+            operation=row["operation"],
+            limit=row["limit"] or 0,
+            before=known[-1].value if lives else "",
+            value=row["value"],
+        )
+        known.append(edit)
+        self.edits[seq] = edit
+        self._landmarks["edit"].append(seq)
+
+    def _tell(self, record: Record) -> None:
+        event = event_of(record)
+        match event:
+            case AgentCreated():
+                self._births.append(record.seq)
+                self._warnings, self._hidden = {}, set()
+                self._set(record, Gauge())
+            case AgentConfigured():
+                fraction = event.pressure_fraction
+                self._set(record, _replace(self._gauge, window=event.window, fraction=fraction, model=event.model))
+            case ModelReply() if record.turn > 0:
+                self._calls.append((record.seq, event.usage.total))
+                self._set(record, _replace(self._gauge, tokens=event.usage.total))
+            case Summary() | SummaryExpanded():
+                self._landmarks["summary"].append(record.seq)
+                counts = {"hidden": event.hidden, "total": event.total}
+                self._set(record, _replace(self._gauge, summary_seq=record.seq, warned=False, **counts))
+            case SystemAlert(source="memory_pressure"):
+                self._warnings[record.seq] = record.turn
+                self._warn(record)
+            case TurnsHidden():
+                self._hidden.update(event.turns)
+                self._warn(record)
+            case FunctionResult(ok=False) | ModelFailed() | ReplyRejected() | TurnAbandoned() | BudgetExceeded():
+                self._landmarks["failure"].append(record.seq)
+
+    def _warn(self, record: Record) -> None:
+        seen = (seq for seq, turn in self._warnings.items() if turn not in self._hidden)
+        warned = max(seen, default=0) > (self._gauge.summary_seq or 0)
+        self._set(record, _replace(self._gauge, warned=warned))
+
+    def _set(self, record: Record, gauge: Gauge) -> None:
+        self._gauge = gauge
+        self._gauges.append((record.seq, gauge))
+
+
+def _seq(point: tuple[int, Any]) -> int:
+    return point[0]
+
+
+def _seq_of(edit: Edit) -> int:
+    return edit.seq

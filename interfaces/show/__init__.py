@@ -1,0 +1,1 @@
+"""What can be read? Commands that write nothing."""

@@ -1,0 +1,40 @@
+"""`everlog report`: how the whole fleet is doing, in the terminal or as one page of HTML."""
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+import msgspec
+
+from everlog.actors.gateway.limits import known_prices, limits_from
+from everlog.actors.reports.figures import figures
+from everlog.interfaces.common import times
+from everlog.interfaces.common.contract import World
+from everlog.interfaces.output import shapes
+from everlog.interfaces.show.sql import asked, say_position, written
+
+
+def report(args: Namespace, world: World) -> int:
+    """The command."""
+    currency = known_prices(limits_from(os.environ)).currency
+    at = world.clock.now()
+    with asked(args, world) as (views, position):
+        found = figures(views, currency)
+        left_out = bool(position.left_out)
+        if args.html is not None:
+            from everlog.interfaces.show import reporthtml
+
+            page = reporthtml.page(found, of=f"{times.clock(at)} UTC", records=position.records)
+            with written(args, Path(args.html), "--html") as out:
+                out.write(page.encode())
+        if args.json:
+            told = msgspec.to_builtins(found)
+            print(shapes.line({"as_of": times.iso(at), "records": position.records, **told}))
+            return int(left_out)
+        if args.html is None:
+            from everlog.interfaces.output import pages
+            from everlog.interfaces.show import reporting
+
+            pages.show(reporting.page(found))
+        say_position(position, at, every=False)
+    return int(left_out)

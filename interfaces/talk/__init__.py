@@ -1,0 +1,1 @@
+"""How does a person talk to an agent? Commands that run turns."""

@@ -1,0 +1,33 @@
+"""`everlog cancel`: the end of a turn, at whatever it is doing."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+
+from everlog.actors.refs import AgentRef
+from everlog.interfaces.common.complaints import plain
+from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of
+from everlog.interfaces.output import shapes
+from everlog.store import name_of
+
+
+def cancel(args: Namespace, world: World) -> int:
+    """The command."""
+    name = name_of(args.name)
+    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+        turns = asyncio.run(_cancel(args, world, name))
+    if args.json:
+        print(shapes.line({"agent": name, "cancelled": list(turns)}))
+    elif turns:
+        said = f"turn {turns[0]}" if len(turns) == 1 else f"turns {', '.join(map(str, turns))}"
+        print(plain(f"Cancelled {said} of {name}."))
+    else:
+        print(plain(f"Nothing was cancelled: no turn of {name} is open."))
+    return 0
+
+
+async def _cancel(args: Namespace, world: World, name: str) -> Sequence[int]:
+    async with agents_of(args, world) as system:
+        agent = AgentRef(name, system.runtime, means=None, clock=world.clock, ids=world.ids, listen=None)
+        return await agent.cancel(every=args.all)

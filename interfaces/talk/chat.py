@@ -1,0 +1,377 @@
+"""`everlog chat`: a prompt, the steps of the agent as they happen, and slash commands. One event loop."""
+
+import asyncio
+import contextlib
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.status import Status
+from rich.text import Text
+
+from everlog.actors.agent.setup import OFFLINE, Settings
+from everlog.actors.agent.system import View
+from everlog.actors.api import AgentSystem
+from everlog.actors.formats import render
+from everlog.actors.formats.preview import Preview
+from everlog.actors.ports.constants import PAGE_RESULTS
+from everlog.actors.refs import AgentRef, Answer, Foretell
+from everlog.events import (
+    EverlogError,
+    Fenced,
+    HostLost,
+    MessageSent,
+    Poisoned,
+    Record,
+    TurnsHidden,
+    UserMessage,
+    is_erased,
+)
+from everlog.interfaces.common import times
+from everlog.interfaces.common.complaints import plain
+from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.opening import agents_of, owning, settings_of
+from everlog.interfaces.output import pages, shapes
+from everlog.interfaces.output.narrator import Narrator
+from everlog.interfaces.output.prompt import Prompt
+from everlog.interfaces.output.terminal import EventLines, Terminal, console, one_line
+from everlog.interfaces.show import reading
+from everlog.interfaces.show.searching import finder
+from everlog.interfaces.talk.looping import Looping
+from everlog.interfaces.talk.send import Gate, Outcome, checked, newest_first
+from everlog.store import name_of
+
+HISTORY_MESSAGES = 10
+"""Messages of the past that are shown at the beginning."""
+SAID = (UserMessage.kind, MessageSent.kind)
+"""Kinds of records that are words between user and agent."""
+PAUSE_US = 600_000_000
+"""Microseconds between two messages of the past from which the time is told anew."""
+WATCH_AGAIN_S = 1
+"""After the process that ran the agent has died, it is watched again."""
+EVENTS_SHOWN = 20
+"""Events that /events shows where no number is given."""
+
+HELP = """\
+/memory          the memory blocks
+/context         what the model sees
+/pressure        how full the context window is
+/search WORDS    search what was said
+/events [N]      the last N events
+/summarize       summarize the oldest part of the context now
+/expand          take the last summary back
+/heartbeat       let the agent run once without you
+/memorywarning   warn the agent that its context is nearly full
+/pop [N]         take back the last N turns (1): the model no longer sees them
+/retry           take back what you said last, and say it again
+/rethink TEXT    put TEXT in the place of the agent's last thought
+/dump [N]        the last N messages (all) as the model sees them, raw
+/model [NAME]    which model it is; with a NAME, ask that one from now on
+//TEXT           say /TEXT to the agent
+/help            this list
+/exit            leave; so do Ctrl-C and Ctrl-D
+While the agent is at work, Ctrl-C cancels its turn."""
+
+
+def chat(args: Namespace, world: World) -> int:
+    """The command. Agents run in a thread of their own: a timer may go off while somebody types."""
+    name = name_of(args.name)
+    settings = settings_of(args, world)
+    out = console()
+    interface = Terminal(out, verbose=True, labelled=True)
+    prompt = Prompt(world.ask, out)
+    outcome = Outcome(prompt.around(Narrator(interface)), hide=False)
+    gate = Gate(outcome)
+    with Looping() as loop, contextlib.ExitStack() as stack:
+        system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
+        agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
+        gate.opened(args, born=agent.opened.born)
+        session = Session(system, agent, interface, outcome, world, out)
+        session.streams = out.is_terminal and args.stream is None
+        stack.callback(loop.start(session.watch()).cancel)
+        loop.run(session.begin())
+        return session.talk(prompt.line, loop)
+
+
+class Session:
+    """One conversation at the prompt."""
+
+    def __init__(
+        self, system: AgentSystem, agent: AgentRef, interface: Terminal, outcome: Outcome, world: World, out: Console
+    ) -> None:
+        self._system = system
+        self._agent = agent
+        self._interface = interface
+        self._outcome = outcome
+        self._out = out
+        self._world = world
+        self.failed = False
+        """Whether the last thing asked could not be done."""
+        self.streams = False
+        """Whether replies are shown while they come."""
+        self._spinner: Status | None = None
+        self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
+            "/memory": self._memory,
+            "/context": self._context,
+            "/pressure": self._pressure,
+            "/search": self._search,
+            "/events": self._events,
+            "/summarize": self._summarize,
+            "/expand": self._expand,
+            "/heartbeat": self._heartbeat,
+            "/memorywarning": self._warn,
+            "/pop": self._pop,
+            "/retry": self._retry,
+            "/rethink": self._rethink,
+            "/dump": self._dump,
+            "/model": self._model,
+            "/help": self._help,
+        }
+
+    async def begin(self) -> None:
+        """Say who this is, show the last messages, and finish what was left unfinished."""
+        self._note(f"{self._agent.agent_id} · {_told(self._agent.opened.model)} · /help lists the commands")
+        self._history()
+        if self.streams and self._agent.opened.model != OFFLINE:
+            await self._agent.configure(Settings(stream=True))
+        if self._agent.opened.waiting:
+            self._note("an unfinished turn is finished first")
+            await self._guarded(self._resume())
+
+    async def _resume(self) -> None:
+        await self._run(self._agent.resume(preview=self._preview))
+
+    def _history(self) -> None:
+        """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one.
+
+        Turns that were taken back are not among them.
+        """
+        said: list[Record] = []
+        hidden: set[int] = set()
+        reader = self._system.store.reader(self._agent.agent_id)
+        for record in newest_first(reader, self._agent.agent_id):
+            if record.type == "agent_created":
+                break
+            if is_erased(record.payload):
+                continue
+            if record.type == TurnsHidden.kind:
+                hidden.update(msgspec.json.decode(record.payload)["turns"])
+            if record.type in SAID and (record.turn not in hidden or _is_imported(record)):
+                said.append(record)
+            if len(said) > HISTORY_MESSAGES:
+                self._note("earlier messages: /search finds them")
+                break
+        now, last = self._world.clock.now(), 0
+        for record in reversed(said[:HISTORY_MESSAGES]):
+            at = record.recorded_at if record.said_at is None else record.said_at
+            if at - last > PAUSE_US:
+                self._note(f"── {times.relative(at, now)}")
+            last = at
+            mine = record.type == UserMessage.kind
+            name = msgspec.json.decode(record.payload).get("name")
+            who = name or ("you" if mine else self._agent.agent_id)
+            self._interface.said(who, record.text or "", "green" if mine else "cyan")
+        if said:
+            self._note("── now")
+
+    async def watch(self) -> None:
+        """Show what happens without being asked for, as long as the conversation lasts."""
+        while True:
+            try:
+                async for _ in self._agent.watch():
+                    pass
+            except HostLost:  # there is another soon
+                await asyncio.sleep(WATCH_AGAIN_S)
+            except EverlogError as error:
+                self._outcome.on_error(error)
+                return
+
+    def talk(self, line: Callable[[], str], loop: Looping) -> int:
+        """Take lines until there are no more. 1 if the last thing asked by a script failed."""
+        while True:
+            try:
+                self._out.print()
+                text = line().strip()
+            except (EOFError, KeyboardInterrupt) as error:
+                if sys.stdin.isatty():
+                    self._note("\nGoodbye. Nothing is lost: it is all in the log.")
+                elif isinstance(error, KeyboardInterrupt):
+                    raise
+                break
+            if text.split()[:1] in (["/exit"], ["/quit"]):
+                break
+            if text:
+                loop.run(self._guarded(self.answer(text)), self._stop if sys.stdin.isatty() else None)
+        return int(self.failed and not sys.stdin.isatty())
+
+    async def answer(self, text: str) -> None:
+        """One line: a slash command, or something said to the agent; two slashes begin with one what is said.
+
+        Raises EverlogError.
+        """
+        word, *rest = checked(text).split(maxsplit=1)
+        if word.startswith("//") or not word.startswith("/"):
+            said = text.removeprefix("/") if word.startswith("//") else text
+            await self._run(self._agent.send(said, preview=self._preview))
+        elif word in self._commands:
+            await self._commands[word](rest[0] if rest else "")
+        else:
+            self._refuse(f"There is no {word}. Try /help.")
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
+        self.failed = False
+        try:
+            await work
+        except (Fenced, Poisoned):
+            raise
+        except EverlogError as error:
+            self.failed = True
+            self._interface.error(error)
+
+    async def _run(self, answer: Answer, *, again: bool = False) -> None:
+        """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
+        records: list[Record] = []
+        try:
+            with self._thinking():
+                async for record in answer:
+                    records.append(record)
+                    if again and record.type == UserMessage.kind:
+                        self._note(f"again: {one_line(record.text or '')}")
+                    if self._spinner is not None and not self._interface.coming:
+                        self._spinner.start()
+        finally:
+            self._interface.settled()
+        self.failed = any(record.turn in self._outcome.given_up() for record in records)
+
+    @contextlib.contextmanager
+    def _thinking(self) -> Iterator[None]:
+        if not self._out.is_terminal:
+            yield
+            return
+        with self._out.status(Text("thinking", "dim italic"), spinner="dots") as self._spinner:
+            yield
+        self._spinner = None
+
+    @property
+    def _preview(self) -> Foretell | None:
+        return self._coming if self._out.is_terminal else None
+
+    def _coming(self, preview: Preview) -> None:
+        """Words of a reply that is on its way: they stand where the spinner stood."""
+        if self._spinner is not None:
+            self._spinner.stop()
+        self._interface.preview(preview, self._agent.agent_id)
+
+    async def _stop(self) -> bool:
+        """Ctrl-C while the agent is at work: cancel its turn; whether one was."""
+        try:
+            return bool(await self._agent.cancel())
+        except EverlogError as error:
+            self._interface.error(error)
+            return False
+
+    async def _heartbeat(self, text: str) -> None:
+        await self._run(self._agent.heartbeat(text, preview=self._preview))
+
+    async def _warn(self, _: str) -> None:
+        await self._run(self._agent.warn(preview=self._preview))
+
+    async def _pop(self, rest: str) -> None:
+        if rest and not rest.isdecimal():
+            self._refuse("/pop [N]: say how many turns.")
+            return
+        hidden = await self._agent.hide(int(rest[:9] or 1))
+        turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
+        self._note(f"{turns} out of the model's sight; /search still finds what was said")
+
+    async def _retry(self, _: str) -> None:
+        await self._run(self._agent.retry(preview=self._preview), again=True)
+
+    async def _rethink(self, text: str) -> None:
+        await self._agent.rethink(text)
+        self._note("the last thought now reads so; the log keeps the first one too")
+
+    async def _model(self, name: str) -> None:
+        if name:
+            await self._agent.configure(Settings(model=name, stream=(self.streams and name != OFFLINE) or None))
+        with self._view() as view:
+            config = view.context().config
+        self._note(f"{_told(config.model)}, {config.window:,} tokens")
+
+    async def _summarize(self, _: str) -> None:
+        if not await self._agent.summarize():
+            self._note("There is nothing to summarize.")
+
+    async def _expand(self, _: str) -> None:
+        if not await self._agent.expand():
+            self._note("There is no summary to take back.")
+
+    async def _help(self, _: str) -> None:
+        self._note(HELP)
+
+    async def _memory(self, _: str) -> None:
+        with self._view() as view:
+            rows = reading.block_rows(view)
+            self._show(pages.memory(view.agent_id, view.head.seq, rows, self._world.clock.now()))
+
+    async def _context(self, rest: str) -> None:
+        with self._view() as view:
+            self._show(pages.context(reading.context_shape(view), full="full" in rest))
+
+    async def _dump(self, rest: str) -> None:
+        with self._view() as view:
+            messages = render.messages(view.context())
+        count = int(rest[:9]) if rest.isdecimal() else len(messages)
+        for message in messages[max(0, len(messages) - count) :]:
+            self._out.print(Text(plain(shapes.line(message))), soft_wrap=True)
+
+    async def _pressure(self, _: str) -> None:
+        with self._view() as view:
+            self._show(pages.pressure(reading.pressure_shape(view)))
+
+    async def _search(self, query: str) -> None:
+        if not query:
+            self._refuse("/search WORDS: say what to look for.")
+            return
+        with self._view() as view:
+            found = shapes.page(await finder(view, "recall")(query, 0, PAGE_RESULTS))
+        self._show(pages.search(query, found, self._world.clock.now(), more=False))
+
+    async def _events(self, rest: str) -> None:
+        count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
+        reader = self._system.store.reader(self._agent.agent_id)
+        head = reader.head(self._agent.agent_id).seq
+        records: Sequence[Record] = list(reader.read(self._agent.agent_id, max(1, head - count + 1), head))
+        EventLines(self._out).on_records(records)
+
+    @contextlib.contextmanager
+    def _view(self) -> Iterator[View]:
+        """The agent as it is now, for reading."""
+        view = self._system.look(self._agent.agent_id)
+        try:
+            yield view
+        finally:
+            view.close()
+
+    def _show(self, page: RenderableType) -> None:
+        pages.show(page)
+
+    def _refuse(self, text: str) -> None:
+        """What was typed cannot be done as it stands."""
+        self.failed = True
+        self._note(text)
+
+    def _note(self, text: str) -> None:
+        self._out.print(Text(plain(text), "dim"))
+
+
+def _told(model: str) -> str:
+    """A model's name, and what it is if it is not one."""
+    return f"{model}, a rule-based stand-in, not a language model" if model == OFFLINE else model
+
+
+def _is_imported(record: Record) -> bool:
+    return bool(msgspec.json.decode(record.payload).get("imported"))

@@ -1,0 +1,167 @@
+"""The command `rerun`: what if, and how it compares with what was."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+
+from everlog.actors.rerun.rerun import Rerun, WhatIf
+from everlog.actors.rerun.rerun_models import Diverged
+from everlog.actors.rerun.rerun_report import Comparison, Costs, Pair, Side
+from everlog.events import Record
+from everlog.interfaces.cli.running import FAILED
+from everlog.interfaces.common import times
+from everlog.interfaces.common.complaints import complain
+from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.moments import asked
+from everlog.interfaces.common.opening import agents_of, looking, settings_of, system_of
+from everlog.interfaces.output import shapes
+from everlog.store import name_of
+
+Shape = shapes.Shape
+
+
+def rerun(args: Namespace, world: World) -> int:
+    """The command `rerun`."""
+    if args.report:
+        return _report(args, world)
+    first = asked(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
+    if args.recorded and args.live_tools:
+        args.fail("--recorded runs nothing outside: leave --live-tools away")
+    what = WhatIf(
+        agent_id=name_of(args.name),
+        from_seq=first,
+        fork=args.new,
+        settings=settings_of(args, world),
+        turns=args.turns,
+        recorded=args.recorded,
+        live_tools=args.live_tools,
+    )
+    with looking(system_of(args, world), args.name, tell=False):
+        pass  # an agent that is there, in a store that is there
+    told: list[Pair] = []
+    try:
+        done = asyncio.run(_rerun(args, world, what, told))
+    except KeyboardInterrupt as error:
+        if not told:
+            raise
+        compare = f"`everlog rerun {what.agent_id} --as {what.fork} --report` compares it"
+        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that ran; {compare}.") from error
+    _show(args, done)
+    if done.error is not None:
+        complain(done.error)
+        return FAILED
+    return 0
+
+
+async def _rerun(args: Namespace, world: World, what: WhatIf, told: list[Pair]) -> Rerun:
+    def tell(pair: Pair) -> None:
+        told.append(pair)
+        if not args.json:
+            from everlog.interfaces.talk import rerun_pages
+
+            rerun_pages.show_turn(pair)
+
+    async with agents_of(args, world) as system:
+        return await system.rerun(what, tell)
+
+
+def _report(args: Namespace, world: World) -> int:
+    """Compare with a fork that was made before."""
+    with looking(system_of(args, world), args.name, tell=False):
+        pass
+    comparison = asyncio.run(_compared(args, world))
+    if args.json:
+        print(shapes.line(comparison_shape(comparison)))
+        return 0
+    from everlog.interfaces.talk import rerun_pages
+
+    for pair in comparison.turns:
+        rerun_pages.show_turn(pair)
+    rerun_pages.show_end(comparison)
+    return 0
+
+
+async def _compared(args: Namespace, world: World) -> Comparison:
+    async with agents_of(args, world) as system:
+        return await system.compared(args.name, args.new)
+
+
+def _show(args: Namespace, done: Rerun) -> None:
+    if args.json:
+        print(shapes.line(shape(done, recorded=args.recorded)))
+        return
+    from everlog.interfaces.talk import rerun_pages
+
+    rerun_pages.show_end(done.comparison, done)
+
+
+def shape(done: Rerun, *, recorded: bool) -> Shape:
+    """A rerun, for programs."""
+    return {
+        **comparison_shape(done.comparison),
+        "recorded": recorded,
+        "diverged": None if done.diverged is None else _divergence(done.diverged),
+        "renumbered": done.renumbered,
+        "left_out": _left_out(done.left_out),
+        "error": None if done.error is None else str(done.error),
+    }
+
+
+def comparison_shape(comparison: Comparison) -> Shape:
+    """An agent beside its fork, for programs."""
+    first = comparison.diverged
+    return {
+        "agent": comparison.agent_id,
+        "fork": comparison.fork,
+        "parent_seq": comparison.cut,
+        "turns": [_turn(pair) for pair in comparison.turns],
+        "totals": {"then": _costs(comparison.then), "now": _costs(comparison.now)},
+        "answered": dict(comparison.answered),
+        "first_difference": None
+        if first is None
+        else {"turn": first.turn, "then_seq": first.then_seq, "now_seq": first.now_seq, "parts": list(first.parts)},
+    }
+
+
+def _turn(pair: Pair) -> Shape:
+    return {
+        "turn": pair.turn,
+        "input": pair.input,
+        "said": pair.said,
+        "at": times.iso(pair.at),
+        "differs": list(pair.differs),
+        "then": None if pair.then is None else _side(pair.then),
+        "now": None if pair.now is None else _side(pair.now),
+    }
+
+
+def _side(side: Side) -> Shape:
+    return {
+        "seq": side.seq,
+        "thoughts": list(side.thoughts),
+        "answers": list(side.answers),
+        "calls": list(side.calls),
+        "memory": list(side.memory),
+        "ended": side.ended,
+        **_costs(side.costs),
+    }
+
+
+def _costs(costs: Costs) -> Shape:
+    return {
+        "model_calls": costs.steps,
+        "function_calls": costs.calls,
+        "prompt_tokens": costs.prompt,
+        "completion_tokens": costs.completion,
+        "tokens": costs.tokens,
+        "latency_s": costs.latency_us / 1_000_000,
+        "cost": costs.cost,
+    }
+
+
+def _divergence(diverged: Diverged) -> Shape:
+    return {"seq": diverged.seq, "text": str(diverged), "difference": list(diverged.difference)}
+
+
+def _left_out(records: Sequence[Record]) -> list[Shape]:
+    return [{"seq": record.seq, "type": record.type} for record in records]

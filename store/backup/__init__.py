@@ -1,0 +1,1 @@
+"""How does an agent leave a store and come into another one?"""

@@ -1,0 +1,1 @@
+"""How is a log written, read, recovered and followed?"""

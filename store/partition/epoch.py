@@ -1,0 +1,162 @@
+"""Ownership: the epoch files of a partition, of which the highest rules.
+
+The order that keeps every acknowledged record: a new owner publishes its epoch, then reads the tail, then appends; a
+writer writes, syncs, looks for a higher epoch, and only then acknowledges. The fence is the epoch file alone. The lock
+is a courtesy: an owner holds the lock of its own epoch file from the moment that file has its name, so that others on
+the machine can tell a live owner from a dead one. The highest epoch file is never removed.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from everlog.events import PartitionBusy, StoreError
+from everlog.store.base.constants import FORMAT_VERSION
+from everlog.store.base.disk import DiskFile, publish, remove_if_there, storage
+from everlog.store.partition.partition import EPOCH, Partition, numbers_in, token
+
+TAKE_ATTEMPTS_MAX = 1000
+STAT_START = 19
+"""Position of a process's start time among the fields after its name in /proc/<pid>/stat."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who owns an epoch: enough for a person to find the process, and to tell it from a later one with its number."""
+
+    host: str
+    pid: int
+    start: int
+    """Start time of the process in clock ticks since boot; 0 where the system does not say."""
+    command: str
+    taken_at: int
+    """Microseconds UTC."""
+    format: int = FORMAT_VERSION
+
+
+def this_process(command: str, taken_at: int) -> Owner:
+    """The owner record of the process that asks."""
+    return Owner(os.uname().nodename, os.getpid(), start_of(os.getpid()), command, taken_at)
+
+
+def start_of(pid: int) -> int:
+    """Start time of a process, in clock ticks since boot; 0 if there is none or the system does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return 0
+    return int(stat.rsplit(b")", 1)[1].split()[STAT_START])
+
+
+class Ownership:
+    """An epoch of a partition, held by this process."""
+
+    def __init__(self, partition: Partition, epoch: int, file: DiskFile, goes_on: bool) -> None:
+        self.epoch = epoch
+        self.goes_on = goes_on
+        """The owner before is certainly gone, so its open file may be cut and continued; else it is closed as it is."""
+        self._partition = partition
+        self._path = partition.numbered(EPOCH, epoch)
+        self._next = partition.numbered(EPOCH, epoch + 1)
+        self._file = file
+
+    def is_latest(self) -> bool:
+        """Whether no higher epoch was published before this call. May raise OSError."""
+        # Epochs are consecutive and removed in ascending order. So if the next one was there and is removed again, ours
+        # went before it.
+        return not self._partition.disk.exists(self._next) and self._partition.disk.exists(self._path)
+
+    def sweep(self) -> None:
+        """Remove lower epochs and the temporary files of owners before; what a newer owner has begun is not ours."""
+        partition = self._partition
+        for number in partition.numbers(EPOCH):
+            if number < self.epoch:
+                remove_if_there(partition.disk, partition.numbered(EPOCH, number))
+        for name in partition.disk.names(partition.path):
+            stem, dot, rest = name.partition(".")
+            if not (dot and rest.endswith(".tmp")):
+                continue
+            epochs = numbers_in([stem], EPOCH) or numbers_in([rest.partition("-")[0].rpartition(".")[2]], "e")
+            if any(number <= self.epoch for number in epochs):
+                remove_if_there(partition.disk, partition.path / name)
+
+    def release(self) -> None:
+        """Let go of the lock; the epoch stays, and rules until the next is taken."""
+        self._file.close()
+
+
+def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> Ownership:
+    """Publish the next epoch. `label` is what a person calls the partition. Raises PartitionBusy, StoreError."""
+    with storage("take", partition.path):
+        partition.disk.make_dirs(partition.path)
+        for _ in range(TAKE_ATTEMPTS_MAX):
+            numbers = partition.numbers(EPOCH)
+            latest = numbers[-1] if numbers else 0
+            try:
+                if latest:
+                    _refuse_if_busy(partition, latest, owner, label, take_over=take_over)
+                goes_on = all(_is_gone(partition, number, owner) for number in numbers)
+            except FileNotFoundError:  # swept meanwhile: look again
+                continue
+            path = partition.numbered(EPOCH, latest + 1)
+            file = publish(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
+            if file is None:
+                continue
+            taken = False
+            try:
+                taken = partition.numbers(EPOCH)[-1:] == [latest + 1]
+            finally:
+                if not taken:
+                    file.close()
+            if taken:
+                return Ownership(partition, latest + 1, file, goes_on)
+    raise StoreError(f"{label}: {TAKE_ATTEMPTS_MAX} others took {partition.path} at the same time. Try again.")
+
+
+def _refuse_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> None:
+    """Raises PartitionBusy if the owner of the highest `epoch` lives and is not to be fenced; FileNotFoundError."""
+    if take_over or not is_live(partition, epoch):
+        return
+    before = read_owner(partition, epoch)
+    if before != owner:  # our own: a file system that did what it was asked and said that it had not
+        where = "" if before.host == owner.host else f" on {before.host}"
+        raise PartitionBusy(
+            f"{label} is open in process {before.pid}{where} ({before.command}); close it there, or use --take-over to "
+            "fence it.",
+            pid=before.pid if before.host == owner.host else 0,
+            owner=f"{before.host}/{before.pid}",
+        )
+
+
+def _is_gone(partition: Partition, epoch: int, owner: Owner) -> bool:
+    """Whether its owner was on this machine and has died: nobody writes for `epoch` again. FileNotFoundError."""
+    return is_live(partition, epoch) is False and read_owner(partition, epoch).host == owner.host
+
+
+def read_owner(partition: Partition, epoch: int) -> Owner:
+    """Who published `epoch`. Raises StoreError if its file cannot be understood, and OSError."""
+    path = partition.numbered(EPOCH, epoch)
+    try:
+        return msgspec.json.decode(partition.disk.read(path), type=Owner)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Owner("an unknown host", 0, 0, f"unknown: {path} is damaged", 0)
+
+
+def is_live(partition: Partition, epoch: int) -> bool | None:
+    """Whether the owner of `epoch` lives; None if nobody can say from here. May raise OSError."""
+    locked = partition.disk.is_locked(partition.numbered(EPOCH, epoch))
+    if locked is not None:
+        return locked
+    owner = read_owner(partition, epoch)
+    if owner.host == os.uname().nodename and owner.start:
+        return start_of(owner.pid) == owner.start
+    return None
+
+
+def has_live_owner(partition: Partition) -> bool:
+    """Whether a process on this machine has the partition open."""
+    try:
+        numbers = partition.numbers(EPOCH)
+        return bool(numbers) and bool(is_live(partition, numbers[-1]))
+    except OSError:
+        return False

@@ -1,0 +1,78 @@
+"""The frame: a fixed header with two checksums, and one Arrow record batch.
+
+Invariants: no field of a header is believed before its CRC is right; that CRC is salted by the store, the partition,
+the file's name (which holds its first commit and the epoch that began it) and the offset, so that bytes which belong
+elsewhere never parse. Header and body are multiples of 8 bytes, so that Arrow reads a body in place.
+"""
+
+import struct
+from typing import NamedTuple
+
+import google_crc32c
+import pyarrow as pa
+
+from everlog.store.base.constants import FORMAT_VERSION, FRAME_BYTES_MAX
+
+MAGIC = b"EVLF"
+_FIELDS = struct.Struct("<4sHHIIQQIII")
+_CRC = struct.Struct("<I")
+_OFFSET = struct.Struct("<Q")
+HEADER_BYTES = _FIELDS.size + _CRC.size
+ALIGNMENT_BYTES = 8
+
+assert HEADER_BYTES % ALIGNMENT_BYTES == 0
+
+
+class Header(NamedTuple):
+    """What a frame says about itself. `flags` is room for compression; 0 today."""
+
+    version: int
+    flags: int
+    body_bytes: int
+    commits: int
+    """How many commits the frame holds, from 1."""
+    epoch: int
+    first_commit: int
+    records: int
+    previous: int
+    """The header CRC of the frame before it in the file, 0 for the first: it covers that frame's body too."""
+    body_crc: int
+    crc: int
+
+
+def salt_of(store_id: str, partition: str, name: str) -> int:
+    """The salt of the header CRCs in the file `name`."""
+    return int(google_crc32c.value(f"{store_id}\0{partition}\0{name}".encode()))
+
+
+def pack(salt: int, offset: int, body: bytes, *, epoch: int, first_commit: int, commits: int, records: int,
+         previous: int) -> tuple[bytes, int]:  # fmt: skip
+    """The header of the frame at `offset` whose body is `body`, and its CRC."""
+    fields = _FIELDS.pack(
+        MAGIC, FORMAT_VERSION, 0, len(body), commits, epoch, first_commit, records, previous, google_crc32c.value(body)
+    )
+    crc = google_crc32c.extend(salt, _OFFSET.pack(offset) + fields)
+    return fields + _CRC.pack(crc), crc
+
+
+def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> Header | None:
+    """The header at `offset` of the file; None unless its CRC and lengths are right.
+
+    `data` is the file from its start, or any part of it in which that offset is the byte `at`.
+    """
+    at = offset if at is None else at
+    if data[at : at + len(MAGIC)] != MAGIC or at + HEADER_BYTES > len(data):
+        return None
+    fields = data[at : at + _FIELDS.size]
+    (crc,) = _CRC.unpack_from(data, at + _FIELDS.size)
+    if google_crc32c.extend(salt, _OFFSET.pack(offset) + fields) != crc:
+        return None
+    header = Header._make((*_FIELDS.unpack(fields)[1:], crc))
+    if header.body_bytes > FRAME_BYTES_MAX or header.body_bytes % ALIGNMENT_BYTES or not header.commits:
+        return None
+    return header
+
+
+def body_is_right(header: Header, body: pa.Buffer) -> bool:
+    """Whether `body` is whole and has the CRC that the header promises."""
+    return bool(body.size == header.body_bytes and google_crc32c.value(body) == header.body_crc)

@@ -1,0 +1,159 @@
+"""Checkpoints: where a long stream stood in its middle, so that any moment of it costs much what its end costs.
+
+Beside the states at the end of a sealed file there are states of every CHECKPOINT_RECORDS records of an agent that has
+many, in a file of their own; and the manifest has a chain value, a mark, for every MARK_RECORDS. Both are made when
+frames are sealed, go along when files are merged, and are never needed: whoever finds none reads the records.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from everlog.store.base.arrow import records_of
+from everlog.store.base.constants import CHECKPOINT_RECORDS, MARK_RECORDS
+from everlog.store.base.contract import Derive
+from everlog.store.base.lazy import pc
+from everlog.store.partition.admission import follow
+from everlog.store.partition.chains import known_before
+from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest
+from everlog.store.sealed.parquet import where
+
+OWN_SEQ = "own_seq"
+"""Of a state's row in a file of checkpoints: the row's seq. `seq` is that of the checkpoint there."""
+
+Marks = dict[str, list[tuple[int, str]]]
+"""Of each stream: seqs, and the chain value (hexadecimal) at each."""
+
+
+def marks_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> Marks:
+    """The marks of a file that is made of `inputs`, with their records by name of the file: far apart each."""
+    found: Marks = defaultdict(list)
+    for entry in inputs:
+        inside = _marks_in(manifest, tables[entry.name]) if entry.kind == FRAMES else entry.marks
+        for name, end in entry.chains.items():
+            found[name] += [*inside.get(name, ()), end]
+    first = inputs[0].first_commit
+    before = {n: s for entry in manifest.files if entry.first_commit < first for n, (s, _) in entry.chains.items()}
+    apart = {name: _apart(marks, before.get(name, 0)) for name, marks in sorted(found.items())}
+    return {name: marks for name, marks in apart.items() if marks}
+
+
+def _apart(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]:
+    """Those of `marks`, in order, that are far from the one before and from the last, which is the file's end."""
+    kept = []
+    for seq, chain in marks:
+        if min(seq - last, marks[-1][0] - seq) >= MARK_RECORDS // 2:
+            kept.append((seq, chain))
+            last = seq
+    return kept
+
+
+def _marks_in(manifest: Manifest, table: pa.Table) -> Marks:
+    """The marks of the streams that have many records in a file of frames."""
+    found: Marks = {}
+    for name, own in long_streams(table, 2 * MARK_RECORDS):
+        heads = {name: known_before(manifest, name, own.column("seq")[0].as_py() - 1)}
+        found[name] = []
+        for start in range(0, own.num_rows - MARK_RECORDS, MARK_RECORDS):
+            follow(heads, list(records_of(own.slice(start, MARK_RECORDS))), "sealing")
+            found[name].append((heads[name].seq, heads[name].chain.hex()))
+    return found
+
+
+def long_streams(table: pa.Table, records_min: int) -> Iterator[tuple[str, pa.Table]]:
+    """The streams with at least so many records in `table`, each with them in order."""
+    for row in pc.value_counts(table.column("agent_id")).to_pylist():
+        if row["counts"] >= records_min:
+            yield row["values"], where(table, pc.equal(table.column("agent_id"), row["values"])).sort_by("seq")
+
+
+class Folded(NamedTuple):
+    """What was derived of the long streams among some records, bit by bit."""
+
+    names: list[str]
+    ends: list[pa.Table]
+    """Their states at the end, as far as there are any."""
+    between: list[pa.Table]
+    """Their checkpoints, as rows of a file of them."""
+
+
+def folded(derive: Derive, earlier: pa.Table | None, records: pa.Table) -> Folded:
+    """Derive the streams that have many records in `records`, each by itself; `earlier` are the states before them.
+
+    Bit by bit costs hardly more than at once: a state is small.
+    """
+    found = Folded([], [], [])
+    for name, own in long_streams(records, 2 * CHECKPOINT_RECORDS):
+        before = earlier.filter(pc.equal(earlier.column("agent_id"), name)) if earlier is not None else None
+        before = before if before is not None and before.num_rows else None
+        found.names.append(name)
+        found.ends.append(_fold(derive, before, own, found.between))
+    return found
+
+
+def _fold(derive: Derive, before: pa.Table | None, own: pa.Table, between: list[pa.Table]) -> pa.Table:
+    """The state after all records of one stream; those in between are added to `between`."""
+    state, start = before, 0
+    while own.num_rows - start >= 2 * CHECKPOINT_RECORDS:
+        chunk = own.slice(start, CHECKPOINT_RECORDS)
+        start += CHECKPOINT_RECORDS
+        state = derive(state, chunk)
+        if not state.num_rows:  # a summary shows more than the state before held
+            state = derive(before, own.slice(0, start))
+        if not state.num_rows:
+            return derive(before, own)
+        between.append(held(state, chunk.column("seq")[-1].as_py()))
+    end = derive(state, own.slice(start))
+    return end if end.num_rows else derive(before, own)
+
+
+def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
+    """Of the sealed files among `inputs`, which become one: those ends of streams that are far from what is before.
+
+    Their states are worth keeping as checkpoints, for what was an end is in the middle now.
+    """
+    first = inputs[0].first_commit
+    last = {n: s for entry in manifest.files if entry.first_commit < first for n, (s, _) in entry.chains.items()}
+    for entry in inputs:
+        last.update((name, max(seqs)) for name, seqs in entry.held.items())
+        ends = {name: end for name, (end, _) in entry.chains.items()}
+        far = {name: end for name, end in ends.items() if end - last.get(name, 0) >= CHECKPOINT_RECORDS}
+        if entry.kind == SEALED and far:
+            last.update(far)
+            yield entry, far
+
+
+def held(state: pa.Table, seq: int) -> pa.Table:
+    """A state as rows of a file of checkpoints."""
+    names = [OWN_SEQ if name == "seq" else name for name in state.column_names]
+    return state.rename_columns(names).append_column("seq", pa.array([seq] * state.num_rows, pa.int64()))
+
+
+def state_of(rows: pa.Table) -> pa.Table:
+    """The rows of one checkpoint as the state that they are."""
+    rows = rows.drop_columns(["seq"])
+    return rows.rename_columns(["seq" if name == OWN_SEQ else name for name in rows.column_names]).sort_by("seq")
+
+
+def places_of(rows: pa.Table) -> dict[str, list[int]]:
+    """The seqs of the checkpoints in `rows`, by agent."""
+    found: dict[str, list[int]] = defaultdict(list)
+    places = rows.select(["agent_id", "seq"]).group_by(["agent_id", "seq"]).aggregate([])
+    for row in places.sort_by([("agent_id", "ascending"), ("seq", "ascending")]).to_pylist():
+        found[row["agent_id"]].append(row["seq"])
+    return dict(found)
+
+
+def together(fresh: Sequence[pa.Table], carried: Sequence[pa.Table]) -> pa.Table | None:
+    """All checkpoints in one table, each once; None if there are none."""
+    found = list(fresh)
+    known = {(name, seq) for table in fresh for name, seqs in places_of(table).items() for seq in seqs}
+    for table in carried:
+        for name, seqs in places_of(table).items():
+            new = [seq for seq in seqs if (name, seq) not in known]
+            known.update((name, seq) for seq in new)
+            mine = pc.and_(pc.equal(table.column("agent_id"), name), pc.is_in(table.column("seq"), pa.array(new)))
+            found.append(table.filter(mine))
+    return pa.concat_tables(found) if any(table.num_rows for table in found) else None

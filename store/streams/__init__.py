@@ -1,0 +1,1 @@
+"""Where is an agent's stream? The register, moves between partitions, and forks."""

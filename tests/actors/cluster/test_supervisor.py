@@ -1,0 +1,307 @@
+"""The supervisor: whom it starts, when and in which order, whatever dies."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from everlog.actors.agent.commands import Means
+from everlog.actors.cluster.places import Place, Placed, dedicated
+from everlog.actors.hosting.standing import Standing
+from everlog.actors.ports.constants import RESTARTS_MAX, STARTS_WAITING_MAX
+from everlog.events import ClusterError, EverlogError, UnknownAgent
+from tests.support.agents.homes import due, run_plain
+from tests.support.agents.supervised import Run, names
+
+SAM, SHARD = dedicated("sam"), Place("shard-000")
+LENT = Means(base_url="http://127.0.0.1:9")
+
+
+def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
+    """Whom to fence is not forgotten because a start failed, and unfinished turns are finished though it did."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            await supervisor.place("sam")
+            places.fail = 2
+            places.die(SAM)
+            await asyncio.sleep(300)
+            assert places.fences == ["", "/1", "/1", "/1"]
+            assert places.performed == ["Resume"]
+
+    run_plain(main)
+
+
+def test_a_host_that_lives_is_not_started_again() -> None:
+    """A caller who could not reach it is sent to it again, by a supervisor that has just begun too."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _), Run() as (another, _, _):
+            placed = await supervisor.place("sam")
+            another._places = places
+            assert await another.place("sam", lost=placed.key) is placed
+            assert places.fences == [""]
+
+    run_plain(main)
+
+
+def test_turns_are_finished_whoever_notices_the_death_first() -> None:
+    """A caller may come for a dead host before its death is known: what it left unfinished is finished all the same."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            placed = await supervisor.place("sam")
+            del places.living[SAM]
+            await supervisor.place("sam", lost=placed.key)
+            await asyncio.sleep(10)
+            assert places.performed == ["Resume"]
+
+    run_plain(main)
+
+
+@pytest.mark.parametrize("place", [SAM, SHARD])
+def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: Place) -> None:
+    """The time between two tries grows, that is noted once, and a timer asks once a minute."""
+
+    async def main() -> None:
+        run = Run(Standing("sam", unfinished=True, timers=[]), place_of=lambda _: place)
+        run.places.deadly = True
+        async with run as (supervisor, places, notes):
+            await asyncio.sleep(4000)
+            assert 1 + RESTARTS_MAX < len(places.fences) <= 8
+            assert len([note for note in notes if "in a row" in note]) == 1
+            assert len(notes) <= 1 + RESTARTS_MAX
+            before = len(places.fences)
+            supervisor.schedule.know("sam", [due(0)])
+            await asyncio.sleep(600)
+            assert 10 <= len(places.fences) - before <= 20
+            places.deadly = False
+            await asyncio.sleep(100)
+            assert set(places.performed) == {"Fire"}
+
+    run_plain(main)
+
+
+def test_a_supervisor_that_has_ended_starts_nothing() -> None:
+    """Nor does it leave a task behind."""
+
+    async def main() -> None:
+        async with Run(Standing("sam", unfinished=True, timers=[due(0)])) as (supervisor, places, _):
+            await asyncio.sleep(1.5)
+        with pytest.raises(ClusterError):
+            await supervisor.place("ada")
+        assert len(places.fences) == 1
+
+    run_plain(main)
+
+
+async def nothing_unfinished(_: Sequence[str]) -> Collection[str]:
+    return ()
+
+
+def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
+    """Forty die with their machine: those with unfinished turns are started, the last used first; the others when
+    somebody asks, or a timer is due. One note says so.
+    """
+
+    async def main() -> None:
+        async def unfinished(agents: Sequence[str]) -> Collection[str]:
+            return set(agents) & {"agent-7", "agent-30", "agent-12"}
+
+        async with Run(unfinished=unfinished) as (supervisor, places, notes):
+            for name in names(40):
+                await supervisor.place(name)
+            places.started.clear()
+            places.die(*list(places.living))
+            await asyncio.sleep(200)
+            assert places.started == ["agent-30", "agent-12", "agent-7"]
+            assert len(notes) == 1 and "37 others died" in notes[0]
+            assert supervisor.status.recoveries_waiting == 0
+            supervisor.schedule.know("agent-3", [due(300)])
+            await asyncio.sleep(200)
+            await supervisor.place("agent-5")
+            assert places.started[3:] == ["agent-3", "agent-5"]
+
+    run_plain(main)
+
+
+def test_what_a_lost_host_wrote_later_is_finished() -> None:
+    """A host that is dead to everybody but itself may write after its log was looked at: that is looked at again."""
+
+    async def main() -> None:
+        wrote: set[str] = set()
+
+        async def unfinished(agents: Sequence[str]) -> Collection[str]:
+            return wrote & set(agents)
+
+        async with Run(unfinished=unfinished) as (supervisor, places, _):
+            await supervisor.place("sam")
+            places.die(SAM)
+            await asyncio.sleep(30)
+            wrote.add("sam")
+            await asyncio.sleep(100)
+            assert places.performed == ["Resume"]
+
+    run_plain(main)
+
+
+def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
+    """Whoever came first: hosts are started for those who wait, then for what is unfinished, then for heartbeats."""
+
+    async def main() -> None:
+        unfinished = [Standing(f"hot-{n}", unfinished=True, timers=[], at=n) for n in range(4)]
+        timed = [Standing(f"timed-{n}", unfinished=False, timers=[due(0)]) for n in range(4)]
+        async with Run(*timed, *unfinished, activations_max=1) as (supervisor, places, _):
+            await asyncio.sleep(0.5)
+            asked = [asyncio.create_task(supervisor.place(name)) for name in ("ada", "timed-3")]
+            await asyncio.gather(*asked)
+            await asyncio.sleep(20)
+            hot = ["hot-2", "hot-1", "hot-0"]
+            assert places.started == ["hot-3", "ada", "timed-3", *hot, "timed-0", "timed-1", "timed-2"]
+
+    run_plain(main)
+
+
+def test_no_more_than_so_many_wait_for_a_host() -> None:
+    """A caller too many is refused and told when to try again; one whose host lives never is."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            await supervisor.place("sam")
+            many = names(STARTS_WAITING_MAX + 10)
+            reached = await supervisor.place_many([*many, "sam"])
+            refused = [error for error in reached.placed.values() if isinstance(error, EverlogError)]
+            assert len(refused) == 8 and isinstance(reached.placed[SAM.name], Placed)
+            assert all(isinstance(e, ClusterError) and "try again in about 500 s" in str(e) for e in refused)
+            again = await supervisor.place_many(many)
+            assert all(isinstance(placed, Placed) for placed in again.placed.values())
+            assert len(places.started) == 1 + len(many)
+
+    run_plain(main)
+
+
+def test_the_places_of_thousands_are_asked_for_at_once() -> None:
+    """Two hosts for two thousand agents: each started once, and each agent is told where it is."""
+
+    async def main() -> None:
+        shards = [Place("shard-000"), Place("shard-001")]
+        async with Run(place_of=lambda agent: shards[int(agent[-1]) % 2]) as (supervisor, places, _):
+            reached = await supervisor.place_many(names(2000), LENT)
+            assert sorted(places.started) == ["shard-000", "shard-001"] == sorted(reached.placed)
+            assert reached.place_of["agent-1999"] == "shard-001"
+            lost = reached.placed["shard-000"]
+            assert isinstance(lost, Placed)
+            places.die(shards[0])
+            again = await supervisor.place_many(names(2000), LENT, {"shard-000": lost.key})
+            assert again.placed["shard-000"] != lost
+            assert again.placed["shard-001"] == reached.placed["shard-001"]
+            await asyncio.sleep(10)
+            assert len(places.performed) == 1 and "agent-1998" in places.performed[0]
+            assert supervisor.status.lent == 2000
+
+    run_plain(main)
+
+
+def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
+    """Its turns and heartbeats go on with it; an agent that is lent nothing any more has none."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            await supervisor.place("sam", LENT)
+            supervisor.schedule.know("sam", [due(0)])
+            await asyncio.sleep(10)
+            places.die(SAM)
+            await asyncio.sleep(10)
+            assert places.means == [LENT, LENT]
+            await supervisor.place("sam", Means())
+            assert supervisor.status.lent == 0
+
+    run_plain(main)
+
+
+def test_heartbeats_of_one_place_are_one_call() -> None:
+    """However many are due together; an agent that is gone is forgotten, one that fails is tried a minute later."""
+
+    async def main() -> None:
+        timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(500)]
+        async with Run(*timed, place_of=lambda _: SHARD) as (supervisor, places, notes):
+            places.wrong = {"agent-1": UnknownAgent("no such agent"), "agent-2": ClusterError("not now")}
+            await asyncio.sleep(30)
+            assert (places.calls, places.started) == ([500], ["shard-000"])
+            assert len(supervisor.schedule) == 499 and len(notes) == 1
+            await asyncio.sleep(60)
+            assert places.calls[1:] == [499], "nobody told that they are not due any more"
+
+    run_plain(main)
+
+
+def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
+    """Of hundreds that would each start a host only so many wait; the others are late, and every one comes."""
+
+    async def main() -> None:
+        timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(400)]
+        async with Run(*timed, activations_max=4, unfinished=nothing_unfinished) as (supervisor, places, notes):
+            await asyncio.sleep(6.5)
+            status = supervisor.status
+            assert status.starting == 4 and 90 <= status.waiting["timer"] <= 100
+            waiting = asyncio.create_task(supervisor.place("ada"))
+            await asyncio.sleep(3)
+            assert waiting.done()
+            await asyncio.sleep(400)
+            assert len(set(places.started)) == 401
+            assert not notes
+
+    run_plain(main)
+
+
+def test_an_agent_that_was_moved_is_asked_where_it_lives_now() -> None:
+    """Callers are sent to its new place, and so is a heartbeat that was on its way when the old host was lost."""
+
+    async def main() -> None:
+        where = {"sam": SAM}
+        async with Run(place_of=lambda agent: where[agent]) as (supervisor, places, _):
+            await supervisor.place("sam")
+            supervisor.schedule.know("sam", [due(5)])
+            await asyncio.sleep(5.5)
+            where["sam"] = SHARD
+            places.die(SAM)
+            await asyncio.sleep(10)
+            assert (await supervisor.place("sam")).key == places.living[SHARD].key
+            assert places.calls == [1]
+
+    run_plain(main)
+
+
+def test_status_says_how_it_goes() -> None:
+    """Hosts, starts, deaths, timers and how late they are, as they are now."""
+
+    async def main() -> None:
+        async with Run(Standing("sam", unfinished=False, timers=[due(1000)])) as (supervisor, places, _):
+            asking = asyncio.create_task(supervisor.place_many(names(5)))
+            await asyncio.sleep(0.5)
+            status = supervisor.status
+            assert (status.hosts, status.starting, status.waiting["caller"]) == (0, 2, 3)
+            assert (status.timed_agents, status.next_due, status.lag_s) == (1, due(1000).at, 0)
+            await asking
+            places.die(dedicated("agent-0"))
+            await asyncio.sleep(0.5)
+            status = supervisor.status
+            assert (status.hosts, status.deaths, status.recovering) == (4, 1, 1)
+
+    run_plain(main)
+
+
+def test_nothing_is_kept_of_hosts_that_have_left() -> None:
+    """Agents come and go for ever; the supervisor does not grow by those that are gone."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            for name in names(50):
+                placed = await supervisor.place(name)
+                assert supervisor.left(dedicated(name), placed.key) is placed
+                places.die(dedicated(name))
+            assert not supervisor._known
+            await asyncio.sleep(1)
+            assert not [task for task in supervisor._tasks if "_watch" in repr(task)]
+
+    run_plain(main)

@@ -1,0 +1,243 @@
+"""A turn with calls of every class, killed at every point, once and twice: the log says what happened outside."""
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory.memory import Memory
+from everlog.events import FunctionResult, FunctionStarted, UserMessage, event_of
+from everlog.store import Commit, Log, MemoryStore
+from tests.actors.agent.test_recovery import assert_whole
+from tests.actors.functions.test_effects import Killed, killed_in, recovered, results
+from tests.support.world import World, completion, say
+
+CALLS: Sequence[tuple[str, dict[str, Any]]] = [
+    ("look", {"number": 0}),
+    ("pay", {"number": 1}),
+    ("note", {"number": 2}),
+    ("book", {"number": 3}),
+    ("look", {"number": 4}),
+    ("pay", {"number": 5, "request_heartbeat": True}),
+]
+POINTS = 26
+"""Of an undisturbed life: before and after five appends, six functions and two calls of the model."""
+PAIRS = 20
+"""So many pairs of points are tried in the ordinary suite; the long one tries all."""
+
+
+class Reaper:
+    """Counts the points that a life passes, and ends it at one; keeps what happened outside."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.done: list[tuple[str, int, str]] = []
+
+    def pass_by(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+    def act(self, name: str, number: int, key: str = "") -> str:
+        self.pass_by()
+        self.done.append((name, number, key))
+        self.pass_by()
+        return f"done {number}"
+
+    def tools(self) -> list[Tool]:
+        @tool
+        def pay(number: int) -> str:
+            """Pay.
+
+            Args:
+                number: Of the call.
+            """
+            return self.act("pay", number)
+
+        @tool(effect="idempotent")
+        def book(number: int, idempotency_key: str) -> str:
+            """Book.
+
+            Args:
+                number: Of the call.
+            """
+            return self.act("book", number, idempotency_key)
+
+        @tool(effect="read_only")
+        async def look(number: int) -> str:
+            """Look.
+
+            Args:
+                number: Of the call.
+            """
+            await asyncio.sleep(0)
+            return self.act("look", number)
+
+        @tool
+        def note(memory: Memory, number: int) -> str:
+            """Note.
+
+            Args:
+                number: Of the call.
+            """
+            memory.append("human", f"noted {number}")
+            return self.act("note", number)
+
+        return [pay, book, look, note]
+
+
+class MortalStore(MemoryStore):
+    """A store whose appends are points: before, and when it is durable and nobody has heard of it."""
+
+    reaper: Reaper
+
+    def open(self, *arguments: Any, **more: Any) -> Log:
+        log = super().open(*arguments, **more)
+        append = log.append
+
+        def mortal(*appended: Any) -> Commit:
+            self.reaper.pass_by()
+            commit = append(*appended)
+            self.reaper.pass_by()
+            return commit
+
+        log.append = mortal  # type: ignore[method-assign]
+        return log
+
+
+class Turn:
+    """A new agent with the message of the turn in its log, and the lives that it has."""
+
+    def __init__(self) -> None:
+        self.reaper = Reaper()
+        store = MortalStore()
+        store.reaper = self.reaper
+        self.world = World(store=store, tools=self.reaper.tools(), after=self.reply)
+        self.unknown: set[str] = set()
+        self.asked = ""
+        """The last request, whichever life made it."""
+        asyncio.run(self._receive())
+
+    async def _receive(self) -> None:
+        async with self.world.system.agent("sam", self.world.settings) as agent:
+            await agent.receive(UserMessage(text="go"))
+
+    def reply(self, request: bytes) -> str:
+        """The model: it follows from the request alone, and may be killed before and after it was asked."""
+        self.asked = request.decode()
+        self.reaper.pass_by()
+        users = [json.loads(m["content"]) for m in json.loads(request)["messages"] if m["role"] == "user"]
+        self.reaper.pass_by()
+        return completion(calls=CALLS) if users[-1]["type"] == "user_message" else say("Done.")
+
+    def live(self, points: int | None) -> bool:
+        """A life that is killed at its point number `points` (None: never); False if it came to its end before."""
+        self.world = self.world.restarted(after=self.reply)
+        self.reaper.left = points
+        try:
+            asyncio.run(self._run())
+        except Killed:
+            self.unknown |= self.begun()
+            return True
+        finally:
+            self.reaper.left = None
+        return False
+
+    async def _run(self) -> None:
+        async with self.world.system.agent("sam", self.world.settings) as agent:
+            await agent.run()
+            assert agent.waiting == 0
+
+    def begun(self) -> set[str]:
+        """Calls at most once whose intent is durable and whose result is not: nobody can know what became of them."""
+        events = [event_of(record) for record in self.world.log()]
+        ended = {event.call_id for event in events if isinstance(event, FunctionResult)}
+        started = [event for event in events if isinstance(event, FunctionStarted)]
+        return {e.call_id for e in started if e.effect == "at_most_once" and e.call_id not in ended}
+
+    def judge(self) -> None:
+        """Every call has one result, which says what happened outside; what nobody can know is said to be unknown."""
+        assert_whole(self.world)
+        events = [event_of(record) for record in self.world.log() if record.turn == 1]
+        found = {e.call_id: e for e in events if isinstance(e, FunctionResult) and e.name != "send_message"}
+        assert len(found) == len(CALLS)
+        assert {call_id for call_id, result in found.items() if result.unknown} == self.unknown
+        for (name, asked), result in zip(CALLS, found.values(), strict=True):
+            done = [key for did, number, key in self.reaper.done if (did, number) == (name, asked["number"])]
+            assert result.ok != result.unknown
+            assert len(done) >= (not result.unknown)
+            assert len(done) <= 1 or name != "pay"
+            assert len(set(done)) == 1 or result.unknown
+        assert sum(record.type == "memory_edited" for record in self.world.log() if record.turn == 1) == 1
+        assert self.asked.count(INTERRUPTED) == len(self.unknown)
+
+
+def killed_at(*points: int) -> bool:
+    """Lives that are killed at these points, one after the other, and one that comes to its end; judged.
+
+    False if a life came to its end before its point.
+    """
+    turn = Turn()
+    killed = [turn.live(point) for point in points]
+    turn.live(None)
+    turn.judge()
+    return all(killed)
+
+
+def points_after(*points: int) -> int:
+    """How many points a life has that comes after these: each of them is tried."""
+    return next(point for point in count() if not killed_at(*points, point))
+
+
+def test_a_death_at_any_point_of_a_turn_is_told_as_it_was() -> None:
+    """At most once, exactly one key, at least once, one edit; unknown is what was begun and has no result, no more."""
+    assert points_after() == POINTS
+
+
+def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
+    """The same for some of all pairs of points."""
+    chance = random.Random(11)
+    pairs = [killed_at(chance.randrange(POINTS), chance.randrange(POINTS)) for _ in range(PAIRS)]
+    assert sum(pairs) > PAIRS / 3, "most lives came to their end before the second death"
+
+
+@pytest.mark.long
+def test_any_two_deaths_of_a_turn_are_told_as_they_were() -> None:
+    """The same for every pair of points."""
+    assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3
+
+
+def changed(effect: Any) -> Tool:
+    """`book` as the next process knows it: other parameters, or another class."""
+
+    @tool(effect=effect)
+    def book(row: int = 0, seat: str = "") -> str:
+        """Book a seat.
+
+        Args:
+            row: Its row.
+            seat: Its number.
+        """
+        raise AssertionError("run again")
+
+    if effect != "idempotent":
+        return book
+    return msgspec.structs.replace(book, arguments=msgspec.defstruct("book_arguments", [("row", int)]))
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "at_most_once"])
+def test_a_call_that_its_function_no_longer_takes_may_have_happened(effect: str) -> None:
+    """With other parameters, or another class, in the next process it is not run again, nor said to have failed."""
+    world, _ = killed_in("idempotent")
+    other = World(store=world.store, tools=[changed(effect)])
+    other.clock, other.ids, other.settings = world.clock, world.ids, world.settings
+    _, left = recovered(other)
+    assert next((r.ok, r.unknown, r.text) for r in results(left)) == (False, True, INTERRUPTED)

@@ -1,0 +1,350 @@
+"""The presets, which functions an agent has, and what it is granted; another model, asked."""
+
+import asyncio
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.functions.extras import NAMES, Grants, extras, unasked
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.models.offline import Offline
+from everlog.actors.ports.effects import Answer
+from everlog.actors.prompt import presets
+from everlog.actors.replay.replay import rebuild, verify
+from everlog.events import AgentConfigured, BadInput, FunctionResult, ModelError, Record, event_of
+from everlog.store import Store
+from tests.support.world import Line, ScriptedModel, World, completion, say
+
+CHAT = (
+    "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
+    "conversation_search", "conversation_search_date", "archival_memory_insert", "archival_memory_search",
+    "archival_memory_update", "archival_memory_delete",
+)  # fmt: skip
+
+
+class Granted(World):
+    """A world whose agents are granted something, and which asks for a preset."""
+
+    def __init__(
+        self,
+        *lines: Line,
+        preset: str | None = "extras",
+        grants: Grants | None = None,
+        store: Store | None = None,
+        tools: tuple[Tool, ...] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(*lines, store=store)
+        self.system = System(
+            self.store, models=self._model, tools=tools, grants=grants or Grants(), clock=self.clock, ids=self.ids
+        )
+        self.settings = Settings(**{"model": "scripted", "window": 8192, "preset": preset, **settings})
+
+    def _model(self, name: str) -> Any:
+        return Offline() if name == "offline" else self.model
+
+    def results(self, *, ok: bool | None = None) -> list[FunctionResult]:
+        """What the functions gave back, greetings aside; those that went well, or not, where `ok` says so."""
+        found = [event for event in map(event_of, self.log()) if isinstance(event, FunctionResult)]
+        return [event for event in found if event.name != "send_message" and ok in (None, event.ok)]
+
+    def configured(self) -> AgentConfigured:
+        """The newest configuration."""
+        found = [event for event in map(event_of, self.log()) if isinstance(event, AgentConfigured)]
+        return found[-1]
+
+    def functions(self) -> list[str]:
+        """The functions that it names."""
+        return [function.name for function in self.configured().functions]
+
+    def told(self, *texts: str) -> list[Record]:
+        return asyncio.run(self.tell(*texts))
+
+    def proven(self) -> None:
+        """The agent verifies and rebuilds without a fault or a note."""
+        view = self.system.look("sam")
+        for report in (verify(view, self.system.tools), rebuild(view)):
+            assert (report.faults, report.notes) == ([], [])
+            assert report.checked
+        view.close()
+
+
+def again(world: Granted, *lines: Line, **more: Any) -> Granted:
+    """The same store in a new process, which asks for no preset unless told to."""
+    next_one = Granted(*lines, store=world.store, **{"preset": None, **more})
+    next_one.clock, next_one.ids = world.clock, world.ids
+    next_one.system._clock, next_one.system._ids = world.clock, world.ids
+    return next_one
+
+
+@pytest.mark.parametrize(("preset", "more"), [(None, ()), ("chat", ()), ("docs", ()), ("extras", NAMES)])
+def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: tuple[str, ...]) -> None:
+    """Presets chat and docs have MemGPT's nine functions, extras has four more; each has a system prompt."""
+    world = Granted(preset=preset)
+    world.told("hello")
+    name = preset or "chat"
+    assert world.functions() == [*CHAT, *more]
+    assert (world.configured().preset, world.configured().text) == (name, presets.system(name))
+    shown = json.loads(world.model.requests[0])
+    assert [t["function"]["name"] for t in shown["tools"]] == [*CHAT, *more]
+    assert shown["messages"][0]["content"].startswith(presets.system(name))
+    world.proven()
+
+
+def test_the_prompts_say_what_their_preset_is_for() -> None:
+    """The three prompts differ; that of extras is that of chat with a part about its functions."""
+    assert presets.names("system") == ["chat", "docs", "extras"]
+    chat, more = (presets.system(name).split("\n\n") for name in ("chat", "extras"))
+    added = [part for part in more if part not in chat]
+    assert [part for part in more if part in chat] == chat
+    assert len(added) == 1
+    assert all(name in added[0] for name in NAMES)
+    assert "archival_memory_search" in presets.system("docs")
+    assert set(presets.extras("extras")) == set(NAMES)
+    for part in (presets.system("docs"), added[0]):
+        assert all(ord(letter) < 128 for letter in part)
+
+
+def test_a_preset_is_kept_until_another_is_given() -> None:
+    """Opened without --preset an agent stays as it was; with one it changes, prompt and functions, and back."""
+    world = Granted()
+    world.told("hello")
+    world = again(world)
+    world.told("again")
+    assert (world.functions(), world.configured().preset) == ([*CHAT, *NAMES], "extras")
+    world = again(world, preset="docs")
+    world.told("read")
+    assert (world.functions(), world.configured().text) == ([*CHAT], presets.system("docs"))
+    world = again(world, preset="extras", system="Mine.")
+    world.told("mine")
+    assert (world.functions(), world.configured().text) == ([*CHAT, *NAMES], "Mine.")
+    world = again(world)
+    world.told("still")
+    assert (world.functions(), world.configured().text) == ([*CHAT, *NAMES], "Mine.")
+    world = again(world, preset="chat")
+    world.told("back")
+    assert (world.functions(), world.configured().text) == ([*CHAT], presets.system("chat"))
+    assert sum(record.type == "agent_configured" for record in world.log()) == 4
+    world.proven()
+
+
+def test_an_unknown_preset_is_told_and_begins_nothing() -> None:
+    """A preset that does not exist is the caller's error, with those that do; with a prompt of one's own too."""
+    for more in ({}, {"system": "Mine."}):
+        world = Granted(preset="memgpt", **more)
+        with pytest.raises(BadInput, match="chat, docs, extras"):
+            world.told("hello")
+        assert world.log() == []
+
+
+def test_a_function_that_the_agent_does_not_have_cannot_be_called(tmp_path: Path) -> None:
+    """Whatever is granted, an agent of the preset chat that calls an extra is told that there is no such function."""
+    (tmp_path / "a.txt").write_text("secret")
+    calls = [("read_from_text_file", {"filename": "a.txt", "line_start": 1})]
+    calls += [(name, {}) for name in NAMES]
+    world = Granted(completion(calls=calls), say("So."), preset="chat", grants=Grants(workspace=str(tmp_path)))
+    world.told("read it")
+    assert [result.text for result in world.results()] == [f"No function named {name}" for name, _ in calls]
+    assert not any(record.type == "function_started" for record in world.log())
+    world.proven()
+
+
+def test_a_users_function_is_gone_with_its_flag_and_verifies_with_it() -> None:
+    """A call that failed for want of a function verifies although the function is given now."""
+
+    @tool(effect="read_only")
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    world = Granted(completion(calls=[("look", {})]), say("No."), preset="chat")
+    world.told("look")
+    assert [result.ok for result in world.results()] == [False]
+    world = again(world, completion(calls=[("look", {})]), say("Yes."), tools=(look,))
+    world.told("look now")
+    assert [result.ok for result in world.results()] == [False, True]
+    world.proven()
+
+
+def test_an_extras_name_is_taken() -> None:
+    """A function of the user's cannot have the name of an extra, whichever preset the agent has."""
+
+    @tool
+    def http_request() -> str:
+        """Ask."""
+        return ""
+
+    with pytest.raises(BadInput, match="http_request"):
+        Granted(tools=(http_request,))
+
+
+def test_the_functions_do_what_is_granted_and_the_log_grants_nothing(tmp_path: Path) -> None:
+    """With a workspace the files are read and added to, with an intent where it counts; the next process, without the
+    flag, is told so, though the log is the same.
+    """
+    (tmp_path / "a.txt").write_text("one\n")
+    calls = [
+        ("append_to_text_file", {"filename": "a.txt", "content": "two", "request_heartbeat": True}),
+        ("read_from_text_file", {"filename": "a.txt", "line_start": 1, "num_lines": 2, "request_heartbeat": True}),
+        ("read_from_text_file", {"filename": "../a.txt", "line_start": 1, "request_heartbeat": True}),
+    ]
+    world = Granted(completion(calls=calls), say("Done."), grants=Grants(workspace=str(tmp_path)))
+    left = world.told("go")
+    assert [(r.name, r.text) for r in world.results(ok=True)] == [
+        ("append_to_text_file", "None"),
+        ("read_from_text_file", "one\ntwo"),
+    ]
+    assert "no file of the workspace" in world.results(ok=False)[0].text
+    assert [r.type for r in left].count("function_started") == 1
+    assert (tmp_path / "a.txt").read_text() == "one\ntwo\n"
+    assert str(tmp_path) not in "".join(f"{record.text} {record.payload}" for record in world.log())
+    calls.append(("http_request", {"method": "GET", "url": "http://shop.test/", "request_heartbeat": True}))
+    world = again(world, completion(calls=calls), say("No."))
+    world.told("again")
+    told = [result.text for result in world.results(ok=False)[1:]]
+    assert ["--workspace DIR" in text for text in told] == [True, True, True, False]
+    assert "--allow-host" in told[-1]
+    assert (tmp_path / "a.txt").read_text() == "one\ntwo\n"
+    world.proven()
+
+
+def test_arguments_are_checked_by_their_types() -> None:
+    """A line number that is no number and a missing argument are told; a number written as text is taken."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_from_text_file", {"filename": "a", "line_start": "x"}),
+        ("read_from_text_file", {"line_start": 1}),
+        ("read_from_text_file", {"filename": "a", "line_start": "1"}),
+        ("http_request", {"method": "GET", "url": "http://a.test/", "payload_json": None}),
+    ]
+    world = Granted(completion(calls=calls), say("So."))
+    world.told("go")
+    texts = [result.text for result in world.results()]
+    assert ["wrong arguments" in text for text in texts] == [True, True, False, False]
+
+
+def test_grants_are_values() -> None:
+    """Grants can be sent to another process, cannot be changed, and allow nothing by default."""
+    grants = Grants(workspace="/tmp", hosts=("a.test",), helper="offline")
+    assert pickle.loads(pickle.dumps(grants)) == grants
+    assert Grants() == Grants(workspace="", hosts=(), helper="")
+    with pytest.raises(AttributeError):
+        grants.workspace = "/"  # type: ignore[misc]
+
+
+def test_effect_classes() -> None:
+    """What changes something outside is never run twice; what only looks may be run again."""
+    assert {made.name: made.effect for made in extras(Grants(), unasked)} == {
+        "message_chatgpt": "read_only",
+        "read_from_text_file": "read_only",
+        "append_to_text_file": "at_most_once",
+        "http_request": "at_most_once",
+    }
+
+
+QUESTION = completion(calls=[("message_chatgpt", {"message": "How deep is the sea?", "request_heartbeat": True})])
+
+
+def question_of(world: World) -> dict[str, Any]:
+    """The request without tools: the question."""
+    found: list[dict[str, Any]] = [json.loads(request) for request in world.model.requests]
+    (question,) = [request for request in found if "tools" not in request]
+    return question
+
+
+def test_another_model_is_asked_without_the_conversation() -> None:
+    """The question is a request of its own: a short system message and the question, to the agent's own model."""
+    world = Granted(QUESTION, say("So deep."))
+    world.model.summaries = [completion("  3,682 metres on average. ")]
+    world.told("Ask somebody how deep the sea is")
+    question = question_of(world)
+    assert (question["model"], set(question)) == ("scripted", {"model", "messages"})
+    assert [message["role"] for message in question["messages"]] == ["system", "user"]
+    assert "briefly" in question["messages"][0]["content"]
+    assert question["messages"][1]["content"] == "How deep is the sea?"
+    assert [result.text for result in world.results()] == ["3,682 metres on average."]
+    world.proven()
+
+
+def test_the_helper_that_is_granted_is_asked() -> None:
+    """With --helper the question goes to that model, and the agent's own is not asked."""
+    world = Granted(QUESTION, say("It did not know."), grants=Grants(helper="offline"))
+    world.told("Ask somebody")
+    assert len(world.model.requests) == 2
+    (result,) = world.results()
+    assert "not a language model" in result.text
+    world.proven()
+
+
+class Closing(ScriptedModel):
+    """Counts how often it is let go of."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (ModelError("it is out", kind="server"), "it is out"),
+        ("no JSON", "did not answer with a chat completion"),
+        (completion(" \n"), "without a word"),
+        (completion("cut", finish="length", total=0, prompt=0), "stopped for length"),
+    ],
+)
+def test_a_helper_that_fails_is_told_and_let_go_of(line: Line, says: str) -> None:
+    """Whatever is wrong with the answer, the model hears of it, the turn goes on, and no connection is left."""
+    world = Granted(QUESTION, say("Nobody knows."))
+    model = Closing(world.model.lines, summaries=[line])
+    world.model = model
+    world.told("Ask somebody")
+    (result,) = world.results()
+    assert (result.ok, says in result.text) == (False, True)
+    assert model.closed == 2  # the question's and the agent's own
+    world.proven()
+
+
+def test_a_helper_that_cannot_be_made_is_told() -> None:
+    """A helper without a key is a failed call, not a failed turn."""
+
+    def models(name: str) -> Any:
+        if name == "gpt-x":
+            raise ModelError("The model 'gpt-x' needs a key.", kind="key")
+        return world.model
+
+    world = Granted(QUESTION, say("Nobody."), grants=Grants(helper="gpt-x"))
+    world.system._models = models
+    world.told("Ask somebody")
+    assert "needs a key" in world.results(ok=False)[0].text
+
+
+def test_offline_answers_a_question_and_still_summarizes() -> None:
+    """The offline model says that it is no language model, each time alike, and takes a summary's request for one."""
+
+    def ask(system: str) -> str:
+        body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": "How deep?"}]}
+        raw: Answer = asyncio.run(Offline().ask(msgspec.json.encode(body)))
+        content: str = json.loads(raw.raw)["choices"][0]["message"]["content"]
+        return content
+
+    from everlog.actors.formats.render import SUMMARIZER
+    from everlog.actors.functions.helper import PROMPT
+
+    assert "not a language model" in ask(PROMPT)
+    assert ask(PROMPT) == ask(PROMPT)
+    assert "not a language model" not in ask(SUMMARIZER.format(words=100))
+
+
+def test_tools_are_made_once() -> None:
+    """Schemas and argument types are shared by all agents of a process; what a function may do is not."""
+    first, second = (extras(Grants(workspace=folder), unasked) for folder in ("", "/tmp"))
+    for one, other in zip(first, second, strict=True):
+        assert one.arguments is other.arguments
+        assert one.function is not other.function

@@ -1,0 +1,331 @@
+"""http_request: what it sends and gives back, and that nothing leads it where it may not go."""
+
+import asyncio
+import json
+import socket
+import struct
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.decide import returned
+from everlog.actors.functions import wire
+from everlog.actors.functions.extras import Grants, extras, unasked
+from everlog.actors.functions.web import MAYBE_DONE, Web
+from everlog.actors.functions.wire import BODY_BYTES_MAX, HEAD_BYTES_MAX
+from everlog.events import BadInput, FunctionError
+from tests.support.models.webserver import Answer, Names, Server, moved, ok, serving, web
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def asked(
+    answers: dict[str, Answer],
+    path: str = "/",
+    *,
+    method: str = "GET",
+    payload: str | None = None,
+    names: Names | None = None,
+    timeout_s: float = 20,
+) -> tuple[dict[str, Any], Server]:
+    """The result of one request to a server with these answers, and the server."""
+
+    async def run() -> tuple[dict[str, Any], Server]:
+        async with serving(answers) as server:
+            requesting = web(server, names, timeout_s=timeout_s).http_request
+            return await requesting(method, f"http://shop.test:{server.port}{path}", payload), server
+
+    return asyncio.run(run())
+
+
+def refused(url: str, *allowed: str, names: Names | None = None) -> str:
+    """Why a request is refused before anything is sent, with the addresses that everybody may connect to."""
+    with pytest.raises(FunctionError) as error:
+        asyncio.run(Web(allowed, names or Names()).http_request("GET", url))
+    return str(error.value)
+
+
+def test_an_answer_is_status_headers_and_body() -> None:
+    """The model is told the status, the headers and the body, as MemGPT tells them."""
+    result, server = asked({"/items?page=1": ok("é".encode(), "X-One: 1", "x-one: 2")}, "/items?page=1#top")
+    assert result == {"status_code": 200, "headers": {"content-length": "2", "x-one": "1, 2"}, "body": "é"}
+    head = server.requests[0].decode()
+    assert head.startswith("GET /items?page=1 HTTP/1.1\r\n")
+    assert f"Host: shop.test:{server.port}\r\n" in head
+
+
+def test_a_payload_is_sent_as_json_and_get_sends_none() -> None:
+    """POST sends the JSON as it is given; GET ignores it; what is no JSON is refused and nothing is sent."""
+    _, server = asked({"/": ok()}, method="post", payload='{"a": "é"}')
+    assert server.requests[0].endswith('\r\n\r\n{"a": "é"}'.encode())
+    assert b"Content-Type: application/json\r\n" in server.requests[0]
+    _, server = asked({"/": ok()}, payload='{"a": 1}')
+    assert server.requests[0].endswith(b"\r\n\r\n")
+    assert b"Content-" not in server.requests[0]
+    with pytest.raises(FunctionError, match="no JSON"):
+        asked({"/": ok()}, method="POST", payload="{")
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET / HTTP/1.1\r\nX: y", ""])
+def test_only_plain_methods(method: str) -> None:
+    """A method is one of a few words: it cannot carry lines of its own."""
+    with pytest.raises(FunctionError, match="method"):
+        asked({"/": ok()}, method=method)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (CHUNKED + b"5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n", "hello world"),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", "until the end"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + ok(), "hello"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ""),
+        (ok(b"\xff"), "\N{REPLACEMENT CHARACTER}"),
+        (ok(b"no such thing", status="404 Not Found"), "no such thing"),
+    ],
+)  # fmt: skip
+def test_bodies_come_in_several_ways(answer: bytes, body: str) -> None:
+    """Chunks, a length, the end of the connection, none at all: each is read; a status of failure is an answer too."""
+    assert asked({"/": answer})[0]["body"] == body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx",
+        CHUNKED + b"-1\r\nx",
+        CHUNKED + b"2\r\nhello",
+        CHUNKED + b"5\r\nhel",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_BYTES_MAX + b"\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 100,
+        b"HTTP/1.1 200 OK\r\n",
+    ],
+)
+def test_a_broken_answer_is_an_error_value(answer: bytes) -> None:
+    """Whatever a server sends in place of an answer, the model gets an `error` and the turn goes on."""
+    result, _ = asked({"/": answer})
+    assert list(result) == ["error"]
+    assert len(result["error"]) > len(MAYBE_DONE)
+    assert MAYBE_DONE in result["error"], "the request was sent"
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: 99999999\r\n\r\n", b"\r\n", b"Transfer-Encoding: chunked\r\n\r\nffffff\r\n"]
+)
+def test_a_body_is_read_up_to_its_limit(head: bytes) -> None:
+    """Of a body without an end the first 64 KiB are read, and the rest is left."""
+    result, _ = asked({"/": b"HTTP/1.1 200 OK\r\n" + head + b"x" * (BODY_BYTES_MAX * 4)})
+    assert result["body"] == "x" * BODY_BYTES_MAX
+
+
+def test_a_silent_server_is_given_up() -> None:
+    """A server that takes the request and says nothing ends as an `error` when the time is over."""
+    result, _ = asked({}, timeout_s=0.05)
+    assert result == {"error": f"there was no whole answer within 0.05 seconds. {MAYBE_DONE}"}
+
+
+def test_a_connection_that_ends_after_the_request_may_have_been_enough() -> None:
+    """A server that hangs up, politely or not, may have done what it was asked: the model is told so."""
+
+    async def run(abort: bool) -> dict[str, Any]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"{}")
+            if abort:
+                linger = struct.pack("ii", 1, 0)  # a reset in place of an end
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            server = Server({})
+            server.port = listening.sockets[0].getsockname()[1]
+            return await web(server).http_request("POST", f"http://shop.test:{server.port}/", "{}")
+
+    assert "ended the connection" in asyncio.run(run(False))["error"]
+    assert "Reset" in asyncio.run(run(True))["error"]
+    for abort in (False, True):
+        assert asyncio.run(run(abort))["error"].endswith(MAYBE_DONE)
+
+
+def test_a_server_that_is_not_there_is_an_error_value() -> None:
+    """A refused connection and a host without an address are failures of the network."""
+
+    async def run() -> list[dict[str, Any]]:
+        async with serving({}) as server:
+            gone = server.port
+        names = Names(shop_test=[["127.0.0.1"]], none_test=[[]])
+        requesting = web(server, names, "none.test")
+        return [await requesting.http_request("GET", url) for url in (f"http://shop.test:{gone}/", "http://none.test/")]
+
+    unreachable, unknown = asyncio.run(run())
+    assert list(unreachable) == list(unknown) == ["error"]
+    assert "none.test has no address" in unknown["error"]
+    assert MAYBE_DONE not in unreachable["error"] + unknown["error"], "nothing was sent"
+
+
+def test_redirects_are_followed_and_get_has_no_payload() -> None:
+    """A relative redirect after POST is followed with GET and without the payload; 307 keeps both."""
+    result, server = asked({"/a/b": moved("../c"), "/c": ok(b"there")}, "/a/b", method="POST", payload="{}")
+    assert result["body"] == "there"
+    assert server.requests[1].startswith(b"GET /c ")
+    assert b"Content-" not in server.requests[1]
+    _, server = asked({"/": moved("/c", "307 Kept"), "/c": ok()}, method="POST", payload="{}")
+    assert server.requests[1].startswith(b"POST /c ")
+    assert server.requests[1].endswith(b"{}")
+
+
+def test_five_redirects_are_followed_and_no_more() -> None:
+    """The fifth redirect is followed, a sixth is not: a circle ends."""
+    chain: dict[str, Answer] = {f"/{n}": moved(f"/{n + 1}") for n in range(1, 6)}
+    result, server = asked({**chain, "/6": ok(b"end")}, "/1")
+    assert (result["body"], len(server.requests)) == ("end", 6)
+    result, server = asked({"/": moved("/")})
+    assert ("redirects" in result["error"], len(server.requests)) == (True, 6)
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://evil.test/", "//evil.test/", "http://127.0.0.1/", "http://[::1]/", "http://2130706433/",
+        "file:///etc/passwd",
+        "http://shop.test:1/", "https://shop.test/", "http://user:pw@shop.test/", "ftp://shop.test/", "http://a b/",
+        "javascript:1", "http://[", "http://shop.test.evil.test/", "http://\N{LATIN SMALL LETTER E WITH ACUTE}.test/",
+    ],
+)  # fmt: skip
+def test_a_redirect_is_held_to_the_same_rules(to: str) -> None:
+    """A redirect to another host, port, scheme or spelling is not followed, and the model is told."""
+    result, server = asked({"/": moved(to)})
+    assert "redirect" in result["error"] or "Invalid" in result["error"]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Kept", "308 Kept"])
+def test_a_redirect_does_not_leave_https(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+    """What went out in secret is not sent in the open, though the host is the same; the other way is followed."""
+    monkeypatch.setattr(wire, "_secured", lambda _: None)  # https without a certificate, for this test
+
+    async def run(scheme: str, to: str) -> tuple[dict[str, Any], int]:
+        answers: dict[str, Answer] = {
+            "/": lambda port: moved(f"{to}://shop.test:{port}/there", status), "/there": ok(b"there"),
+        }  # fmt: skip
+        async with serving(answers) as server:
+            url = f"{scheme}://shop.test:{server.port}/"
+            return await web(server).http_request("POST", url, "{}"), len(server.requests)
+
+    result, requests = asyncio.run(run("https", "http"))
+    assert "from https to http" in result["error"]
+    assert MAYBE_DONE in result["error"]
+    assert requests == 1
+    for way in (("https", "https"), ("http", "https"), ("http", "http")):
+        assert asyncio.run(run(*way))[0]["body"] == "there"
+
+
+def test_an_allowed_host_that_a_redirect_names_is_looked_up_and_checked() -> None:
+    """A redirect to an allowed host at a private address is not followed."""
+
+    async def run() -> tuple[dict[str, Any], int]:
+        names = Names(shop_test=[["127.0.0.1"]], inner_test=[["10.0.0.1"]])
+        async with serving({"/": moved("http://inner.test/")}) as server:
+            requesting = web(server, names, "inner.test")
+            return await requesting.http_request("GET", f"http://shop.test:{server.port}/"), len(server.requests)
+
+    result, requests = asyncio.run(run())
+    assert "10.0.0.1" in result["error"]
+    assert requests == 1
+
+
+def test_a_name_is_looked_up_once_a_hop() -> None:
+    """The connection goes to the address that was checked: a second, other answer is never asked for, or refused."""
+    names = Names(shop_test=[["127.0.0.1"], ["10.0.0.1"]])
+    result, _ = asked({"/": ok()}, names=names)
+    assert (result["status_code"], names.asked) == (200, ["shop.test"])
+    names = Names(shop_test=[["127.0.0.1"], ["10.0.0.1"]])
+    result, server = asked({"/": moved("/again"), "/again": ok()}, names=names)
+    assert ("10.0.0.1" in result["error"], len(names.asked), len(server.requests)) == (True, 2, 1)
+
+
+def test_one_bad_address_of_an_answer_spoils_it() -> None:
+    """A public address beside a private one is not used, in whichever order they come."""
+    for addresses in (["93.184.216.34", "127.0.0.1"], ["127.0.0.1", "93.184.216.34"]):
+        names = Names(mixed_test=[addresses])
+        assert "127.0.0.1" in refused("http://mixed.test/", "mixed.test", names=names)
+
+
+def test_without_an_opening_this_machine_is_refused() -> None:
+    """By default no allowed host may be at this machine, by name or by address; nothing is sent."""
+    names = Names(shop_test=[["127.0.0.1"]])
+    assert "127.0.0.1" in refused("http://shop.test/", "shop.test", names=names)
+    assert "127.0.0.1" in refused("http://127.0.0.1/", "127.0.0.1")
+    assert "::1" in refused("http://[::1]/", "[::1]")
+    assert "::ffff:" in refused("http://[::ffff:127.0.0.1]/", "[::ffff:127.0.0.1]")
+
+
+def test_the_real_resolver_asks_the_machine() -> None:
+    """Without a resolver of its own the function asks the machine's, which finds this machine; and that is refused."""
+    tools = {tool.name: tool.function for tool in extras(Grants(hosts=("localhost",)), unasked)}
+    with pytest.raises(FunctionError, match="not an address of the public network"):
+        asyncio.run(tools["http_request"]("GET", "http://localhost/"))
+
+
+def test_proxies_and_cookies_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy in the environment is not used, and a cookie that a redirect sets is not sent back."""
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    hop = ok(b"", "Location: /c", "Set-Cookie: a=b", status="302 Found")
+    result, server = asked({"/": hop, "/c": ok()})
+    assert result["status_code"] == 200
+    assert b"cookie" not in b"".join(server.requests).lower()
+
+
+def test_tls_is_told_the_name_and_trusts_no_stranger() -> None:
+    """Over https the server is told the host's name, not the address; a server that speaks no TLS is an error."""
+
+    async def run() -> tuple[dict[str, Any], bytes]:
+        hello: list[bytes] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            hello.append(await reader.read(4096))
+            writer.close()
+
+        listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with listening:
+            port = listening.sockets[0].getsockname()[1]
+            server = Server({})
+            server.port = port
+            return await web(server).http_request("GET", f"https://shop.test:{port}/"), hello[0]
+
+    result, hello = asyncio.run(run())
+    assert list(result) == ["error"]
+    assert b"shop.test" in hello
+    assert b"127.0.0.1" not in hello
+
+
+def test_certificates_are_checked() -> None:
+    """The context of https asks for a certificate, and holds it to the host's name."""
+    import ssl
+
+    from everlog.actors.functions.hosts import Target
+    from everlog.actors.functions.wire import _secured
+
+    context = _secured(Target("https", "shop.test", 443, "/"))
+    assert context is not None
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_without_hosts_the_function_says_which_flag_allows_them() -> None:
+    """The default allows no host, and says how one is allowed; a host that is none is the caller's error."""
+    assert "--allow-host" in refused("http://shop.test/")
+    with pytest.raises(BadInput, match="HOST:PORT"):
+        extras(Grants(hosts=("http://shop.test/",)), unasked)
+
+
+def test_a_result_is_json() -> None:
+    """What the model gets is JSON with the three names."""
+    result, _ = asked({"/": ok(b'{"a": 1}')})
+    assert json.loads(returned(result, whole=False)) == result

@@ -1,0 +1,299 @@
+"""The gateway in virtual time: whose turn it is, how much at once and how fast, what is tried again and what is not."""
+
+import asyncio
+import pickle
+
+import pytest
+
+from everlog.actors.agent.setup import OFFLINE
+from everlog.actors.gateway.gateway import Asking, Gateway, GatewayActor
+from everlog.actors.gateway.limits import Limits
+from everlog.actors.ports.effects import Answer
+from everlog.events import ModelError
+from tests.support.models.asked import SlowModel, answered, failing, gateway, outcome, run, seconds
+from tests.support.world import completion
+
+URL = "http://127.0.0.1:1/v1"
+
+
+def test_one_agent_with_ten_thousand_requests_starves_nobody() -> None:
+    """Nine agents that come later with one request each are all served in the next round, and everything is served."""
+
+    async def main() -> None:
+        model = SlowModel()
+        many = gateway(model, asks_max=1, waiting_max=20_000, agent_waiting_max=10_000)
+        greedy = [asyncio.create_task(many.ask("m", URL, b"greedy", "greedy")) for _ in range(10_000)]
+        await asyncio.sleep(2.5)  # three were sent
+        modest = [asyncio.create_task(many.ask("m", URL, b"modest", f"agent {n}")) for n in range(9)]
+        await asyncio.gather(*modest)
+        assert model.asked[4:13] == [b"modest"] * 9
+        await asyncio.gather(*greedy)
+        assert model.asked.count(b"greedy") == 10_000
+
+    run(main)
+
+
+def test_no_more_is_under_way_than_allowed() -> None:
+    """At all endpoints together, and all of it is used."""
+
+    async def main() -> None:
+        model = SlowModel()
+        many = gateway(model, asks_max=5)
+        await asyncio.gather(*(many.ask("m", f"{URL}/{n % 3}", b"?", f"agent {n}") for n in range(50)))
+        assert model.most == 5
+        assert seconds() == 10
+
+    run(main)
+
+
+def test_an_endpoint_that_waits_holds_up_no_other() -> None:
+    """While one endpoint is paused for a minute, another answers at once."""
+
+    async def main() -> None:
+        slow = SlowModel(failing("rate_limited", 1, after_s=50))
+        quick = SlowModel()
+        both = Gateway(lambda _, url: slow if url == "a" else quick, Limits(asks_max=1))
+        paused = asyncio.create_task(both.ask("m", "a", b"?", "sam"))
+        await asyncio.sleep(5)
+        await both.ask("m", "b", b"?", "kim")
+        assert seconds() == 6
+        await paused
+        assert seconds() == pytest.approx(52)
+
+    run(main)
+
+
+def test_endpoints_are_served_in_rounds() -> None:
+    """Fifty requests wait for one endpoint; one for another is sent in the round after."""
+
+    async def main() -> None:
+        model = SlowModel()
+        both = gateway(model, asks_max=1)
+        many = [asyncio.create_task(both.ask("m", "a", b"a", f"agent {n}")) for n in range(50)]
+        await asyncio.sleep(0.5)
+        await both.ask("m", "b", b"b", "sam")
+        assert model.asked[:3] == [b"a", b"a", b"b"]
+        await asyncio.gather(*many)
+
+    run(main)
+
+
+@pytest.mark.parametrize(("agent", "limit"), [("sam", "agent_waiting_max"), ("", "waiting_max")])
+def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None:
+    """The refusal says how much waits and when to come again, crosses processes whole, and the rest is answered."""
+
+    async def main() -> None:
+        model = SlowModel()
+        full = gateway(model, **{"asks_max": 1, limit: 3})
+        taken = [asyncio.create_task(full.ask("m", URL, b"?", agent)) for _ in range(3 if agent else 4)]
+        await asyncio.sleep(0)
+        refused = await outcome(full.ask("m", URL, b"one more", agent))
+        assert isinstance(refused, ModelError) and refused.kind == "busy"
+        assert str(len(taken)) in str(refused) and "Try again in" in str(refused)
+        again = pickle.loads(pickle.dumps(refused))
+        assert again.retry_after_s == refused.retry_after_s >= 1
+        if agent:
+            await full.ask("m", URL, b"?", "kim")
+        await asyncio.gather(*taken)
+        assert b"one more" not in model.asked
+        await full.ask("m", URL, b"one more", agent)
+
+    run(main)
+
+
+@pytest.mark.parametrize("ticks", range(6))
+def test_who_goes_away_waits_no_more(ticks: int) -> None:
+    """Cancelled at whatever moment, also as its turn comes: it is never sent, and the place it had is free."""
+
+    async def main() -> None:
+        model = SlowModel()
+        one = gateway(model, asks_max=1)
+        first = asyncio.create_task(one.ask("m", URL, b"first", "sam"))
+        gone = asyncio.create_task(one.ask("m", URL, b"gone", "kim"))
+        after = asyncio.create_task(one.ask("m", URL, b"after", "pat"))
+        await asyncio.sleep(1)
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        sent = b"gone" in model.asked
+        gone.cancel()
+        await asyncio.wait([gone])
+        await asyncio.gather(first, after)
+        assert (b"gone" in model.asked) == sent
+        status = one.status()
+        assert (status.under_way, status.waiting) == (0, 0)
+        assert seconds() == 2
+
+    run(main)
+
+
+def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
+    """Nothing is sent for 50 seconds, and the queue is as short as those who wait in it are few."""
+
+    async def main() -> None:
+        model = SlowModel(failing("rate_limited", 1, after_s=50), seconds=0)
+        one = gateway(model)
+        asking = [asyncio.create_task(one.ask("m", URL, b"?", f"agent {n % 2}")) for n in range(10)]
+        await asyncio.sleep(1)
+        more = [asyncio.create_task(one.ask("m", URL, b"?", f"agent {n % 2}")) for n in range(10)]
+        await asyncio.sleep(1)
+        for task in more[1:]:
+            task.cancel()
+        await asyncio.wait(more[1:])
+        waiting = one.status().waiting
+        assert waiting == one.status().endpoints[0].waiting == 1 + sum(not task.done() for task in asking)
+        await asyncio.gather(more[0], *asking)
+
+    run(main)
+
+
+def test_cancelled_and_granted_in_one_moment_gives_the_place_back() -> None:
+    """The request before it ends, and its caller goes away, without anything in between."""
+
+    async def main() -> None:
+        model = SlowModel()
+        one = gateway(model, asks_max=1)
+        gone = asyncio.create_task(one.ask("m", URL, b"gone", "kim"))
+        first = asyncio.create_task(one.ask("m", URL, b"first", "sam"))
+        await asyncio.sleep(0.5)
+        gone.cancel()
+        first.cancel()  # granted by the end of the other
+        await asyncio.wait([gone, first])
+        await one.ask("m", URL, b"after", "pat")
+        assert one.status().under_way == 0
+
+    run(main)
+
+
+def test_requests_a_minute_are_kept_and_used() -> None:
+    """In no minute are there more than 120 and the two of a second, and 240 requests take two minutes."""
+
+    async def main() -> None:
+        model = SlowModel(seconds=0)
+        paced = gateway(model, requests_per_minute=120)
+        await asyncio.gather(*(paced.ask("m", URL, b"?", f"agent {n}") for n in range(240)))
+        times = model.times
+        assert all(sum(start <= time < start + 60 for time in times) <= 122 for start in times)
+        assert times[-1] == pytest.approx(119, abs=0.1)
+        assert 100 <= paced.status().endpoints[0].requests_last_minute <= 130
+
+    run(main)
+
+
+def test_tokens_a_minute_are_estimated_and_put_right() -> None:
+    """A request of 4,000 bytes counts 1,000 tokens before; when it turns out to be 3,000, those after wait for them."""
+
+    def dear(request: bytes, before: int) -> Answer:
+        return Answer(completion(total=3000), 1)
+
+    async def main() -> None:
+        model = SlowModel(dear, seconds=0)
+        paced = gateway(model, tokens_per_minute=6000)
+        for _ in range(5):
+            await paced.ask("m", URL, b"x" * 4000, "sam")
+        gaps = [after - before for before, after in zip(model.times, model.times[1:], strict=False)]
+        assert gaps == pytest.approx([30] * 4, abs=1.5)
+
+    run(main)
+
+
+def test_rates_are_each_endpoints_own() -> None:
+    """Two endpoints, each one request a minute: both are asked at once."""
+
+    async def main() -> None:
+        model = SlowModel()
+        paced = gateway(model, requests_per_minute=1)
+        await asyncio.gather(*(paced.ask("m", url, b"?") for url in ("a", "b")))
+        assert seconds() == 1
+
+    run(main)
+
+
+def test_many_go_and_come_back_together() -> None:
+    """Each place comes back once, errors as values, and what is answered together in one list."""
+
+    async def main() -> None:
+        model = SlowModel(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n))
+        askings = [Asking(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
+        batches = [batch async for batch in gateway(model, asks_max=5).ask_many(askings)]
+        assert [len(batch) for batch in batches] == [5, 5]
+        came = dict(item for batch in batches for item in batch)
+        assert sorted(came) == list(range(10))
+        assert [place for place, item in came.items() if isinstance(item, ModelError)] == [3]
+
+    run(main)
+
+
+def test_who_stops_listening_has_the_rest_cancelled() -> None:
+    """After the first answers of many, the others leave the queue."""
+
+    async def main() -> None:
+        model = SlowModel()
+        one = gateway(model, asks_max=2)
+        batches = one.ask_many([Asking(f"agent {n}", "m", URL, b"?") for n in range(10)])
+        assert len(await anext(batches)) == 2
+        await batches.aclose()
+        assert (one.status().waiting, one.status().under_way) == (0, 0)
+
+    run(main)
+
+
+def test_the_status_says_what_goes_on() -> None:
+    """Under way, waiting, tokens as the endpoint counted them, and each endpoint for itself."""
+
+    async def main() -> None:
+        one = gateway(SlowModel(), asks_max=2)
+        asking = [asyncio.create_task(one.ask("m", URL, b"?", f"agent {n}")) for n in range(5)]
+        await asyncio.sleep(1.5)
+        status = one.status()
+        assert (status.asked, status.answered, status.under_way, status.waiting) == (5, 2, 2, 1)
+        assert (status.tokens_in, status.tokens_out) == (16, 4)
+        (endpoint,) = status.endpoints
+        assert (endpoint.base_url, endpoint.under_way, endpoint.waiting) == (URL, 2, 1)
+        assert (endpoint.requests_last_minute, endpoint.tokens_last_minute, endpoint.paused_s) == (4, 20, 0)
+        await asyncio.gather(*asking)
+
+    run(main)
+
+
+def test_the_offline_model_waits_for_nobody() -> None:
+    """It runs in this process, so no limit and no budget holds it."""
+
+    async def main() -> None:
+        model = SlowModel()
+        one = gateway(model, asks_max=1, requests_per_minute=1, all_tokens_max=1)
+        await asyncio.gather(*(one.ask(OFFLINE, "", b"x" * 100, "sam") for _ in range(10)))
+        assert seconds() == 1
+
+    run(main)
+
+
+def test_closing_lets_go_of_every_model() -> None:
+    """Twice is once, and no timer is left."""
+
+    async def main() -> None:
+        model = SlowModel(failing("rate_limited", 1, after_s=50))
+        one = gateway(model)
+        paused = asyncio.create_task(one.ask("m", URL, b"?"))
+        await asyncio.sleep(2)
+        paused.cancel()
+        await asyncio.wait([paused])
+        await one.close()
+        await one.close()
+        assert model.closed == 1
+
+    run(main)
+
+
+def test_the_actor_of_a_node_with_limits_that_cannot_be_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its constructor does not fail: Ray would never start it again. Every request is told why instead."""
+    monkeypatch.setenv("EVERLOG_GATEWAY_ASKS_MAX", "many")
+
+    async def main() -> None:
+        actor = GatewayActor("/nowhere")
+        told = await actor.ask("m", URL, b"?")
+        assert isinstance(told, ModelError) and "EVERLOG_GATEWAY_ASKS_MAX" in str(told)
+        batches = [batch async for batch in actor.ask_many([Asking("sam", "m", URL, b"?")] * 2)]
+        assert [place for place, _ in batches[0]] == [0, 1]
+        assert (await actor.status()).asked == 0
+
+    run(main)

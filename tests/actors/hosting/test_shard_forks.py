@@ -1,0 +1,58 @@
+"""An agent and its forks in one shard: each goes on by itself, from what was said before the cut."""
+
+import asyncio
+
+from everlog.actors.agent.commands import Means
+from everlog.events import GENESIS, extend
+from tests.support import virtual
+from tests.support.agents.shards import SharedHome
+from tests.support.agents.tickers import SHARD
+from tests.support.world import say
+
+
+class Asked(SharedHome):
+    """Keeps what the model was asked last by each agent."""
+
+    async def ask(self, name, base_url, request, agent_id, spent=None):
+        self.asked = {**getattr(self, "asked", {}), agent_id: request.decode()}
+        self.lines = [say(f"I am {agent_id}.")]
+        return await super().ask(name, base_url, request, agent_id)
+
+    def fork(self, parent: str, name: str) -> None:
+        """At the parent's head, and into the shard."""
+        self._system_of(Means()).fork(parent, name)
+        log = self.store.open(name, "test")
+        self.store.begin_move(log, name, SHARD)
+        log.close()
+
+
+def test_a_parent_and_its_forks_in_one_shard_go_on_apart() -> None:
+    """A fork is brought into memory with its past, also when it was let go of since and its parent has gone on."""
+
+    async def main() -> None:
+        home = Asked(idle_s=60)
+        await home.open_all("ada")
+        await home.ref("ada").send("the cat is called Tom")
+        home.fork("ada", "tom")
+        await home.ref("ada").send("the dog is called Rex")
+        for text in ("Are you there?", "And now?"):
+            await home.ref("tom").send(text)
+            assert "the cat is called Tom" in home.asked["tom"] and "Rex" not in home.asked["tom"]
+            await asyncio.sleep(100)
+        home.fork("tom", "max")
+        await asyncio.gather(home.ref("max").send("Who are you?"), home.ref("ada").send("And you?"))
+        assert "And now?" in home.asked["max"] and "the cat is called Tom" in home.asked["max"]
+        assert "Are you there?" not in home.asked["ada"]
+        assert home.said("max") == ["the cat is called Tom", "Are you there?", "And now?", "Who are you?"]
+        assert home.answers("max") == ["I am ada.", "I am tom.", "I am tom.", "I am max."]
+        assert home.said("ada") == ["the cat is called Tom", "the dog is called Rex", "And you?"]
+        for name in ("ada", "tom", "max"):
+            assert home.store.partition_of(name) == SHARD
+            chain = GENESIS
+            for record in home.log(name):
+                chain = extend(chain, record)
+            assert home.store.reader(name).head(name).chain == chain
+        await home.leave()
+        assert home.notes == []
+
+    virtual.run(main)

@@ -1,0 +1,201 @@
+"""Shards whose log is lost, by a disk or to another process, and worlds of shards from seeds."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from everlog.actors.agent.commands import Resume
+from everlog.actors.hosting import finishing
+from everlog.events import HostLost, StoreError
+from tests.support.agents.homes import moment, run_plain
+from tests.support.agents.shards import SharedHome, all_heard
+from tests.support.agents.tickers import SHARD, kinds_of
+from tests.support.cluster.simshard import BREAKS, fails, simulate
+from tests.support.world import SECOND
+
+NAMES = [f"agent {number}" for number in range(6)]
+
+
+async def slow() -> None:
+    """A step of a plain agent takes ten seconds."""
+    await asyncio.sleep(10)
+
+
+def test_agents_beside_a_failed_group_go_on() -> None:
+    """A disk that fails once costs those in the group an error, and their neighbours, at work or not, none at all."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all(*NAMES)
+        at_work = [asyncio.ensure_future(home.ref(name).send("[steps=3] Hi")) for name in NAMES[:3]]
+        await asyncio.sleep(15)
+        home.fail_next()
+        command = home.say("Hi")
+        with pytest.raises(StoreError, match="the disk is broken"):
+            await all_heard(home.shard.perform(NAMES[4], command))
+        assert [len(records) for records in await asyncio.gather(*at_work)] == [4, 4, 4]
+        assert len(await all_heard(home.shard.perform(NAMES[4], command))) == 3
+        assert len(await home.ref(NAMES[5]).send("Hi")) == 2
+        assert home.said(NAMES[4]) == ["Hi"]
+        assert all(home.answers(name) == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)] for name in NAMES[:3])
+        assert len([note for note in home.notes if "opened anew" in note]) == 1
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
+    """Its caller has gone away, and the disk fails in its midst: the shard finishes it by itself, a little later."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        answer = home.shard.perform("ada", home.say("[steps=3] Hi"))
+        await anext(answer)
+        await answer.aclose()  # type: ignore[attr-defined]
+        await asyncio.sleep(15)
+        home.fail_next()
+        await asyncio.sleep(120)
+        assert home.answers("ada") == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)]
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_a_timer_goes_off_after_the_log_was_lost() -> None:
+    """An agent that rested when the disk failed is opened anew by its timer: nothing of before is asked any more."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada", "ben")
+        await home.ref("ada").set_timer("tea", "Tea", due_at=moment(60))
+        home.fail_next()
+        with suppress(StoreError):
+            await home.ref("ben").send("Hi")
+        await asyncio.sleep(70)
+        assert home.beats("ada") == [(60.0, False)]
+        await home.leave()
+
+    run_plain(main)
+
+
+def test_a_log_is_opened_anew_when_the_old_one_is_closed() -> None:
+    """Closing takes a while; whoever comes meanwhile waits for it, and never finds the shard in its own way."""
+
+    async def main() -> None:
+        async def slowly(work: Any, /, *arguments: Any) -> Any:
+            await asyncio.sleep(5 if getattr(work, "__name__", "") == "close" else 0)
+            return work(*arguments)
+
+        home = SharedHome()
+        home.shard._aside = slowly
+        await home.open_all("ada", "ben")
+        home.fail_next()
+        with suppress(StoreError):
+            await home.ref("ben").send("Hi")
+        assert len(await home.ref("ada").send("Hi")) == 2
+        await home.leave()
+
+    run_plain(main)
+
+
+def test_a_shard_that_another_process_owns_gives_up() -> None:
+    """It says so once; every caller hears HostLost, now and later, and nothing more is written by it."""
+
+    async def main() -> None:
+        fenced: list[None] = []
+        home = SharedHome(on_fenced=lambda: fenced.append(None))
+        await home.open_all(*NAMES)
+        at_work = [asyncio.ensure_future(all_heard(home.shard.perform(name, home.say("Hi")))) for name in NAMES]
+        await asyncio.sleep(5)
+        other = home.store.open_partition(SHARD, "other", take_over=True)
+        results = await asyncio.gather(*at_work, return_exceptions=True)
+        results += await asyncio.gather(
+            *(all_heard(home.shard.perform(name, Resume(id="r"))) for name in NAMES), return_exceptions=True
+        )
+        assert kinds_of(results) == ["HostLost"] * 12
+        assert (len(fenced), home.shard.fenced) == (1, True)
+        assert all(home.answers(name) == [] for name in NAMES)
+        other.close()
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
+    """Nobody writes, and it finds out as it looks whether there is something to seal."""
+
+    async def main() -> None:
+        fenced: list[None] = []
+        home = SharedHome(on_fenced=lambda: fenced.append(None), idle_s=60)
+        await home.open_all("ada")
+        other = home.store.open_partition(SHARD, "other", take_over=True)
+        with patch.object(type(other), "unsealed_bytes", 2**40):
+            await asyncio.sleep(100)
+        assert len(fenced) == 1
+        with pytest.raises(HostLost):
+            await all_heard(home.shard.perform("ada", home.say("Hi")))
+        other.close()
+        await home.leave()
+
+    run_plain(main)
+
+
+def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
+    """After a death every turn is finished, in the order given, no more at once than there is room for."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all(*NAMES)
+        at_work = [asyncio.ensure_future(home.ref(name).send("[steps=2] Hi")) for name in NAMES]
+        await asyncio.sleep(15)
+        await home.leave()
+        await asyncio.wait(at_work)
+        assert kinds_of([task.exception() for task in at_work]) == ["HostLost"] * 6
+        after = SharedHome(home.store)
+        began = after.clock.now()
+        with patch.object(finishing, "SHARD_RECOVERIES_MAX", 2):
+            await after.shard.recover(["nobody", *NAMES], {})
+        assert (after.clock.now() - began) // SECOND == 30
+        assert all(after.answers(name) == ["1 of [steps=2] Hi", "2 of [steps=2] Hi"] for name in NAMES)
+        assert len(after.notes) == 1 and "'nobody'" in after.notes[0]
+        await after.leave()
+
+    run_plain(main, slow)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_no_seed_breaks_a_promise_of_a_shard(first: int) -> None:
+    """Whatever fails or is let go of, no input is lost or done twice, and the engine has what the logs say."""
+    for seed in range(first, first + 20):
+        simulate(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(60, 3000, 60))
+def test_no_seed_of_many_breaks_a_promise_of_a_shard(first: int) -> None:
+    """The same for three thousand other worlds."""
+    for seed in range(first, first + 60):
+        simulate(seed)
+
+
+def test_the_worlds_of_shards_are_worth_simulating() -> None:
+    """Logs are lost, processes come and go, there is no room, and people hear of it."""
+    worlds = [simulate(seed) for seed in range(15)]
+    assert sum(world.failures for world in worlds) > 10
+    assert sum(len(world.homes) > 1 for world in worlds) > 5
+    notes = " ".join(note for world in worlds for home in world.homes for note in home.notes)
+    assert "opened anew" in notes and "another process owns" in notes
+
+
+@pytest.mark.parametrize("guard", BREAKS)
+def test_a_seed_finds_out_that_a_guard_of_a_shard_is_missing(guard: str) -> None:
+    """With the guard the seed passes, without it the seed fails."""
+    seed = BREAKS[guard][0]
+    if fails(seed) or not fails(seed, guard):
+        assert any(fails(other, guard) and not fails(other) for other in range(seed, seed + 30)), (
+            f"search again: python -m tests.support.cluster.simshard {guard!r}"
+        )

@@ -1,0 +1,138 @@
+"""When the host of many agents seals its log: much is gathered while it works, little while it rests."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from everlog.actors.ports.constants import SHARD_SEAL_BYTES, SHARD_TEND_S
+from everlog.events import Fenced, HostLost, StoreError
+from everlog.store import SEAL_BYTES_MIN, MemoryStore
+from tests.support.agents.homes import run_plain
+from tests.support.agents.shards import SharedHome, all_heard
+
+
+async def slow() -> None:
+    """A step of a plain agent takes ten seconds."""
+    await asyncio.sleep(10)
+
+
+class Frames:
+    """Frames of a log in memory, which has none: `unsealed` bytes that somebody says have gathered."""
+
+    def __init__(self) -> None:
+        self.unsealed = 0
+        self.sealed: list[int] = []
+        """How many bytes each sealing found."""
+        self.fails: StoreError | None = None
+
+    def seal(self, *_: Any) -> None:
+        """All of them."""
+        if self.fails is not None:
+            raise self.fails
+        self.sealed.append(self.unsealed)
+        self.unsealed = 0
+
+
+@contextmanager
+def frames() -> Iterator[Frames]:
+    """What the log of each shard says that it has, while the block runs."""
+    found = Frames()
+    log = type(MemoryStore(shards=1).open_partition("shard-000", "test"))
+    with patch.object(log, "unsealed_bytes", property(lambda _: found.unsealed)), patch.object(log, "seal", found.seal):
+        yield found
+
+
+def test_a_shard_at_work_seals_when_much_has_gathered() -> None:
+    """Below SHARD_SEAL_BYTES nothing is sealed while a command is under way; from there on it is at the next look."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        at_work = asyncio.ensure_future(home.ref("ada").send("[steps=9] Hi"))
+        await asyncio.sleep(1)
+        with frames() as found:
+            found.unsealed = SHARD_SEAL_BYTES - 1
+            await asyncio.sleep(6 * SHARD_TEND_S)
+            assert found.sealed == []
+            found.unsealed = SHARD_SEAL_BYTES
+            await asyncio.sleep(SHARD_TEND_S + 1)
+            assert found.sealed == [SHARD_SEAL_BYTES] and not at_work.done()
+        assert len(await at_work) == 10
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
+    """Once no command is under way it seals from SEAL_BYTES_MIN on, at the next look; less stays as it is."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        at_work = asyncio.ensure_future(home.ref("ada").send("[steps=3] Hi"))
+        with frames() as found:
+            found.unsealed = SEAL_BYTES_MIN
+            await at_work
+            assert found.sealed == []
+            await asyncio.sleep(SHARD_TEND_S + 1)
+            assert found.sealed == [SEAL_BYTES_MIN]
+            found.unsealed = SEAL_BYTES_MIN - 1
+            await asyncio.sleep(2 * SHARD_TEND_S)
+            assert found.sealed == [SEAL_BYTES_MIN]
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
+    """The next host seals it as it opens the log: no agent is read out of many frames."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        await home.leave()
+        await asyncio.sleep(1)
+        after = SharedHome(home.store)
+        with frames() as found:
+            found.unsealed = SHARD_SEAL_BYTES - 1
+            await after.shard.ticks()
+            assert found.sealed == [SHARD_SEAL_BYTES - 1]
+        assert len(await after.ref("ada").send("Hi")) == 2
+        await after.leave()
+
+    run_plain(main)
+
+
+def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
+    """Who waits hears that the host is lost, and the log is let go of."""
+
+    async def main() -> None:
+        home = SharedHome()
+        home.store.register_many(["ada"], shared=True)
+        with frames() as found:
+            found.unsealed, found.fails = SEAL_BYTES_MIN, Fenced("a newer owner came")
+            with pytest.raises(HostLost):
+                await all_heard(home.shard.perform("ada", home.say("Hi")))
+        assert home.shard.fenced and home.shard._ticks is None
+        await home.leave()
+
+    run_plain(main)
+
+
+def test_a_shard_that_lets_go_of_its_log_seals_it() -> None:
+    """Whoever opens it next has few frames to read, though it was at work all the time."""
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        with frames() as found:
+            found.unsealed = SEAL_BYTES_MIN
+            await home.ref("ada").send("Hi")
+            await home.leave()
+            assert found.sealed == [SEAL_BYTES_MIN]
+
+    run_plain(main)

@@ -1,0 +1,112 @@
+"""What tokens cost: which price counts for a model, and how tokens and prices are read."""
+
+import json
+import re
+from datetime import date
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.setup import OFFLINE
+from everlog.actors.models import prices
+from everlog.actors.models.offline.model import MODEL
+from everlog.actors.models.prices import Price, Prices, own_prices
+from everlog.actors.models.usage import usage_of
+from everlog.events import BadInput, Usage
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a table of models.toml says of prices."""
+
+    price_in: float | None = None
+    price_out: float | None = None
+    price_cached: float | None = None
+
+
+def test_the_shipped_list_has_a_day_and_a_currency() -> None:
+    """It ages, so it says when it held; a cached token never costs more than another."""
+    listed = prices.shipped()
+    assert date.fromisoformat(listed.date).year >= 2025 and re.fullmatch("[A-Z]{3}", listed.currency)
+    assert all((price.cached or 0) <= price.input <= price.output for price in listed.models.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("gpt-4-0613", "gpt-4"),
+        ("gpt-4.1", "gpt-4.1"),
+        ("claude-opus-4-1-20250805", "claude-opus-4-1"),
+        ("claude-3-7-sonnet-latest", "claude-3-7-sonnet"),
+        ("gpt-4o-audio-preview", None),
+        ("gpt-4-32k", None),
+        ("my-gpt-4o", None),
+        ("", None),
+    ],
+)
+def test_a_name_stands_for_its_dated_versions_and_for_nothing_else(model: str, name: str | None) -> None:
+    """A model that only begins like one of the list is another, whose price nobody knows."""
+    assert Prices().of(model) == (prices.shipped().models[name] if name else None)
+
+
+def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> None:
+    """By the exact name in models.toml, then the variables, then the list; the offline model is free."""
+    known = Prices({"gpt-4o": Price(1, 2)}, Price(3, 4))
+    assert [known.of(name) for name in ("gpt-4o", "gpt-4o-2024-08-06", "offline")] == [
+        Price(1, 2),
+        Price(3, 4),
+        Price(0, 0),
+    ]
+
+
+def test_prices_of_models_toml() -> None:
+    """Tables without a price have none, a price of 0 is one, and what cannot be names its table."""
+    assert own_prices({"a": Said(0, 0), "b": Said()}) == {"a": Price(0, 0)}
+    assert own_prices({"c": Said(1, 2, 0.5)}) == {"c": Price(1, 2, 0.5)}
+
+
+@pytest.mark.parametrize("said", [Said(1), Said(None, 1), Said(None, None, 1), Said(-1, 1), Said(1, float("inf"))])
+def test_prices_that_cannot_be_are_refused(said: Said) -> None:
+    """Half a price, a negative one, an endless one."""
+    with pytest.raises(BadInput, match=r'\[models\."c"\]'):
+        own_prices({"c": said})
+
+
+def test_cached_tokens_cost_their_own_price() -> None:
+    """Those that are neither the prompt's nor the reply's cost what the prompt's do."""
+    assert Price(10, 20, 1).cost(Usage(prompt=100, completion=10, total=120, cached=50)) == pytest.approx(
+        (60 * 10 + 50 * 1 + 10 * 20) / 1e6
+    )
+    assert Price(10, 20).cost(Usage(prompt=100, completion=0, total=100, cached=50)) == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    ("usage", "more", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 60}}, {}, 60),
+        ({"prompt_tokens_details": {"cached_tokens": None}}, {}, 0),
+        ({"prompt_tokens_details": None}, {}, 0),
+        ({"prompt_tokens_details": [1]}, {}, 0),
+        ({"prompt_cache_hit_tokens": 61}, {}, 61),
+        ({"cache_read_input_tokens": 62}, {}, 62),
+        ({}, {"timings": {"cache_n": 63}}, 63),
+        ({"prompt_tokens_details": {"cached_tokens": 60}}, {"timings": {"cache_n": 63}}, 60),
+        ({"prompt_tokens_details": {"cached_tokens": 6000}}, {}, 100),
+        ({"prompt_cache_hit_tokens": -5}, {}, 0),
+        ({"prompt_cache_hit_tokens": "many"}, {}, 0),
+        ({"prompt_cache_hit_tokens": True}, {}, 0),
+        ({}, {"timings": "quick"}, 0),
+    ],
+)
+def test_cached_tokens_go_by_many_names(usage: dict[str, object], more: dict[str, object], cached: int) -> None:
+    """OpenAI's, DeepSeek's, that of proxies, llama.cpp's timings; what cannot be is none, and never more than all."""
+    told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **usage}
+    assert usage_of(json.dumps({"usage": told, **more})) == Usage(prompt=100, completion=7, total=107, cached=cached)
+
+
+@pytest.mark.parametrize("name", [OFFLINE, MODEL])
+def test_the_offline_model_is_free_by_whichever_name(name: str) -> None:
+    """It is asked as `offline`, calls itself otherwise in its replies, and costs nothing all the same."""
+    assert Prices(other=Price(1, 2)).of(name) == Price(0, 0)

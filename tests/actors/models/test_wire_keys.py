@@ -1,0 +1,88 @@
+"""The key of an endpoint in pieces of a reply, silence that only keeps a line open, and an address with a query."""
+
+import asyncio
+import json
+
+import pytest
+
+from everlog.actors.models import endpoint
+from everlog.actors.models.endpoint import Endpoint
+from everlog.actors.models.keyless import Keyless
+from everlog.actors.ports.effects import Piece
+from everlog.events import ModelError
+from tests.support.models.server import KEY, plain, serving, streaming
+from tests.support.models.server_dialects import DIALECTS
+
+BODY = b'{"model":"m","stream":true}'
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def event(content: str, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"content": content}, "finish_reason": finish}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_pieces_never_show_the_key(size: int) -> None:
+    """However a server cuts it, the key is in no piece and in no sum of them; all else is told, to the last letter."""
+    said = f"It is {KEY}, I say: {KEY[:5]}. sk-"
+
+    async def main() -> str:
+        heard: list[Piece] = []
+        events = [event(said[at : at + size]) for at in range(0, len(said), size)]
+        async with serving(streaming(*events, event("", "stop"))) as wire:
+            model = Endpoint("m", wire.url)
+            await model.ask_aloud(BODY, heard.append)
+            await model.close()
+        return "".join(piece.text for piece in heard)
+
+    assert asyncio.run(main()) == said.replace(KEY, "[key]")
+
+
+def test_each_call_is_told_in_its_order_without_the_key() -> None:
+    """What is held back of one call is told before the next begins, and the key is taken out of arguments too."""
+    heard: list[Piece] = []
+    keyless = Keyless(heard.append, KEY)
+    for piece in (
+        Piece(call=0, name="send_message", arguments='{"message":"sk-'),
+        Piece(call=0, arguments=KEY[3:] + '"}'),
+        Piece(call=1, name="send_message", arguments="{sk"),
+        Piece(text="Well"),
+    ):
+        keyless.hear(piece)
+    keyless.end()
+    calls = ["".join(p.arguments for p in heard if p.call == number) for number in (0, 1)]
+    assert calls == ['{"message":"[key]"}', "{sk"] and heard[-1].text == "Well"
+
+
+def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that sends nothing but comments is given up in the time in which something must come: `timeout`."""
+    monkeypatch.setattr(endpoint, "GATEWAY_TIMEOUT_S", 0.2)
+
+    async def main() -> None:
+        async with asyncio.timeout(10), serving(streaming(*DIALECTS[0].events[:3], *[b": wait\n\n"] * 10**6)) as wire:
+            model = Endpoint("m", wire.url)
+            with pytest.raises(ModelError) as late:
+                await model.ask_aloud(BODY, lambda _: None)
+            await model.close()
+        assert late.value.kind == "timeout"
+
+    asyncio.run(main())
+
+
+def test_the_query_of_an_address_goes_with_every_path() -> None:
+    """`/v1?api-version=1` is asked at `/v1/chat/completions?api-version=1`, and shown without what may be a secret."""
+
+    async def main() -> None:
+        async with serving(plain(DIALECTS[0].whole)) as wire:
+            model = Endpoint("m", wire.url + "?api-version=1")
+            await model.ask(BODY)
+            await model.close()
+            assert wire.paths == ["/v1/chat/completions?api-version=1"]
+            assert "api-version" not in model._url
+
+    asyncio.run(main())

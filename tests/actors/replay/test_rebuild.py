@@ -1,0 +1,43 @@
+"""Rebuild finds what is wrong with derived state: with what is made at once, and with the states that are kept."""
+
+import asyncio
+from typing import Any
+
+import pyarrow.compute as pc
+
+from everlog.actors.agent.view import View
+from everlog.actors.replay.replay import rebuild
+from everlog.projections import DERIVER
+from everlog.store import LogReader, State
+from tests.support.world import World, completion, say
+
+LINES = [completion(calls=[("core_memory_append", {"name": "human", "content": "Sails.", "request_heartbeat": True})])]
+
+
+class Stale:
+    """A reader whose newest state is not of all records before it: those of one kind are missing."""
+
+    def __init__(self, reader: LogReader, kind: str) -> None:
+        self._reader = reader
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State:
+        table = self._reader.table(agent_id)
+        seq = table.column("seq")[-1].as_py()
+        return State(seq, DERIVER(None, table.filter(pc.not_equal(table.column("type"), self._kind))))
+
+
+def test_a_state_that_is_not_what_the_records_say_is_found() -> None:
+    """An agent is activated with its state, so it is the state that is held against the records."""
+    world = World()
+    world.model.lines = [*LINES, say("Noted.")]
+    asyncio.run(world.tell("I sail"))
+    reader = world.store.reader("sam")
+    for kind, projection in (("memory_edited", "core_memory"), ("model_reply", "memory_pressure"), ("", "")):
+        view = View("sam", Stale(reader, kind))  # type: ignore[arg-type]
+        found = [fault for fault in rebuild(view).faults if fault.startswith(f"{projection}: the newest state")]
+        assert bool(found) == bool(kind)
+        view.close()

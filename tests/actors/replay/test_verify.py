@@ -1,0 +1,277 @@
+"""Verify names the call in which anything is not what it was, and which part of it; and it never cries wolf."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from everlog.actors.formats import native, parts, render
+from everlog.actors.ports.constants import RENDERER
+from everlog.actors.prompt import context, envelopes, fit, presets
+from everlog.actors.replay import differing
+from everlog.actors.replay.replay import verify
+from everlog.actors.replay.verify import sampled
+from everlog.events import Record, event_of
+from everlog.store import MemoryStore
+from tests.support.agents.tampered import calls, conversed, first, lived, payload_of, replaced, some, verified
+from tests.support.world import World
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """An agent that did everything once; nobody changes its log."""
+    return conversed()
+
+
+@pytest.mark.parametrize("seed", some(5, 12))
+def test_no_agent_of_chance_is_accused(seed: int) -> None:
+    """Every request is the same to the byte, every reply leads to the same, every measure would be taken again."""
+    world = lived(seed)
+    report = verified(world)
+    assert report.faults == [] and report.notes == []
+    assert report.calls.equal == [call.seq for call in calls(world)]
+
+
+@pytest.mark.parametrize("seed", some(5, 12))
+def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -> None:
+    """One character of one record, any: the chain is not that of the log any more."""
+    chance = random.Random(seed)
+    chosen = chance.choice([record for record in world.log() if record.text])
+    at = chance.randrange(len(chosen.text or ""))
+
+    def change(record: Record) -> Record:
+        if record.seq != chosen.seq or record.text is None:
+            return record
+        other = "x" if record.text[at] != "x" else "y"
+        return msgspec.structs.replace(record, text=record.text[:at] + other + record.text[at + 1 :])
+
+    assert "the chain of records 1 to" in verified(world, change).faults[0]
+
+
+def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
+    """An agent that moved wrote its chain down: what was changed before that is told apart from what came after."""
+    world = World(store=MemoryStore(shards=1))
+    asyncio.run(world.tell("Before"))
+    world.system.move("sam", shared=True)
+    asyncio.run(world.tell("After"))
+    moved = first(world, "agent_moved")
+    before, after = first(world, "user_message", "Before"), first(world, "user_message", "After")
+    fault = verified(world, replaced(before.seq, "Before", "before")).faults[0]
+    assert f"records 1 to {moved.seq - 1}" in fault and f"seq {moved.seq} (agent_moved)" in fault
+    fault = verified(world, replaced(after.seq, "After", "after")).faults[0]
+    assert f"records {moved.seq + 1} to {world.log()[-1].seq}" in fault and "the log ends with" in fault
+    assert verified(world).faults == []
+
+
+def test_marks_are_read_as_they_were_written(world: World) -> None:
+    """Every request leaves them in the order of its body, and what the log says of them comes back."""
+    for call in calls(world):
+        written = payload_of(call)["parts"]
+        marks = parts.read(written)
+        assert parts.written(marks) == written
+        names = list(marks)
+        assert names[:3] == ["prompt", "header", "block persona"] or names == ["instructions", "transcript"]
+        assert all(len(mark) == 6 and int(mark, 16) >= 0 for mark in marks.values())
+    assert parts.read("") == {}
+
+
+def header(patch: Patch, _: World) -> None:
+    patch.setattr(render, "ACCESS", render.ACCESS.replace("use", "Use"))
+
+
+def heartbeat(patch: Patch, _: World) -> None:
+    reasons = {**envelopes._REASONS, "requested": envelopes._REASONS["requested"] + "."}
+    patch.setattr(envelopes, "_REASONS", reasons)
+
+
+def block_order(patch: Patch, _: World) -> None:
+    blocks = context._blocks
+    patch.setattr(context, "_blocks", lambda slots: blocks(slots)[::-1])
+
+
+def function_order(patch: Patch, _: World) -> None:
+    functions = native._functions
+    patch.setattr(native, "_functions", lambda schemas: functions(schemas[::-1]))
+
+
+def wording(patch: Patch, _: World) -> None:
+    patch.setattr(render, "SUMMARIZER", render.SUMMARIZER.replace("keep", "Keep", 1))
+
+
+@pytest.mark.parametrize(
+    ("mutate", "kind", "part"),
+    [
+        (header, "model_reply", "the memory header"),
+        (block_order, "model_reply", "the order of its parts, at 'block persona'"),
+        (function_order, "model_reply", "the functions"),
+        (wording, "summary", "the instructions"),
+    ],
+)
+def test_code_that_writes_one_character_otherwise_is_found_in_the_first_call(
+    mutate: Callable[[Patch, World], None], kind: str, part: str, world: World, monkeypatch: Patch
+) -> None:
+    mutate(monkeypatch, world)
+    found = verified(world).mismatches[0]
+    assert found.seq == next(call.seq for call in calls(world) if call.type == kind)
+    assert found.difference is not None and found.difference.part == part
+
+
+def test_an_envelope_that_is_worded_otherwise_is_found_at_its_message(world: World, monkeypatch: Patch) -> None:
+    """The first call that shows a requested heartbeat is named, and the heartbeat in it."""
+    beat = first(world, "heartbeat", "requested")
+    heartbeat(monkeypatch, world)
+    found = verified(world).mismatches[0]
+    assert found.seq == next(call.seq for call in calls(world) if call.seq > beat.seq)
+    assert found.difference is not None
+    assert found.difference.part == f"the message of record {beat.seq} (heartbeat)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "holding", "old", "new", "part"),
+    [
+        ("agent_configured", "", "You are", "You Are", "the system prompt"),
+        ("agent_configured", "", '\\"type\\":\\"object', '\\"type\\":\\"Object', "the schema of the function"),
+        ("memory_edited", "Sails", "Sails", "Soils", "the memory block 'human'"),
+        ("user_message", "Forget Mars", "Mars", "Mark", "the message of record"),
+        ("function_result", "Content not found", "found", "bound", "the message of record"),
+    ],
+)
+def test_a_log_of_which_one_character_was_changed_is_found_in_the_first_call_that_shows_it(
+    kind: str, holding: str, old: str, new: str, part: str, world: World
+) -> None:
+    """The chain says that something is not what was written; the first call that was made of it says what."""
+    record = first(world, kind, holding)
+    report = verified(world, replaced(record.seq, old, new))
+    assert "the chain of records" in report.faults[0]
+    requests = [m for m in report.mismatches if m.what == "request"]
+    assert requests[0].seq == next(call.seq for call in calls(world) if call.seq > record.seq)
+    assert requests[0].difference is not None and requests[0].difference.part.startswith(part)
+
+
+def test_a_summary_that_was_changed_is_named_itself_and_so_is_the_next_call() -> None:
+    """Its words are not those of the raw reply any more, and the next request shows them."""
+    world = next(w for w in map(lived, range(40)) if _summarized(w))
+    record = next(r for r in world.log() if r.type == "summary" and '"raw"' in r.payload)
+    report = verified(world, replaced(record.seq, "We talked", "He talked"))
+    assert (report.mismatches[0].seq, report.mismatches[0].what) == (record.seq, "reply")
+    shown = next(m for m in report.mismatches if m.what == "request")
+    assert shown.difference is not None and shown.difference.part == "the summary"
+
+
+def _summarized(world: World) -> bool:
+    """A summary of the model's stands in a later call."""
+    log = world.log()
+    seqs = [r.seq for r in log if r.type == "summary" and '"raw"' in r.payload]
+    return bool(seqs) and any(r.type == "model_reply" and r.seq > seqs[0] for r in log)
+
+
+@pytest.mark.parametrize("times", [0.4, 3])
+def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_otherwise(
+    times: float, monkeypatch: Patch
+) -> None:
+    """The bytes are the same, and yet other ones would be sent: too many tokens are named at the call that would not
+    be sent, too few at the summary that would not be made.
+    """
+    world = next(w for w in map(lived, range(40)) if any(r.type == "summary" and r.step for r in w.log()))
+    count = fit.tokens_of
+    monkeypatch.setattr(fit, "tokens_of", lambda size, context: int(count(size, context) * times))
+    found = verified(world).mismatches
+    assert {m.what for m in found} == {"decision"}
+    if times < 1:
+        kinds = {m.type for m in found}
+        assert kinds <= {"summary", "context_trimmed", "reply_rejected"} and "summary" in kinds
+    else:
+        assert "would not be sent" in found[0].text
+
+
+def test_what_a_later_everlog_ships_changes_nothing_of_what_was_sent(world: World, monkeypatch: Patch) -> None:
+    """Prompts and functions are in the log: other ones today are no mismatch."""
+    text = presets._text
+    monkeypatch.setattr(presets, "_text", lambda kind, name: text(kind, name) + ".")
+    assert presets.system("chat") not in {event_of(record).text for record in world.log()}
+    assert verified(world).faults == []
+
+
+def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: World) -> None:
+    """What a block said in the call before, and what it would say: the one character is to be seen."""
+    record = first(world, "memory_edited", "Sails")
+    found = verified(world, replaced(record.seq, "Sails", "Soils")).mismatches
+    difference = next(m.difference for m in found if m.what == "request")
+    assert difference is not None and "+ Soils." in difference.lines
+    assert difference.against.startswith("the same part of the last call that is equal")
+
+
+def test_a_mismatch_that_goes_on_is_told_once(world: World, monkeypatch: Patch) -> None:
+    """Forty calls that differ in the same part are one fault, and forty mismatches for a program."""
+    header(monkeypatch, world)
+    report = verified(world)
+    replies = [call.seq for call in calls(world) if call.type == "model_reply"]
+    assert [m.seq for m in report.mismatches] == replies
+    assert len(report.faults) == 1 and f"seq {replies[1]} to {replies[-1]}" in report.faults[0]
+
+
+def test_without_marks_the_call_is_named_and_what_is_new_in_it(world: World) -> None:
+    """A log of an older everlog has no marks: which part it is nobody can know, and nobody says."""
+
+    def unmarked(record: Record) -> Record:
+        event = event_of(record)
+        if not getattr(event, "parts", None):
+            return record
+        fields = payload_of(record)
+        del fields["parts"]
+        return msgspec.structs.replace(record, payload=msgspec.json.encode(fields).decode(), version=1)
+
+    edited = first(world, "memory_edited", "Sails")
+    report = verified(world, unmarked, replaced(edited.seq, "Sails", "Soils"))
+    found = next(m for m in report.mismatches if m.what == "request")
+    assert found.difference is not None and found.difference.part == ""
+    assert "the memory block 'human'" in found.difference.lines[0]
+    assert verified(world, unmarked).mismatches == []
+
+
+def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
+    """Calls of another renderer are counted apart, and nothing else is said of them."""
+    record = first(world, "agent_configured")
+    report = verified(world, replaced(record.seq, f'"renderer":{RENDERER}', '"renderer":999'))
+    assert report.mismatches == []
+    assert report.calls.renderer_gone == {999: [call.seq for call in calls(world)]}
+    assert "renderer 999 gone" in report.notes[0]
+
+
+def test_a_missing_function_is_told_apart_and_the_request_still_checked(world: World) -> None:
+    view = world.system.look("sam")
+    tools = {name: tool for name, tool in world.system.tools.items() if name != "core_memory_append"}
+    report = verify(view, tools)
+    assert report.faults == []
+    assert report.calls.missing_function == {"core_memory_append": [first(world, "model_reply", "Sails").seq]}
+    assert len(report.calls.equal) == len(calls(world))
+
+
+def test_a_sample_is_spread_and_the_same_each_time(world: World) -> None:
+    """One call of each stretch of the agent's life; another seed, other calls; the chain is checked whole."""
+    total = len(calls(world))
+    report = verified(world, sample=3)
+    assert report.calls.chosen == len(report.calls.equal) == 3
+    assert report.calls.calls == total
+    assert report.notes == [f"a sample: 3 of {total} model calls were looked at"]
+    assert verified(world, sample=3).calls.equal == report.calls.equal
+    others = {tuple(verified(world, sample=3, seed=str(seed)).calls.equal) for seed in range(8)}
+    assert len(others) > 1
+    last = world.log()[-1]
+    assert verified(world, replaced(last.seq, "sea", "see"), sample=1).faults
+    assert sampled(10, 20, "") == list(range(10))
+    for number, place in enumerate(sampled(1000, 10, "x")):
+        assert number * 100 <= place < (number + 1) * 100
+
+
+def test_long_lines_are_cut_to_where_they_differ() -> None:
+    before = "a" * 500
+    lines = differing.compared(before + "x" + before, before + "y" + before)
+    assert [line[0] for line in lines] == ["-", "+"]
+    assert all("…" in line and len(line) < 130 for line in lines)
+    assert "x" in lines[0] and "y" in lines[1]
+    assert differing.compared("\n".join("abcdefghijklmnop"), "")[-1].strip() == "... and 4 lines more"

@@ -1,0 +1,234 @@
+"""What erased records excuse in verify, and what they do not: only what they may have changed."""
+
+import random
+
+import msgspec
+import pytest
+
+from everlog.actors.formats import parts, render
+from everlog.actors.prompt import envelopes
+from everlog.events import Record, event_of, tombstone
+from tests.support.agents.edited import edited
+from tests.support.agents.tampered import Change, calls, conversed, first, lived, payload_of, replaced, some, verified
+from tests.support.world import World
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """An agent that did everything once; nobody changes its log."""
+    return conversed()
+
+
+TELLING = {
+    "agent_configured", "context_trimmed", "memory_edited", "message_sent", "reply_rethought", "summary",
+    "summary_expanded", "turns_hidden",
+}  # fmt: skip
+"""Kinds of records that tell how others are shown, or that are shown apart from turns."""
+
+
+def erased(*seqs: int) -> Change:
+    """Those records as an erasure leaves them."""
+    return lambda record: tombstone(record) if record.seq in seqs else record
+
+
+def unmarked(record: Record) -> Record:
+    """A record as an everlog wrote it that did not know marks."""
+    if not getattr(event_of(record), "parts", None):
+        return record
+    fields = payload_of(record)
+    del fields["parts"]
+    return msgspec.structs.replace(record, payload=msgspec.json.encode(fields).decode(), version=1)
+
+
+def other_prompt(patch: Patch) -> None:
+    """Code that writes one character of the system prompt otherwise."""
+    as_it_was = render.system_parts
+    patch.setattr(
+        render,
+        "system_parts",
+        lambda context: [(n, t.replace("e", "E", 1) if n == "prompt" else t) for n, t in as_it_was(context)],
+    )
+
+
+def test_a_change_of_the_prompt_is_found_though_a_result_was_erased(world: World, monkeypatch: Patch) -> None:
+    """One result of the first turn is gone: every call that was sent with another prompt is a mismatch all the same."""
+    gone = first(world, "function_result")
+    assert verified(world, erased(gone.seq)).faults == []
+    other_prompt(monkeypatch)
+    report = verified(world, erased(gone.seq))
+    replies = [call.seq for call in calls(world) if call.type == "model_reply"]
+    assert [m.seq for m in report.mismatches] == replies
+    assert {m.difference.part for m in report.mismatches if m.difference} == {"the system prompt"}
+    assert report.mismatches[0].difference is not None and report.mismatches[0].difference.also == []
+
+
+def test_a_block_that_was_changed_is_found_though_a_message_was_erased(world: World) -> None:
+    """The block has a record of its own, which is there: what it says must be what it said."""
+    edited, gone = first(world, "memory_edited", "Sails"), first(world, "user_message", "I am Chad")
+    report = verified(world, erased(gone.seq), replaced(edited.seq, "Sails", "Soils"))
+    found = [m for m in report.mismatches if m.what == "request"]
+    assert found[0].seq == next(call.seq for call in calls(world) if call.seq > edited.seq)
+    assert found[0].difference is not None and found[0].difference.part == "the memory block 'human'"
+
+
+def test_a_message_that_was_changed_is_found_though_another_was_erased(world: World) -> None:
+    """The newest messages have marks of their own: the erased one does not stand for the others."""
+    changed, gone = first(world, "user_message", "Forget Mars"), first(world, "user_message", "I am Chad")
+    report = verified(world, erased(gone.seq), replaced(changed.seq, "Mars", "Mark"))
+    found = [m for m in report.mismatches if m.what == "request"]
+    assert found[0].seq == next(call.seq for call in calls(world) if call.seq > changed.seq)
+    assert found[0].difference is not None
+    assert found[0].difference.part == f"the message of record {changed.seq} (user_message)"
+
+
+def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World, monkeypatch: Patch) -> None:
+    """Nobody knows what it said; the other calls, and the other parts of these, are held to what they were."""
+    gone = first(world, "memory_edited", "Sails")
+    report = verified(world, erased(gone.seq))
+    assert report.faults == []
+    later = [call.seq for call in calls(world) if call.seq > gone.seq]
+    left_it = max(call.seq for call in calls(world) if call.seq < gone.seq)
+    assert report.calls.erased[:2] == [left_it, later[0]]
+    other_prompt(monkeypatch)
+    assert later[0] in [m.seq for m in verified(world, erased(gone.seq)).mismatches]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_calls_after_a_summary_that_hides_what_was_erased_are_checked(marked: bool, monkeypatch: Patch) -> None:
+    """Such a request holds nothing of it but the counts of the memory header, and of a result not even those."""
+    world, gone, later = next(filter(None, map(_hidden, range(40))))
+    changes: list[Change] = [erased(gone)] if marked else [unmarked, erased(gone)]
+    report = verified(world, *changes)
+    assert report.mismatches == []
+    assert set(later) <= set(report.calls.equal)
+    other_prompt(monkeypatch)
+    assert set(later) <= set(verified(world, *changes).calls.mismatch)
+
+
+def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
+    """An agent, a result that a summary of it hides, and the calls for replies after that."""
+    world = lived(seed)
+    log = world.log()
+    for summary in (record for record in log if record.type == "summary"):
+        covered = payload_of(summary)["covers_to"]
+        results = [r.seq for r in log if r.type == "function_result" and r.turn and r.seq <= covered]
+        later = [call.seq for call in calls(world) if call.seq > summary.seq and call.type == "model_reply"]
+        if results and later:
+            return world, results[0], later
+    return None
+
+
+def test_an_old_call_without_marks_that_shows_what_was_erased_is_excused(world: World) -> None:
+    """Nobody can know which of its parts is another."""
+    gone = first(world, "user_message", "I sail")
+    report = verified(world, unmarked, erased(gone.seq))
+    assert report.mismatches == [] and report.calls.erased
+    assert set(report.calls.erased) | set(report.calls.equal) == {call.seq for call in calls(world)}
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("seed", some(3, 12))
+def test_whatever_is_erased_nobody_is_accused(seed: int, marked: bool) -> None:
+    """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
+    world = lived(seed)
+    chance = random.Random(seed)
+    for _ in range(4):
+        gone = _ranges(chance, world)
+        report = verified(world, *([] if marked else [unmarked]), erased(*gone))
+        assert report.mismatches == [], sorted(gone)
+        assert report.faults == [] or not marked
+        whole = [call.seq for call in calls(world) if call.seq not in gone]
+        checked = report.calls
+        assert sorted({*checked.equal, *checked.erased} - gone) == whole
+        assert checked.chosen == len(checked.equal) + len(checked.erased)
+
+
+@pytest.mark.parametrize("kind", sorted({record.type for record in conversed().log()}))
+def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> None:
+    """The first of its kind, the last, and all of them."""
+    seqs = [record.seq for record in world.log() if record.type == kind]
+    for gone in ([seqs[0]], [seqs[-1]], seqs):
+        assert verified(world, erased(*gone)).faults == []
+
+
+@pytest.mark.parametrize("seed", some(2, 8))
+def test_what_changed_the_past_may_be_erased_too_and_nobody_is_accused(seed: int) -> None:
+    """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
+    world = edited(seed)
+    log, chance = world.log(), random.Random(seed)
+    assert verified(world).faults == []
+    telling = [record.seq for record in log if record.type in TELLING]
+    for gone in (chance.sample(telling, min(3, len(telling))), chance.sample(telling, 1), _ranges(chance, world)):
+        assert verified(world, erased(*gone)).faults == [], sorted(gone)
+
+
+def _ranges(chance: random.Random, world: World) -> set[int]:
+    head = len(world.log())
+    found: set[int] = set()
+    for _ in range(chance.randint(1, 4)):
+        begin = chance.randint(1, head)
+        found.update(range(begin, min(head, begin + chance.choice([0, 0, 1, 3, 12])) + 1))
+    return found
+
+
+@pytest.mark.parametrize("seed", some(2, 8))
+def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(seed: int, monkeypatch: Patch) -> None:
+    """All calls for replies that are left are mismatches, as long as the configuration is there."""
+    world = lived(seed)
+    configured = {record.seq for record in world.log() if record.type == "agent_configured"}
+    gone = _ranges(random.Random(seed), world) - configured
+    other_prompt(monkeypatch)
+    report = verified(world, erased(*gone))
+    replies = [call.seq for call in calls(world) if "prompt" in parts.read(payload_of(call)["parts"])]
+    assert set(replies) - gone <= set(report.calls.mismatch)
+
+
+def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_was_erased(
+    world: World, monkeypatch: Patch
+) -> None:
+    beat, gone = first(world, "heartbeat", "requested"), first(world, "user_message", "I am Chad")
+    reasons = {**envelopes._REASONS, "requested": envelopes._REASONS["requested"] + "."}
+    monkeypatch.setattr(envelopes, "_REASONS", reasons)
+    found = verified(world, erased(gone.seq)).mismatches[0]
+    assert found.seq == next(call.seq for call in calls(world) if call.seq > beat.seq)
+    assert found.difference is not None
+    assert found.difference.part == f"the message of record {beat.seq} (heartbeat)"
+
+
+def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
+    world: World, monkeypatch: Patch
+) -> None:
+    """What it leads to depends on its own step, the blocks and the configuration, which are there."""
+    from everlog.actors.formats import parse
+
+    gone, reply = first(world, "function_result"), first(world, "model_reply", "The Ada.")
+    read = parse.reply
+    monkeypatch.setattr(
+        parse,
+        "reply",
+        lambda raw, *more: (
+            msgspec.structs.replace(read(raw, *more), text="Other.") if "The Ada." in raw else read(raw, *more)
+        ),
+    )
+    assert (reply.seq, "reply") in [(m.seq, m.what) for m in verified(world, erased(gone.seq)).mismatches]
+
+
+def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
+    """What the boot says was asked of nobody."""
+    boot = first(world, "model_reply")
+    assert not boot.turn
+    report = verified(world, erased(boot.seq))
+    assert boot.seq not in report.calls.erased
+    assert report.calls.calls == len(calls(world))
+
+
+def test_the_verdicts_of_a_sample_are_of_those_that_were_chosen(world: World) -> None:
+    """Calls that were erased themselves cannot be chosen, and are not counted among what became of the sample."""
+    gone = [call.seq for call in calls(world)][:3]
+    checked = verified(world, erased(*gone), sample=3).calls
+    assert checked.chosen == 3 == len(checked.equal) + len(checked.mismatch) + len(checked.erased)
+    assert not {*gone} & {*checked.erased}
+    whole = verified(world, erased(*gone)).calls
+    assert {*gone} <= {*whole.erased} and whole.chosen == whole.calls == len(calls(world))

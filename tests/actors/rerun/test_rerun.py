@@ -1,0 +1,231 @@
+"""Reruns: what is done again, what is otherwise, and what is told of it."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.setup import BlockText, Settings
+from everlog.actors.functions.tools import Effect, tool
+from everlog.actors.rerun.rerun import compared
+from everlog.actors.rerun.rerun_report import Pair, Prices
+from everlog.events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
+from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
+from tests.support.world import World, completion, say
+
+
+def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():
+    """Words with who said them, timed heartbeats; the request shows the hours of then."""
+    world = World(pays("ann"), say("Good day."))
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            for event in (UserMessage(text="Hi", name="Ann"), Heartbeat(reason="timer", timer="tea", text="Tea?")):
+                world.clock.skip(3600)
+                await agent.receive(event)
+                await agent.run()
+
+    asyncio.run(life())
+    world.clock.skip(10**6)
+    again(world, pays("ann"), say("Good day."))
+    opened = [
+        [(r.type, r.text, r.payload, r.turn) for r in world.log(name) if not r.step and r.turn and r.seq > BIRTH]
+        for name in ("sam", "tom")
+    ]
+    assert opened[0] == [one for one in opened[1] if one[0] != "agent_forked"]
+    then = world.log()[BIRTH].recorded_at
+    assert 0 <= world.log("tom")[BIRTH + 1].recorded_at - then < 1_000_000
+    assert "2026-01-01 02:00:00 AM" in str(world.model.messages(-1)[-1])
+
+
+def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_first_turn():
+    """An edit keeps the block's limit; nothing else of the configuration changes, its functions are those of then."""
+    outside = Outside()
+    world = lived(say("Hello."), tools=(outside.tool,))
+    blocks = (BlockText("human", "Bob."), BlockText("notes", "None yet.", 50))
+    again(world, settings=Settings(model="other", window=9000, system="Be another.", blocks=blocks))
+    log = [record for record in world.log("tom") if record.agent_id == "tom"]
+    assert [record.type for record in log[:5]] == [
+        "agent_forked", "memory_edited", "memory_edited", "agent_configured", "user_message"
+    ]  # fmt: skip
+    view = world.system.look("tom")
+    before, after = world.system.look("sam").context().config, view.context().config
+    assert (after.model, after.window, after.text) == ("other", 9000, "Be another.")
+    assert after.functions == before.functions
+    assert {b.label: (b.value, b.limit) for b in view.context().blocks if b.label != "persona"} == {
+        "human": ("Bob.", 2000), "notes": ("None yet.", 50)
+    }  # fmt: skip
+    view.close()
+
+
+def test_nothing_is_written_where_nothing_is_to_be_otherwise():
+    """The fork goes by the configuration that it has."""
+    world = lived(say("Hello."))
+    again(world, say("Hello."))
+    assert [record.type for record in world.log("tom")[BIRTH : BIRTH + 2]] == ["agent_forked", "user_message"]
+
+
+def test_from_inside_a_turn_is_from_its_beginning():
+    """And from inside the birth of the agent, from its end."""
+    world = lived(pays("ann"), say("A."), say("B."), said=("one", "two"))
+    begins = [record.seq for record in world.log() if record.type == "user_message"]
+    for from_seq, cut in ((3, BIRTH), (begins[0] + 2, BIRTH), (begins[1] - 1, BIRTH), (begins[1], begins[1] - 1)):
+        done = again(world, from_seq=from_seq, fork=f"from-{from_seq}")
+        assert done.comparison.cut == cut, from_seq
+
+
+def test_from_a_time_is_from_the_first_record_at_or_after_it():
+    """At the very moment of a record, just before it, and without a zone; after the newest there is nothing."""
+    world = lived(say("A."), say("B."), said=("one", "two"))
+    second = [record for record in world.log() if record.type == "user_message"][1]
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=second.recorded_at)
+    early = at - timedelta(microseconds=1)
+    for number, moment in enumerate((at, early, at.replace(tzinfo=None))):
+        assert again(world, from_seq=moment, fork=f"from-{number}").comparison.cut == second.seq - 1
+    assert again(world, from_seq=at - timedelta(days=9), fork="whole").comparison.cut == BIRTH
+    with pytest.raises(BadInput, match=f"its newest record, seq {len(world.log())}, is older"):
+        again(world, from_seq=at + timedelta(days=9), fork="none")
+    assert "none" not in world.system.agents()
+
+
+def test_turns_are_run_up_to_the_number_asked_for():
+    """And no others are compared."""
+    world = lived(said=("one", "two", "three"))
+    told: list[Pair] = []
+    done = again(world, turns=2, told=told)
+    assert [pair.said for pair in done.comparison.turns] == ["one", "two"]
+    assert told == list(done.comparison.turns)
+    recorded = again(world, turns=2, recorded=True, fork="ann")
+    assert [pair.differs for pair in recorded.comparison.turns] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ({"from_seq": 99}, "records 1 to"),
+        ({"from_seq": 0}, "records 1 to"),
+        ({"fork": "sam"}, "already"),
+        ({"settings": Settings(window=10)}, "window"),
+        ({"settings": Settings(blocks=(BlockText("human", "x" * 9000),))}, "limit is 2000"),
+        ({"settings": Settings(blocks=(BlockText("a b", "x"),))}, "label"),
+        ({"settings": Settings(sections=[Section("base", "{{ agent }}")])}, "as a text, not as sections"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], said: str):
+    """No fork is left behind."""
+    world = lived(say("Hello."))
+    with pytest.raises(BadInput, match=said):
+        again(world, **({"from_seq": 8} | what))
+    assert world.system.agents() == ["sam"]
+
+
+def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
+    """An edit by hand after it is no input."""
+    world = lived(say("Hello."))
+
+    async def attach() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.commit([SourceAttached(source="handbook")], turn=agent.turn, step=0)
+
+    asyncio.run(attach())
+    with pytest.raises(BadInput, match="the last input is at seq 8"):
+        again(world, from_seq=len(world.log()))
+    assert world.system.agents() == ["sam"]
+
+
+def test_a_model_that_fails_ends_it_with_what_ran():
+    """The turn that it failed is in the report, and those after it are not run."""
+    world = lived(said=("one", "two", "three"))
+    done = again(world, say("First."), ModelError("nobody is there", kind="unreachable"))
+    assert str(done.error) == "nobody is there"
+    assert [pair.now.ended for pair in done.comparison.turns if pair.now] == ["", "nobody is there"]
+
+
+def test_costs_are_told_where_prices_are_known():
+    """Of both sides, at the same prices; the sum is that of the turns."""
+    world = lived(say("Hello.", total=100), said=("one",))
+    done = again(world, say("Hello.", total=200), prices=Prices(sent=1.0, replied=10.0))
+    then, now = done.comparison.then, done.comparison.now
+    assert (then.tokens, now.tokens) == (100, 200)
+    assert (then.cost, now.cost) == pytest.approx(((90 + 100) / 1e6, (190 + 100) / 1e6))
+    assert again(world, fork="ann").comparison.now.cost is None
+
+
+def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
+    """It names the call and what differs, asks no model, and leaves the turn ended."""
+    world = lived(say("A."), say("B."), said=("one", "two"))
+    asked = len(world.model.requests)
+    done = again(world, recorded=True, settings=Settings(blocks=(BlockText("human", "Bob."),)))
+    assert done.diverged is not None
+    assert (done.diverged.seq, "+system: Bob." in done.diverged.difference) == (9, True)
+    assert len(world.model.requests) == asked
+    assert world.kinds("tom")[-1] == "model_failed"
+    assert done.comparison.diverged is not None
+
+
+@pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
+def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(effect: Effect):
+    """An input that arrives while a function runs lands, by the record, where it landed."""
+    agents: list[Agent] = []
+
+    async def wait() -> str:
+        """Wait."""
+        await agents[0].receive(UserMessage(text="Are you there?"))
+        return "waited"
+
+    world = World(completion(calls=[("wait", {"request_heartbeat": True})]), tools=(tool(wait, effect=effect),))
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            agents.append(agent)
+            await agent.receive(UserMessage(text="Wait"))
+            await agent.run()
+
+    asyncio.run(life())
+    done = again(world, recorded=True)
+    assert (done.diverged, done.comparison.diverged) == (None, None)
+    assert world.kinds("tom")[BIRTH + 1 :] == world.kinds()[BIRTH:]
+    assert [pair.said for pair in done.comparison.turns] == ["Wait", "Are you there?"]
+
+
+def test_what_was_erased_is_left_out_and_named():
+    """The turns after it are still beside those that they repeat."""
+    world = lived(say("A."), say("B."), say("C."), said=("one", "two", "three"))
+    second = [record.seq for record in world.log() if record.type == "user_message"][1]
+    world.system.erase("sam", second, second)
+    done = again(world, say("A."), say("C."))
+    assert [(record.seq, record.type) for record in done.left_out] == [(second, "user_message")]
+    assert [(pair.said, list(pair.differs)) for pair in done.comparison.turns] == [("one", []), ("three", [])]
+
+
+def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
+    """A function never runs in it, live tools or not."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, recorded=True, live_tools=True, tools=(outside.tool,))
+    assert done.diverged is None
+    assert outside.paid == ["ann"]
+
+
+def test_the_report_can_be_made_again_from_the_logs():
+    """What `compared` says is what the rerun said; of what is no fork it says so."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
+    blocks = (BlockText("human", "Bob."),)
+    done = again(world, pays("ann"), pays("bob"), say("Well."), say("Bye."), settings=Settings(blocks=blocks))
+    assert compared("sam", "tom", stage_of(world)) == done.comparison
+    with pytest.raises(BadInput, match="no fork"):
+        compared("tom", "sam", stage_of(world))
+
+
+def test_a_rerun_of_a_rerun_is_a_rerun():
+    """A fork can be told again what it was told."""
+    world = lived(say("A."), said=("one",))
+    again(world, say("B."))
+    done = again(world, agent_id="tom", fork="ann", recorded=True, from_seq=9)
+    assert [side.answers for pair in done.comparison.turns for side in (pair.then, pair.now) if side] == [
+        ["B."],
+        ["B."],
+    ]

@@ -1,0 +1,256 @@
+"""A rerun that did not come to its end leaves nothing that would be run with the functions of now."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.replay.replay import verify
+from everlog.actors.rerun.rerun import WhatIf, rerun
+from everlog.events import Draft, FunctionResult, ModelError, Record, TurnAbandoned, UserMessage, event_of
+from everlog.projections import DERIVER
+from everlog.store import MemoryStore
+from tests.support.agents.rerun_world import BIRTH, again, stage_of
+from tests.support.world import Line, World, completion, say
+
+FIELDS = Draft.__struct_fields__
+HEARTBEAT = {"request_heartbeat": True}
+
+
+class Abroad:
+    """A bank and a post office: what is asked of them is counted."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def tools(self) -> tuple[Tool, ...]:
+        """One function of each class that acts."""
+
+        @tool
+        def pay(to: str) -> str:
+            """Pay somebody.
+
+            Args:
+                to: Whom.
+            """
+            self.done.append(f"pay {to}")
+            return f"paid {to}"
+
+        @tool(effect="idempotent")
+        def order(what: str, idempotency_key: str) -> str:
+            """Order something.
+
+            Args:
+                what: What.
+            """
+            self.done.append(f"order {what}")
+            return f"ordered {what}"
+
+        return pay, order
+
+
+def acts(to: str) -> str:
+    """A reply with calls of every kind, which goes on."""
+    return completion(
+        calls=[
+            ("pay", {"to": to}),
+            ("core_memory_append", {"name": "human", "content": f"Owes {to}."}),
+            ("order", {"what": "tea"}),
+            ("pay", {"to": f"{to} again", **HEARTBEAT}),
+        ]
+    )
+
+
+SAID = ("one", "two", "three")
+LINES: list[Line] = [acts("ann"), say("A."), acts("bob"), say("B."), say("C.")]
+
+
+def lived() -> tuple[World, Abroad]:
+    """A world in which sam acted, in two turns of three."""
+    abroad = Abroad()
+    world = World(*LINES, tools=abroad.tools())
+    asyncio.run(world.tell(*SAID))
+    return world, abroad
+
+
+def own(world: World) -> list[list[Record]]:
+    """The commits of the fork, its `agent_forked` first."""
+    mine = [record for record in world.log("tom") if record.agent_id == "tom"]
+    return [list(commit) for _, commit in groupby(mine, key=lambda record: record.commit)]
+
+
+def killed(world: World, commits: int, abroad: Abroad, *lines: Line) -> World:
+    """A new process over a store that holds sam, and so many commits of its fork; the functions there are real."""
+    store = MemoryStore()
+    store.register("sam")
+    write(store, "sam", [list(one) for _, one in groupby(world.log(), key=lambda record: record.commit)])
+    first, *others = own(world)[:commits]
+    store.fork("sam", first[0].seq - 1, "tom", event_id=first[0].event_id)
+    write(store, "tom", others)
+    other = World(*lines, store=store, tools=abroad.tools())
+    other.clock.at, other.ids.count = world.clock.at + 10**9, world.ids.count
+    return other
+
+
+def write(store: MemoryStore, name: str, commits: list[list[Record]]) -> None:
+    """Write these commits once more."""
+    log = store.open(name, "copy")
+    for commit in commits:
+        drafts = [Draft(**{field: getattr(record, field) for field in FIELDS}) for record in commit]
+        log.append(name, log.head(name).seq, drafts)
+    log.close()
+
+
+def sealed(world: World) -> None:
+    """As after an owner that sealed the log: the next one wakes from a state."""
+    log = world.store.open("tom", "seal")
+    log.seal(DERIVER)
+    log.close()
+
+
+def assert_at_rest(world: World) -> None:
+    """No turn is open, and verify finds no fault."""
+    with closing(world.system.look("tom")) as view:
+        assert not view.rows("open_turns")
+        assert verify(view, world.system.tools).faults == []
+
+
+RERUNS: list[tuple[dict[str, Any], Callable[[World], None]]] = [
+    ({"settings": Settings(window=9000)}, lambda _: None),
+    ({"recorded": True}, lambda _: None),
+    ({"live_tools": True}, sealed),
+]
+
+
+@pytest.mark.parametrize(("what", "then"), RERUNS, ids=["live", "recorded", "live-tools-sealed"])
+def test_whoever_opens_the_fork_after_a_kill_runs_nothing_of_the_rerun(
+    what: dict[str, Any], then: Callable[[World], None]
+) -> None:
+    """Killed after any commit: the open turn is ended, nothing acts outside, no model is asked, and it goes on."""
+    world, abroad = lived()
+    again(
+        world, *([] if what.get("recorded") else [acts("ann"), acts("carl"), say("B.")]), tools=abroad.tools(), **what
+    )
+    left_open = 0
+    for number in range(1, len(own(world)) + 1):
+        abroad.done.clear()
+        other = killed(world, number, abroad, acts("dora"), say("Well."))
+        then(other)
+        before = other.log("tom")
+
+        async def open_it(system: System) -> int:
+            async with system.agent("tom", create=False) as agent:
+                assert agent.waiting == 0
+                await agent.run()
+                return agent.head
+
+        head = asyncio.run(open_it(other.system))
+        after = other.log("tom")
+        assert after[: len(before)] == before
+        assert (abroad.done, other.model.requests) == ([], []), number
+        left_open += head > len(before)
+        assert asyncio.run(open_it(other.system)) == head
+        assert asyncio.run(other.tell("And now?", agent="tom"))[-1].type == "function_result"
+        assert abroad.done == ["pay dora", "order tea", "pay dora again"]
+        assert_at_rest(other)
+    assert left_open > 8
+
+
+def test_a_call_that_had_begun_gets_a_result_that_says_so() -> None:
+    """Killed between `function_started` and the result: unknown, and the turn ends as an open one of a fork does."""
+    world, abroad = lived()
+    again(world, *LINES, tools=abroad.tools())
+    begun = next(n for n, commit in enumerate(own(world), 1) if commit[-1].type == "function_started")
+    other = killed(world, begun, abroad)
+    asyncio.run(opened(other))
+    result, end = [event_of(record) for record in other.log("tom")[-2:]]
+    assert isinstance(result, FunctionResult)
+    assert isinstance(end, TurnAbandoned)
+    assert (result.name, result.unknown, "rerun" in result.text) == ("pay", True, True)
+    assert (end.reason, "rerun" in end.text) == ("forked", True)
+
+
+async def opened(world: World) -> None:
+    """Open the fork, and do nothing."""
+    async with world.system.agent("tom", create=False):
+        pass
+
+
+def test_a_turn_that_is_no_rerun_s_is_finished_in_such_a_fork_as_anywhere() -> None:
+    """The mark is on the turn, not on the fork: what it was told since then is worked off after a crash."""
+    world, abroad = lived()
+    again(world, *LINES, tools=abroad.tools())
+    abroad.done.clear()
+    later = world.restarted(RuntimeError("our bug"))
+    with pytest.raises(RuntimeError, match="our bug"):
+        asyncio.run(later.tell("And now?", agent="tom"))
+    later = later.restarted(acts("dora"), say("Well."))
+
+    async def run() -> None:
+        async with later.system.agent("tom", create=False) as agent:
+            assert agent.waiting == 1
+            await agent.run()
+
+    asyncio.run(run())
+    assert abroad.done == ["pay dora", "order tea", "pay dora again"]
+    assert_at_rest(later)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), RuntimeError("our bug")], ids=["ctrl-c", "crash"])
+def test_a_rerun_that_is_stopped_ends_its_own_turn(error: BaseException) -> None:
+    """Ctrl-C and a fault of a function's or model's: nothing is left open in the log."""
+    world, abroad = lived()
+    with pytest.raises(type(error)):
+        again(world, acts("ann"), error, tools=abroad.tools())
+    assert world.kinds("tom")[-1] == "turn_abandoned"
+    assert_at_rest(world)
+
+
+def test_turns_that_wait_when_a_rerun_ends_are_ended() -> None:
+    """Two inputs came at once then: the recorded rerun diverges in the first, and the second is not left to others."""
+    world = World(*LINES, tools=Abroad().tools())
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            for text in SAID:
+                await agent.receive(UserMessage(text=text))
+            await agent.configure(Settings(window=9000))
+            await agent.run()
+
+    asyncio.run(life())
+    assert again(world, recorded=True, fork="ann").diverged is None
+    done = again(world, recorded=True, settings=Settings(system="Be another."))
+    assert done.diverged is not None
+    ends = [event_of(record) for record in world.log("tom")[-2:]]
+    assert [isinstance(end, TurnAbandoned) and end.reason for end in ends] == ["forked", "forked"]
+    assert_at_rest(world)
+
+
+def test_a_model_that_fails_leaves_no_open_turn() -> None:
+    """What the fork says after that is said once, by the next model."""
+    world, abroad = lived()
+    assert again(world, acts("ann"), ModelError("nobody is there", kind="unreachable")).error is not None
+    abroad.done.clear()
+    asyncio.run(opened(world.restarted()))
+    assert abroad.done == []
+    assert world.kinds("tom")[-1] == "model_failed"
+
+
+def test_a_fork_of_an_interrupted_rerun_runs_nothing_of_it_either() -> None:
+    """The turn is open at its cut, and is closed there; a rerun of the fork begins with what is its own."""
+    world, abroad = lived()
+    again(world, *LINES, tools=abroad.tools())
+    begun = next(n for n, commit in enumerate(own(world), 1) if commit[-1].type == "function_started")
+    other = killed(world, begun, abroad, *LINES)
+    abroad.done.clear()
+    other.system.fork("tom", "una")
+    asyncio.run(other.tell(agent="una"))
+    what = WhatIf(agent_id="tom", from_seq=BIRTH + 2, fork="vic")
+    asyncio.run(rerun(what, stage_of(other, abroad.tools())))
+    assert abroad.done == []

@@ -1,0 +1,205 @@
+"""What can be typed, and what the documentation says of it."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everlog.interfaces.cli.arguments import COMMANDS, GROUPS, parser
+from everlog.interfaces.cli.main import main
+from everlog.store import FileStore
+from tests.support.cli.line import Line
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+NAMES = [command.name for command in COMMANDS]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_every_command_helps_with_an_example(command, capsys):
+    """`everlog COMMAND --help` exits 0 and ends with an example that the parser accepts."""
+    assert main([*command.name.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "example:" in out
+    assert command.example in out
+    words = re.findall(r'"[^"]*"|\S+', command.example)[1:]
+    assert parser().parse_args([word.strip('"') for word in words]).handler == command.handler
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_every_command_and_option_is_documented(command):
+    """`docs/cli.md` has a section for every command and names every option of it."""
+    assert f"## everlog {command.name}" in DOCUMENT
+    sub = argparse.ArgumentParser()
+    for add in command.arguments:
+        add(sub)
+    for option in (o for action in sub._actions for o in action.option_strings if o.startswith("--")):
+        assert option == "--help" or f"`{option}" in DOCUMENT, option
+
+
+def keys_of(value: object) -> set[str]:
+    """Every key of a JSON value, but what is inside payloads and chat messages' own parts."""
+    if isinstance(value, list):
+        return {key for item in value for key in keys_of(item)}
+    if not isinstance(value, dict):
+        return set()
+    inner = {k: v for k, v in value.items() if k not in ("payload", "tool_calls")}
+    return set(value) | keys_of(list(inner.values()))
+
+
+def failed_seal(cli: Line) -> object:
+    """What `log seal --all --json` prints where a log is open in another process."""
+    log = FileStore(cli.root, cli.clock.now).open("bob", "everlog chat")
+    try:
+        code, out, _ = cli("log", "seal", "--all", "--json")
+    finally:
+        log.close()
+    assert code == 1
+    return json.loads(out)
+
+
+def test_every_json_key_is_documented(cli: Line, tmp_path):
+    """Every key that a command prints with --json is named in `docs/cli.md`."""
+    talk = tmp_path / "talk.jsonl"
+    talk.write_text('{"role":"user","content":"I sail","time":"2024-01-01","ref":"a"}\n')
+    queries = tmp_path / "queries.txt"
+    queries.write_text("sail\n")
+    empty = tmp_path / "empty.txt"
+    empty.touch()
+    printed = [
+        cli.json("create", "ann"),
+        *cli.lines("send", "sam", "hello sail"),
+        cli.json("agents"),
+        cli.json("context", "sam"),
+        cli.json("memory", "sam"),
+        cli.json("pressure", "sam"),
+        cli.json("search", "sam", "sail"),
+        cli.json("import", "bob", str(talk)),
+        cli.json("load", "sam", str(talk), "--source", "talk"),
+        json.loads(cli("load", "sam", str(empty), "--json")[1]),
+        cli.json("sources"),
+        cli.json("sources", "--source", "talk"),
+        cli.json("attach", "ann", "talk"),
+        cli.json("verify", "sam"),
+        cli.json("rebuild", "sam"),
+        cli.json("log", "check", "sam", "--deep"),
+        cli.json("log", "stats", "sam"),
+        cli.json("log", "stats", "--all"),
+        cli.json("log", "seal", "sam"),
+        cli.json("sql", "SELECT 1 AS one"),
+        cli.json("report"),
+        cli.json("archive", "search", "sam", "sail"),
+        cli.json("archive", "status"),
+        cli.json("archive", "check"),
+        cli.json("archive", "rebuild"),
+        cli.json("export", "sam", str(tmp_path / "sam.everlog")),
+        cli.json("restore", str(tmp_path / "sam.everlog")),
+        cli.json("erase", "sam", "--yes"),
+        failed_seal(cli),
+        json.loads(cli.ok("search", "sam", "--queries", str(queries))),
+    ]
+    assert {key for key in keys_of(printed) if f"`{key}`" not in DOCUMENT} == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_help_fits_the_terminal(command, capsys, monkeypatch):
+    """No line of help is wider than a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*command.name.split(), "--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch):
+    """`everlog log --help` names each of its commands and has an example of each; `everlog log` alone is bad usage."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([group, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    mine = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
+    assert len(mine) >= 3
+    for command in mine:
+        assert command.example in out
+        assert command.summary in " ".join(out.split())
+    assert main([group]) == 2
+
+
+def test_help_is_light():
+    """`everlog --help` loads neither DuckDB nor pyarrow nor rich."""
+    heavy = ("duckdb", "pyarrow", "rich", "openai", "lancedb", "wordllama", "ray", "asyncio")
+    probe = "import sys; from everlog.interfaces.cli.main import main; main(['--help'])"
+    probe += f"; print(*(name for name in {heavy} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == ""
+
+
+def test_send_is_thin():
+    """`everlog send` to the embedded model loads neither openai nor lancedb nor ray."""
+    probe = (
+        "import sys, everlog.interfaces.talk.send, everlog.interfaces.output.terminal, everlog.actors.agent.system;"
+        "print(*(n for n in ('openai', 'lancedb', 'wordllama', 'ray') if n in sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not run.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["nonsense"],
+        ["send", "sam"],
+        ["send", "sam", "  "],
+        ["send", "sam", "hi", "--id", "not-an-id"],
+        ["search", "sam"],
+        ["search", "sam", "x", "--queries", "y"],
+        ["search", "sam", "x", "--page", "-1"],
+        ["search", "sam", "x", "--page", "1000001"],
+        ["search", "sam", "x", "--page", "9" * 30],
+        ["events", "sam", "--from", "9" * 30],
+        ["events", "sam", "--to", "9" * 5000],
+        ["create", "bob", "--window", "0"],
+        ["create", "bob", "--window", "-5"],
+        ["create", "bob", "--window", "100000001"],
+        ["create", "bob", "--zone", ""],
+        ["create", "bob", "--model", " "],
+        ["verify"],
+        ["verify", "sam", "--all"],
+        ["events", "sam", "--from", "0"],
+        ["create", "sam", "--block", "notes"],
+        ["delete"],
+        ["log"],
+        ["log", "check"],
+        ["log", "seal", "sam", "--all"],
+        ["log", "stats", "sam", "--deep"],
+        ["erase", "sam", "--from", "0", "--yes"],
+        ["erase", "sam"],
+        ["load", "sam"],
+        ["attach", "sam"],
+        ["sources", "sam", "--source", "x"],
+    ],
+    ids=lambda argv: " ".join(argv)[:60],
+)
+def test_bad_usage_exits_2(argv, cli: Line):
+    """What cannot be understood exits 2 and says how the command is used."""
+    cli.ok("create", "sam")
+    code, _, err = cli(*argv)
+    assert code == 2
+    assert "usage: everlog" in err
+
+
+def test_store_can_be_named_before_and_after(cli: Line, tmp_path, capsys, monkeypatch):
+    """--store is taken before the command and after it, and EVERLOG_STORE where there is none."""
+    cli.ok("create", "sam")
+    store = str(cli.root)
+    assert main(["--store", store, "agents", "--json"], world=cli.world) == 0
+    assert main(["agents", "--json", "--store", store], world=cli.world) == 0
+    monkeypatch.setenv("EVERLOG_STORE", store)
+    assert main(["agents", "--json"], world=cli.world) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert len(set(lines)) == 1

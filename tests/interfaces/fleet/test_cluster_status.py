@@ -1,0 +1,245 @@
+"""`everlog cluster status`: what it shows of a cluster, over made-up ones; and where none runs."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.cluster import addresses
+from everlog.actors.hosting.status import (
+    EndpointStatus,
+    GatewayStatus,
+    HostStatus,
+    NodeStatus,
+    Status,
+    SupervisorStatus,
+    rates,
+    together,
+)
+from everlog.events import ClusterError
+from everlog.interfaces.fleet import cluster, watching
+from everlog.store.stores import mounts
+from tests.interfaces.cli.test_help import DOCUMENT, keys_of
+from tests.support.cli.line import SECOND, START, Line
+
+
+def host(number: int, **changes: Any) -> HostStatus:
+    return HostStatus(place=f"shard-{number:03}", placement="shared", node="10.0.0.7", pid=4000 + number, **changes)
+
+
+def looked(seconds: int, hosts: Sequence[HostStatus], **changes: Any) -> Status:
+    return Status(at=START + seconds * SECOND, address="10.0.0.1:6379", hosts=hosts, **changes)
+
+
+FIRST = looked(0, [host(0, messages=100, commits=200, ticks=10), host(1, messages=50)])
+SECOND_LOOK = looked(
+    2,
+    [
+        host(0, messages=6100, commits=12_200, ticks=310, active=500, passive=4000, turns=3, waiting=12, lag_us=400_000,
+             memory_bytes=90_000_000, unsealed_bytes=700_000, errors={"StoreError": 1}),
+        host(1, messages=50, active=1, refused=5),
+    ],
+    nodes=[NodeStatus(node="head"), NodeStatus(node="10.0.0.7", hosts=2, slots=4, slots_used=2, memory_used_bytes=10**9,
+                                               memory_bytes=32 * 10**9), NodeStatus(node="10.0.0.8", lives=False)],
+    supervisor=SupervisorStatus(living=2, starting=1, waiting=3, recoveries=7, timers=100_000,
+                                next_due=START + 32 * SECOND),
+    gateway=GatewayStatus(endpoints=(EndpointStatus(endpoint="model:8000", under_way=4, asked=90, tokens=1234,
+                                                    failures={"busy": 2}),)),
+    silent=1,
+)  # fmt: skip
+
+
+class Source:
+    """A cluster that is in one state after another; after the last one it is gone."""
+
+    def __init__(self, *states: Status) -> None:
+        self.states = list(states)
+
+    async def status(self) -> Status:
+        if not self.states:
+            raise ClusterError("The Ray cluster failed: it is gone.")
+        return self.states.pop(0)
+
+
+@pytest.fixture
+def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
+    """A store with a cluster that is in the states it is given."""
+
+    def run(*states: Status) -> Source:
+        source = Source(*states)
+
+        @asynccontextmanager
+        async def source_of(*_: object) -> AsyncIterator[Source]:
+            yield source
+
+        monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
+        monkeypatch.setattr(cluster, "source_of", source_of)
+        if not cli.root.exists():
+            cli.ok("create", "sam")
+        cli.sleeps.clear()
+        return source
+
+    return run
+
+
+def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no error: it says so, and how to start. No store is made."""
+    for name in ("RAY_ADDRESS", *addresses.ENVIRONMENT):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(cli.root / "no-ray"))
+    said = cli.ok("cluster", "status")
+    assert "No cluster runs for the store" in said
+    assert "`everlog up`" in said
+    assert cli.json("cluster", "status") == {"running": False}
+    assert cli.ok("cluster", "status", "--follow") == said
+    assert not cli.root.exists()
+
+
+def test_up_refuses_storage_that_is_unsafe(cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`everlog up` on an object store's mount says why a log cannot be kept there, and makes and starts nothing."""
+    told = tmp_path / "mountinfo"
+    told.write_text(f"30 22 0:50 / {tmp_path.resolve()} rw - fuse.s3fs bucket rw\n")
+    monkeypatch.setattr(mounts, "_MOUNTS", told)
+    assert "it keeps objects, not files" in cli.fails("up")
+    assert not cli.root.exists()
+
+
+def test_a_cluster_without_a_store(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder in which there is no store is an error, and none is made."""
+    monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
+    assert "there is no store" in cli.fails("cluster", "status")
+    assert not cli.root.exists()
+
+
+def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
+    """Totals first, then nodes, then hosts with the busiest first; rates are of the time between two looks."""
+    runs(FIRST, SECOND_LOOK)
+    said = cli.ok("cluster", "status")
+    assert cli.sleeps == [cluster.FOLLOW_S]
+    for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
+                  "3 turns under way, 12 inputs waiting, the oldest for 0.4 s, 5 refused", "3 waiting for room",
+                  "7 agents recovered", "100,000, the next in 30s", "4 under way", "2 failed", "1,234 tokens",
+                  "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
+        assert words in said
+    order = [said.index(words) for words in ("agents ", "timers ", "slots", "shard-000", "shard-001")]
+    assert order == sorted(order)
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where columns have no room the least wanted are left out; names and rates are whole."""
+    monkeypatch.setenv("COLUMNS", "60")
+    runs(FIRST, SECOND_LOOK)
+    said = cli.ok("cluster", "status")
+    header = next(line for line in said.splitlines() if "messages/s" in line)
+    assert "unsealed" not in header
+    assert all(words in said for words in ("shard-000", "shard-001", "3,000"))
+
+
+def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
+    """Programs get every figure, with every key documented; what is not known yet is null."""
+    runs(FIRST, msgspec.structs.replace(SECOND_LOOK, hosts=[*SECOND_LOOK.hosts, host(9)]))
+    said = cli.json("cluster", "status")
+    assert said["running"] is True
+    assert (said["messages_per_s"], said["commits_per_tick"]) == (3000.0, 40.0)
+    assert said["hosts"][0]["messages_per_s"] == 3000.0
+    assert said["hosts"][2]["messages_per_s"] is None
+    assert said["supervisor"]["next_due"].endswith("Z")
+    assert said["nodes"][1]["slots"] == 4
+    assert {key for key in keys_of(said) - {"StoreError", "busy"} if f"`{key}`" not in DOCUMENT} == set()
+
+
+def test_a_cluster_that_just_began(cli: Line, runs: Callable[..., Source]) -> None:
+    """No host, no node, no answer of the supervisor: it says what there is, and claims no figure."""
+    runs(looked(0, []), looked(1, []))
+    said = cli.ok("cluster", "status")
+    assert "No host runs" in said
+    assert "the supervisor did not answer in time" in said
+    assert "–/s" in said
+
+
+def test_many_hosts_are_counted(cli: Line, runs: Callable[..., Source]) -> None:
+    """Beyond the limit hosts are a number, and whether they are idle; the busy ones come first."""
+    many = [host(number, active=1) for number in range(57)]
+    runs(looked(0, many), looked(1, many), looked(0, many), looked(1, [*many[:-1], host(56, active=1, waiting=9)]))
+    idle = cli.ok("cluster", "status")
+    assert idle.count("shard-") == watching.HOSTS_SHOWN
+    assert "and 37 more hosts, idle" in idle
+    assert "shard-056" in cli.ok("cluster", "status")
+    busy = [host(number, waiting=1) for number in range(30)]
+    runs(looked(0, busy), looked(1, busy))
+    assert "and 10 more hosts, 10 of them busy" in cli.ok("cluster", "status")
+
+
+def test_following_into_a_file(cli: Line, runs: Callable[..., Source]) -> None:
+    """Elsewhere than on a terminal it is a line for each second, until the cluster is gone: then an error says so."""
+    runs(FIRST, SECOND_LOOK, msgspec.structs.replace(SECOND_LOOK, at=SECOND_LOOK.at + SECOND))
+    code, out, err = cli("cluster", "status", "--follow")
+    assert code == 1
+    assert "it is gone" in err
+    lines = out.splitlines()
+    assert len(lines) == 2
+    assert "3,000 messages/s, 6,000 commits/s, 1 host silent" in lines[0]
+    assert "0 messages/s" in lines[1]
+
+
+def test_following_as_json(cli: Line, runs: Callable[..., Source]) -> None:
+    """With --json each second is one object."""
+    runs(FIRST, SECOND_LOOK, SECOND_LOOK)
+    _, out, _ = cli("cluster", "status", "--follow", "--json")
+    assert [json.loads(line)["messages_per_s"] for line in out.splitlines()] == [3000.0, None]
+
+
+def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal the page is drawn anew with each look; Ctrl-C ends it, and nothing is lost."""
+    source = runs(*[FIRST, SECOND_LOOK] * 3)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    def stop() -> None:
+        if len(source.states) == 1:
+            raise KeyboardInterrupt
+
+    cli.on_sleep = stop
+    code, out, err = cli("cluster", "status", "--follow")
+    assert code == 130
+    assert "interrupted" in err
+    assert out.count("shard-000") >= 1
+
+
+def test_a_runtime_that_says_nothing(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that cannot tell how it is doing is an error with another way to look."""
+
+    class Mute:
+        runtime = object()
+
+    @asynccontextmanager
+    async def opened(*_: object, **__: object) -> AsyncIterator[Mute]:
+        yield Mute()
+
+    cli.ok("create", "sam")
+    monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
+    monkeypatch.setattr(cluster, "open_system", opened)
+    assert "`ray status`" in cli.fails("cluster", "status")
+
+
+def test_rates_of_hosts_that_come_and_go() -> None:
+    """A host that is new, or has begun a new life, has no rate yet; a clock that stood still gives none at all."""
+    again = msgspec.structs.replace(host(0, messages=5), pid=9)
+    each = rates(FIRST, looked(1, [again, host(1, messages=60), host(2, messages=1000)]))
+    assert {key[0]: rate.messages for key, rate in each.items()} == {"shard-001": 10.0}
+    assert rates(FIRST, FIRST) == {}
+    assert together({}) is None
+
+
+def test_what_a_name_can_do_to_a_terminal(cli: Line, runs: Callable[..., Source]) -> None:
+    """Names of agents and nodes have no power over the terminal."""
+    wild = HostStatus(place="sam\x1b[2J\n[red]", placement="dedicated", node="n\x1b]0;x", pid=1)
+    runs(looked(0, [wild]), looked(1, [wild]))
+    said = cli.ok("cluster", "status")
+    assert "\x1b" not in said
+    assert "\\x1b[2J" in said

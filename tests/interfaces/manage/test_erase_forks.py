@@ -1,0 +1,195 @@
+"""`everlog erase` where there are forks: told of before, gone in all of them, and only where it was written."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from everlog.actors.archive.indexes import index_of
+from tests.interfaces.manage.test_erase import CANARY, leftovers, store_of, talk
+from tests.support.cli.line import Line, says
+
+END = 2**62
+FIRST = "8"
+"""Where the conversation begins, after the birth, which is all that Max shares."""
+
+
+def family(cli: Line) -> int:
+    """Sam, of whom Tom was forked, and Ann of Tom; Max was forked before anything was said. Sam's head."""
+    cli.ok("create", "sam", "--shards", "2", "--window", "8192")
+    cli.ok("fork", "sam", "--as", "max")
+    head = talk(cli)
+    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("send", "tom", "I am the fork")
+    cli.ok("fork", "tom", "--as", "ann")
+    cli.ok("send", "ann", "I am the fork of the fork")
+    return len(cli.lines("events", "sam")) or head
+
+
+def unsealed(_: Line) -> None:
+    """As it is after a few messages."""
+
+
+def sealed_twice(cli: Line) -> None:
+    """With states of all, which quote what was said; and files of forks that have nothing of it but in their states."""
+    for _ in range(2):
+        cli.ok("log", "seal", "--all")
+        for name in ("tom", "ann"):
+            cli.ok("send", name, "and again")
+
+
+def moved(cli: Line) -> None:
+    """A fork that is in a log of many now, and was sealed in both; its parent, too."""
+    for name in ("tom", "sam", "ann"):
+        cli.ok("log", "seal", name)
+        cli.ok("move", name, "--to", "shared")
+        cli.ok("send", name, "from there")
+    cli.ok("log", "seal", "--all")
+    cli.ok("move", "ann", "--to", "dedicated")
+
+
+@pytest.mark.parametrize("prepare", [pytest.param(unsealed, marks=pytest.mark.long), sealed_twice, moved])
+def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
+    """Logs and states of forks and of their forks, the archive and its old versions: no byte says it afterwards, all
+    logs are whole, and what had nothing to do with it is there.
+    """
+    family(cli)
+    prepare(cli)
+    store = store_of(cli)
+    index = index_of(store)
+    index.follow()
+    for name in ("sam", "tom", "ann"):
+        assert index.search(CANARY, agent_id=name, as_of=END, as_of_time=END).total == 1
+    index.close()
+    assert any("archive" in str(path) for path in places(cli.root))
+    before = vectors_in(cli.root)
+    assert ".lance" in {path.suffix for path in files(cli.root) for vector in before if vector in path.read_bytes()}
+    shape = cli.json("erase", "sam", "--from", FIRST, "--yes")
+    assert shape["forks"] == ["ann", "tom"]
+    assert leftovers(cli.root) == []
+    assert_whole(cli)
+    index = index_of(store)
+    for name in ("sam", "tom", "ann"):
+        found = index.search(CANARY, agent_id=name, as_of=END, as_of_time=END)
+        assert [match for match in found.results if CANARY in match.text] == []
+    assert index.check() == []
+    index.close()
+    gone = before - vectors_in(cli.root)
+    assert gone
+    assert [file for file in files(cli.root) for vector in gone if vector in file.read_bytes()] == []
+    said = {name: cli.ok("events", name) for name in ("tom", "ann", "max")}
+    assert "I am the fork" in said["tom"] and "I am the fork of the fork" in said["ann"]
+    assert "erased" not in said["max"]
+
+
+def places(root: Path) -> list[Path]:
+    return [path for path in files(root) if CANARY.encode() in path.read_bytes()]
+
+
+def files(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+def vectors_in(root: Path) -> set[bytes]:
+    """The vectors that the archive has in its cache, as they are in its table."""
+    with sqlite3.connect(root / "archive" / "archive.sqlite") as notes:
+        return {numbers[: 2 * 256] for (numbers,) in notes.execute("SELECT numbers FROM vector")}
+
+
+def assert_whole(cli: Line) -> None:
+    """Each log is whole and rebuilt to the same, each fork verifies and goes on."""
+    cli.ok("log", "check", "--all", "--deep")
+    assert "no difference" in cli.ok("rebuild", "--all")
+    for name in ("sam", "tom", "ann", "max"):
+        code, out, err = cli("verify", name, "--json")
+        assert code == 0, out + err
+        cli.script.answers = [says("Still here.")]
+        assert "Still here." in cli.ok("send", name, "Are you there?")
+        assert CANARY not in cli.ok("memory", name) + cli.ok("context", name, "--full")
+        assert CANARY.encode() not in cli.script.asked[-1]
+        assert CANARY not in cli.ok("search", name, "cat", "--words", "--in", "recall")
+
+
+def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
+    """Those that share a record of the range, and no others; nothing is done where the answer is no."""
+    head = family(cli)
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli, "_ask", lambda prompt: asked.append(prompt) or "n")
+    assert cli("erase", "sam", "--from", FIRST)[:2] == (1, "Nothing was erased.\n")
+    assert (
+        f"Erase {head - 7} records of sam (seq {FIRST} to {head})? It will be gone in its forks ann, tom too."
+        in asked[-1]
+    )
+    cli("erase", "ann", "--from", str(len(cli.lines("events", "ann"))))
+    assert "fork" not in asked[-1]
+    assert leftovers(cli.root)
+    monkeypatch.setattr(cli, "_ask", lambda _: "y")
+    assert "Also gone in its forks ann, tom." in cli.ok("erase", "sam", "--from", str(head))
+    assert "Also gone" not in cli.ok("erase", "tom", "--from", str(len(cli.lines("events", "tom"))))
+
+
+def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
+    """A range that reaches into the shared part is refused before anybody is asked, and the parent named."""
+    head = family(cli)
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli, "_ask", lambda prompt: asked.append(prompt) or "y")
+    for argv in ([], ["--from", str(head)], ["--to", "3", "--yes"]):
+        said = cli.fails("erase", "tom", *argv)
+        assert f"forked from 'sam': its records 1 to {head} are those of 'sam'" in said
+        assert f"begin at seq {head + 1}" in said
+    assert asked == []
+    end = len(cli.lines("events", "tom"))
+    assert cli.json("erase", "tom", "--from", str(head + 2), "--yes")["forks"] == ["ann"]
+    assert len(cli.lines("events", "tom")) == end + 1
+    assert "I am the fork" not in cli.ok("events", "ann").replace("I am the fork of the fork", "")
+    assert CANARY in cli.ok("events", "tom")
+
+
+def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, monkeypatch):
+    """Of the agent and of its forks, and of nobody where the answer is no."""
+    family(cli)
+    let_go: list[str] = []
+
+    async def release(_args, _world, names):
+        let_go.extend(names)
+
+    monkeypatch.setattr("everlog.interfaces.manage.erasing.release", release)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    cli.typed = ["n", "y"]
+    assert cli("erase", "sam", "--from", FIRST)[0] == 1
+    assert let_go == []
+    assert cli("erase", "sam", "--from", FIRST)[0] == 0
+    assert let_go == ["sam", "ann", "tom"]
+
+
+def test_a_fork_that_is_open_elsewhere_is_left_alone_and_so_is_everybody(cli: Line):
+    """Nothing is begun unless all logs can be opened; the process that has it is named."""
+    family(cli)
+    count = {name: len(cli.lines("events", name)) for name in ("sam", "tom", "ann")}
+    log = store_of(cli).open("ann", "everlog chat")
+    try:
+        assert "everlog chat" in cli.fails("erase", "sam", "--from", FIRST, "--yes")
+    finally:
+        log.close()
+    assert count == {name: len(cli.lines("events", name)) for name in ("sam", "tom", "ann")}
+
+
+def test_the_erasure_is_an_event_of_each_that_it_reached(cli: Line):
+    """`events` shows it, in the agent's own terms: up to the cut."""
+    head = family(cli)
+    cli.ok("erase", "sam", "--from", FIRST, "--yes")
+    for name in ("sam", "tom", "ann"):
+        assert cli.ok("events", name).splitlines()[-1].endswith(f"records_erased     seq {FIRST} to {head}")
+    assert "records_erased" not in cli.ok("events", "max")
+
+
+def test_a_deleted_fork_is_reached_too(cli: Line):
+    """Its records stay in the log when it is deleted, so they are erased."""
+    family(cli)
+    for name in ("ann", "tom"):
+        cli.ok("delete", name, "--yes")
+    cli.ok("log", "seal", "--all")
+    assert cli.json("erase", "sam", "--from", FIRST, "--yes")["forks"] == ["ann", "tom"]
+    assert leftovers(cli.root) == []

@@ -1,0 +1,286 @@
+"""`everlog chat`: what is typed, what is shown, how it ends."""
+
+import asyncio
+import io
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.actors.refs import AgentRef
+from everlog.events import ModelError, PartitionBusy
+from everlog.interfaces.output.terminal import Terminal, console
+from everlog.interfaces.talk.chat import Session
+from everlog.interfaces.talk.send import Gate, Outcome
+from tests.support.cli.line import Line, Recorder, completion, says
+
+
+@pytest.fixture
+def chat(cli: Line, monkeypatch):
+    """Chat with lines on stdin, which is no terminal: exit code, stdout, stderr."""
+
+    def talk(*lines: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        return cli("chat", "sam")
+
+    return talk
+
+
+def test_a_conversation(cli: Line, chat):
+    """Each step is shown as it happens: thought, function, message."""
+    edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
+    cli.script.answers = [completion(edit, thought="A sailor!"), says("Ahoy.", thought="I greet him.")]
+    code, out, err = chat("I sail")
+    assert (code, err) == (0, "")
+    places = [out.index(part) for part in ("A sailor!", "ƒ core_memory_append", "I greet him.", "sam  Ahoy.")]
+    assert places == sorted(places)
+
+
+def test_history_is_shown(cli: Line, chat):
+    """A later chat begins with what was said before."""
+    cli.script.answers = [says("Hello Chad.")]
+    cli.ok("send", "sam", "I am Chad")
+    _, out, _ = chat()
+    assert "you  I am Chad" in out
+    assert "sam  Hello Chad." in out
+
+
+def test_slash_commands(cli: Line, chat):
+    """Every slash command answers, and none of them is said to the agent."""
+    cli.script.answers = [says("Hello.")]
+    commands = [
+        "/memory",
+        "/context",
+        "/pressure",
+        "/search boat",
+        "/search",
+        "/events 3",
+        "/help",
+        "/nonsense",
+        "/expand",
+    ]
+    code, out, err = chat("I have a boat", *commands, "/exit", "never said")
+    assert (code, err) == (0, "")
+    assert len(cli.script.asked) == 1
+    for part in (
+        "core memory",
+        "messages",
+        "memory pressure",
+        "Showing 1 of 1 results",
+        "say what",
+        "/heartbeat",
+        "no /nonsense",
+        "no summary",
+    ):
+        assert part in out
+    assert sum("message_sent" in line or "function_result" in line for line in out.splitlines()) == 2
+
+
+def test_heartbeat_and_summaries(cli: Line, chat):
+    """/heartbeat runs the agent without a user; /summarize hides the oldest messages, /expand shows them again."""
+    cli.script.answers = [says("One."), says("Beat."), says("Two."), completion(words="Short.")]
+    code, out, err = chat("first " * 100, "/heartbeat", "second " * 100, "/summarize", "/expand")
+    assert (code, err) == (0, "")
+    kinds = [record["type"] for record in cli.lines("events", "sam")]
+    assert {"heartbeat", "summary", "summary_expanded"} <= set(kinds)
+    assert "Beat." in out
+    assert "taken back" in out
+
+
+def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
+    """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
+    cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
+    code, out, err = chat("hello?", "and now?")
+    assert (code, err) == (0, "everlog: The endpoint is down.\n")
+    assert "Back again." in out
+    cli.script.answers = [ModelError("Down again.", kind="unreachable")]
+    assert chat("hello?")[0] == 1
+
+
+def test_a_turn_that_was_given_up_is_shown_and_the_chat_goes_on(cli: Line, chat):
+    """A turn that ends at its last step is shown among the others; exit 1 only if it was the last one."""
+    again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
+    cli.script.answers = [completion(again)] * 20 + [says("Here again.")]
+    code, out, err = chat("Go on", "hello")
+    assert (code, err) == (0, "")
+    assert out.index("the turn was given up") < out.index("Here again.")
+    cli.script.answers = [completion(again)] * 20
+    assert chat("Go on")[0] == 1
+
+
+def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
+    """/pop takes turns out of sight, /retry says the same words again; neither is in the history of a later chat."""
+    cli.script.answers = [says("One."), says("Two."), says("Three."), says("Better.")]
+    code, out, err = chat("first", "second", "third", "/retry", "/pop 2", "/pop x", "/events 1")
+    assert (code, err) == (0, "")
+    assert "again: third" in out
+    assert "Better." in out
+    assert "the last 2 turns are out of the model's sight" in out
+    assert "say how many" in out
+    assert "turns 2, 4" in out
+    seen = str(cli.json("context", "sam")["messages"])
+    assert "first" in seen
+    assert "second" not in seen
+    assert "third" not in seen
+    _, out, _ = chat()
+    assert "you  first" in out
+    assert "third" not in out
+
+
+def test_taking_back_what_is_not_there_is_told(chat):
+    """/pop, /retry and /rethink of an agent that was never spoken to are errors, and the chat goes on."""
+    for command in ("/pop", "/retry", "/rethink x", "/rethink", "/pop 0"):
+        code, _, err = chat(command)
+        assert code == 1
+        assert err.startswith("everlog: ")
+    assert chat("/pop", "hello")[0] == 0
+
+
+def test_a_thought_is_replaced_and_what_the_model_sees_is_dumped(cli: Line, chat):
+    """/rethink rewords the last thought; /dump shows the messages as JSON, all or the last ones; the log has both."""
+    cli.script.answers = [says("Hello.", thought="I am cross.")]
+    code, out, err = chat("hi", "/rethink I am glad.", "/dump 3", "/events 1")
+    assert (code, err) == (0, "")
+    dumped = [msgspec.json.decode(line) for line in out.splitlines() if line.startswith("{")]
+    assert [message["role"] for message in dumped] == ["user", "assistant", "tool"]
+    assert dumped[1]["content"] == "I am glad."
+    assert "reply_rethought" in out
+    assert "I am cross." in [record["text"] for record in cli.lines("events", "sam")]
+    _, out, _ = chat("/dump")
+    assert msgspec.json.decode(next(line for line in out.splitlines() if line.startswith("{")))["role"] == "system"
+
+
+def test_the_memory_warning_by_hand(cli: Line, chat):
+    """/memorywarning shows that the agent was warned, and what it did about it."""
+    cli.script.answers = [says("I saved it.")]
+    code, out, err = chat("/memorywarning")
+    assert (code, err) == (0, "")
+    assert out.index("the agent was warned") < out.index("I saved it.")
+
+
+def test_the_model_is_shown_and_changed(cli: Line, chat):
+    """/model names the model and its window; with a name, that one is asked, in later chats too."""
+    code, out, err = chat("/model", "/model gpt-4o", "hello", "/model  ")
+    assert (code, err) == (0, "")
+    assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
+    assert out.count("gpt-4o, 128,000 tokens") == 2
+    assert msgspec.json.decode(cli.script.asked[-1])["model"] == "gpt-4o"
+    _, out, _ = chat()
+    assert "sam · gpt-4o" in out
+
+
+def test_bytes_that_are_no_text(cli: Line, monkeypatch):
+    """A line with bytes that are no UTF-8 is told, whatever it asks, and the next line is answered."""
+    lines = io.BytesIO(b"ab\xff\n/search \xff\n/heartbeat \xff\n/rethink \xff\nhello\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
+    code, out, err = cli("chat", "sam")
+    assert code == 0
+    assert [line.partition(": it holds")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
+    assert "Indeed." in out
+    assert len(cli.script.asked) == 1
+
+
+@pytest.mark.parametrize("line", ["/nonsense", "/pop x", "/search", "/nonsense\n/exit", "/nonsense\n/exit now"])
+def test_what_cannot_be_done_is_a_failure(chat, line: str):
+    """Exit 1 if the last line of a script could not be done; /exit is none, with or without words after it."""
+    assert chat(*line.split("\n"))[0] == 1
+    assert chat(*line.split("\n")[:1], "/help", *line.split("\n")[1:])[0] == 0
+
+
+def test_what_stands_after_a_command(cli: Line, chat):
+    """A tab parts a command from its words too, and /exit leaves whatever comes after it."""
+    code, out, _ = chat("/search\tboat", "/exit now", "never said")
+    assert code == 0
+    assert "nothing found" in out.lower() or "0 found" in out
+    assert cli.script.asked == []
+
+
+def test_two_slashes_are_said_as_one(cli: Line, chat):
+    """Whoever wants to say something that begins with a slash can."""
+    assert chat("//etc/hosts is a file", "//")[0] == 0
+    said = [record["text"] for record in cli.lines("events", "sam") if record["type"] == "user_message"]
+    assert said == ["/etc/hosts is a file", "/"]
+
+
+class Interrupted:
+    """Lines that end with Ctrl-C."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def readline(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
+    """Where nobody types, Ctrl-C between two lines is an interruption as everywhere: 130."""
+    monkeypatch.setattr("sys.stdin", Interrupted())
+    code, out, err = cli("chat", "sam")
+    assert (code, err) == (130, "everlog: interrupted; nothing is lost.\n")
+    assert "Goodbye" not in out
+
+
+def test_the_model_that_another_set_is_told(cli: Line, chat, monkeypatch):
+    """/model tells what the log says now, not what it was when the chat began."""
+    opened = []
+    real = AgentRef.open
+
+    async def open_(self, *args, **options):
+        await real(self, *args, **options)
+        self.opened = msgspec.structs.replace(self.opened, model="of long ago")
+        opened.append(self)
+
+    monkeypatch.setattr(AgentRef, "open", open_)
+    _, out, _ = chat("/model")
+    assert opened
+    assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
+
+
+class Unwatchable:
+    """An agent of which nothing can be heard."""
+
+    async def watch(self):
+        raise PartitionBusy("Somebody has it.")
+        yield
+
+
+def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line):
+    """An error that nobody asked for takes the way of everything else that comes while somebody types."""
+    recorder = Recorder()
+    out = console()
+    session = Session(None, Unwatchable(), Terminal(out), Outcome(recorder, hide=False), cli.world, out)
+    asyncio.run(session.watch())
+    assert [str(error) for error in recorder.errors] == ["Somebody has it."]
+
+
+def test_every_command_is_in_the_help_and_in_the_documents(chat):
+    """What /help lists is what docs/cli.md lists."""
+    _, out, _ = chat("/help")
+    listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    assert len(listed) > 15
+    assert set(listed) == set(re.findall(r"`(/\w+)", page.split("## everlog send")[0]))
+
+
+def test_a_number_without_end(chat):
+    """/events takes any number."""
+    assert chat(f"/events {'9' * 5000}")[0] == 0
+
+
+def test_at_a_terminal(cli: Line, monkeypatch):
+    """At a prompt Ctrl-C and Ctrl-D leave cleanly."""
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    cli.typed = ["hello"]
+    code, out, err = cli("chat", "sam")
+    assert (code, err) == (0, "")
+    assert "Indeed." in out
+    assert "Nothing is lost" in out
+
+
+def test_an_interface_hears_what_it_should():
+    """A gate lets nothing through until it is open: how an agent began is not part of an answer."""
+    recorder = Recorder()
+    gate = Gate(recorder)
+    gate.on_records([])
+    assert recorder.records == recorder.errors == []

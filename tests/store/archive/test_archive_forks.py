@@ -1,0 +1,282 @@
+"""Forks in the archive: what one finds is what a plain agent with the same records finds, and nothing is copied."""
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.events import Draft, Record, is_erased, uuid7
+from everlog.store import export
+from everlog.store.archive import Archive
+from everlog.store.archive.fold import ENDED, spans_in
+from everlog.store.streams.register import Assignment, Register
+from tests.support.store.archive_world import END, NOW, Chance, World, found, rows_of
+
+QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
+
+
+class Forks(Chance):
+    """What agents and their forks may do. What was deleted is changed and deleted again now and then."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        super().__init__(world, seed)
+        self.agents = ["sam", "alone"]
+        for name in self.agents:
+            world.log(name)
+
+    def fork(self) -> None:
+        """An agent begins as what another one was, of which nothing waits to be erased."""
+        parents = [name for name in self.agents if not self.world.store.reader(name).erasing(name)]
+        parent = self.random.choice(parents or self.agents)
+        reader = self.world.store.reader(parent)
+        if not parents:
+            return
+        records = [record for record in reader.read(parent) if not is_erased(record.payload)]
+        if records:
+            cut = self.random.choice(records)
+            name = f"fork {len(self.agents)}"
+            forked(self.world, parent, cut.seq, name)
+            self.agents.append(name)
+            self.alive[name] = [
+                record.event_id for record in records if record.type == "archival_inserted" and record.seq <= cut.seq
+            ]
+
+    def _delete(self, agent_id: str, mine: list[str]) -> None:
+        self.world.delete(agent_id, self.random.choice(mine))
+
+    def _erase(self, agent_id: str, mine: list[str]) -> None:
+        """As the command does: the forks that share some of it are told."""
+        ancestor = self.world.store.parent_of(agent_id)
+        own, end = 1 + (ancestor[1] if ancestor else 0), self.world.seq(agent_id)
+        if end >= own:
+            first = self.random.randint(own, end)
+            erase(self.world, agent_id, first, min(end, first + self.random.randrange(3)))
+
+
+def forked(world: World, parent: str, at: int, name: str) -> None:
+    world.store.fork(parent, at, name, event_id=uuid7(NOW, at * 1000 + len(world.store.agents())))
+
+
+def erase(world: World, agent_id: str, first: int, last: int) -> None:
+    for name, cut in world.store.forks_of(agent_id).items():
+        if cut >= first:
+            world.erase(name, first, min(cut, last))
+    world.erase(agent_id, first, last)
+
+
+def copied(world: World, agent_id: str, root: Path) -> World:
+    """A store that has the records of an agent as those of an agent that was never forked, nor moved."""
+    copy = World(root)
+    log = copy.log(agent_id)
+    records = list(world.store.reader(agent_id).read(agent_id))
+    gone = {name: spans_in(world.store.reader(name).read(name)) for name in {record.agent_id for record in records}}
+    log.append(agent_id, 0, [_same(copy, record, gone[record.agent_id]) for record in records])
+    return copy
+
+
+def _same(copy: World, record: Record, gone: list[tuple[int, int]]) -> Draft:
+    """A record for a copy. What is erased in the log of its writer is, whether or not that was carried out."""
+    erased = is_erased(record.payload) or any(first <= record.seq <= last for first, last in gone)
+    if record.type in ("agent_moved", "agent_forked") or erased:
+        return copy.draft("system_alert", "nothing to keep")
+    kind = record.type
+    same = {"event_id": record.event_id, "recorded_at": record.recorded_at, "payload": record.payload}
+    return msgspec.structs.replace(copy.draft(kind, record.text), **same)
+
+
+def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed: int) -> None:
+    """What an agent finds at any moment is what a copy of it finds."""
+    copy = copied(world, agent_id, root)
+    other = copy.archive()
+    other.rebuild()
+    head = world.store.reader(agent_id).head(agent_id).seq
+    ancestor = world.store.parent_of(agent_id)
+    moments = {END, head, *(random.Random(seed).randint(0, head) for _ in range(4))}
+    moments.update({ancestor[1] - 1, ancestor[1], ancestor[1] + 1} if ancestor else set())
+    for as_of in sorted(moments):
+        for query in QUERIES:
+            asked = {"agent_id": agent_id, "as_of": as_of, "as_of_time": END, "count": 50}
+            assert archive.search(query, **asked) == other.search(query, **asked), (agent_id, query, as_of)
+        filtered = {"tags": ["a"], "after": NOW + 20 * 1_000_000, "before": world.time}
+        assert found(archive, "", agent_id, as_of, **filtered) == found(other, "", agent_id, as_of, **filtered)
+        assert archive.meanings(agent_id, "cat moon", as_of) == other.meanings(agent_id, "cat moon", as_of)
+    for text in found(other, "", agent_id, count=1000):
+        assert archive.kept(agent_id, text) == other.kept(agent_id, text)
+    other.close()
+    copy.close()
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_fork_finds_what_a_copy_of_it_finds(tmp_path: Path, seed: int) -> None:
+    """Forks at any cut, forks of forks, changes, deletions, erasures, moves and new lives on either side: at any moment
+    each finds what an agent with the same records finds, and so does each parent. A rebuild makes the same rows.
+    """
+    world = World(tmp_path / "store")
+    chance = Forks(world, seed)
+    archive = world.archive()
+    for number in range(90):
+        chance.act()
+        if number % 15 == 14:
+            chance.fork()
+        if number % 4 == 0:
+            archive.follow(chance.random.sample(world.store.partitions(), 1))  # in any order
+    archive.follow()
+    assert archive.check() == []
+    for agent_id in chance.agents:
+        assert_like(archive, world, agent_id, tmp_path / agent_id, seed)
+    rows = rows_of(archive)
+    assert [row for row in rows if row["kind"] == ENDED]
+    archive.rebuild()
+    assert rows_of(archive) == rows
+    archive.close()
+    world.close()
+
+
+def test_a_fork_costs_the_archive_nothing(tmp_path: Path) -> None:
+    """No row and no vector is written for what a fork has of its parent; what it says itself is."""
+    world = World(tmp_path)
+    for number in range(20):
+        world.insert("sam", f"cat number {number}")
+    archive = world.archive()
+    archive.follow()
+    rows, asked = rows_of(archive), len(world.embedder.asked)
+    forked(world, "sam", 12, "tom")
+    assert archive.follow().rows == 0
+    assert rows_of(archive) == rows and len(world.embedder.asked) == asked
+    assert len(found(archive, "cat", "tom", count=50)) == 12
+    world.insert("tom", "a dog")
+    assert archive.follow().rows == 1
+    archive.close()
+    world.close()
+
+
+def test_what_a_fork_does_to_a_memory_is_its_own(tmp_path: Path) -> None:
+    """A change keeps source and first time, a deletion stays; the parent and an earlier fork have what they had."""
+    world = World(tmp_path)
+    oak = world.insert("sam", "under the oak", source="map", tags=["a"])
+    first = world.time
+    elm = world.insert("sam", "under the elm")
+    forked(world, "sam", 2, "tom")
+    world.update("tom", oak, "under the ash")
+    world.delete("tom", elm)
+    forked(world, "tom", 4, "ann")
+    world.update("tom", elm, "under the birch")
+    world.update("ann", oak, "under the lime")
+    archive = world.archive()
+    archive.follow()
+    assert sorted(found(archive, "under", "sam")) == ["under the elm", "under the oak"]
+    assert found(archive, "under", "tom") == ["under the ash"]
+    assert sorted(found(archive, "under", "ann")) == ["under the elm", "under the lime"]
+    matches = archive.search("lime", agent_id="ann", as_of=END, as_of_time=END, source="map")
+    assert [(match.memory, match.seq, match.time) for match in matches.results] == [(oak, 1, first)]
+    assert sorted(found(archive, "under", "ann", 2)) == ["under the elm", "under the oak"]
+    assert archive.check() == []
+    archive.close()
+    world.close()
+
+
+def test_what_an_ancestor_had_deleted_stays_so(tmp_path: Path) -> None:
+    """Whatever a fork says of it later; where the deletion comes after the cut, the fork has it."""
+    world = World(tmp_path)
+    oak = world.insert("sam", "under the oak")
+    world.delete("sam", oak)
+    forked(world, "sam", 2, "tom")
+    forked(world, "sam", 1, "ann")
+    for name in ("tom", "ann"):
+        world.update(name, oak, f"under the ash of {name}")
+        world.update(name, oak, f"under the elm of {name}")
+    forked(world, "tom", 5, "max")
+    world.update("max", oak, "under the lime")
+    archive = world.archive()
+    archive.follow()
+    assert {name: found(archive, "under", name) for name in ("sam", "tom", "ann", "max")} == {
+        "sam": [], "tom": [], "ann": ["under the elm of ann"], "max": [],
+    }  # fmt: skip
+    assert found(archive, "under", "ann", 1) == ["under the oak"]
+    archive.close()
+    world.close()
+
+
+def test_a_fork_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
+    """Nothing of its ancestors' either: kept or said; as of the life before it is there."""
+    world = World(tmp_path)
+    world.insert("sam", "an old cat")
+    world.say("sam", "hello")
+    forked(world, "sam", 2, "tom")
+    world.append("tom", world.draft("agent_deleted"))
+    world.append("tom", world.draft("agent_created"))
+    world.insert("tom", "a new dog")
+    archive = world.archive()
+    archive.follow()
+    assert found(archive, "", "tom") == ["a new dog"] and archive.meanings("tom", "hello", 9) == {}
+    assert found(archive, "", "tom", 4) == ["an old cat"] and list(archive.meanings("tom", "hello", 4)) == [2]
+    assert found(archive, "", "sam") == ["an old cat"] and list(archive.meanings("sam", "hello", 9)) == [2]
+    archive.close()
+    world.close()
+
+
+def test_the_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
+    """What a fork changed may be taken in before what it changed."""
+    world = World(tmp_path)
+    oak = world.insert("sam", "under the oak", source="map")
+    forked(world, "sam", 1, "tom")
+    world.update("tom", oak, "under the ash")
+    archive = world.archive()
+    archive.follow([world.store.partition_of("tom")])
+    archive.follow()
+    assert found(archive, "under", "tom", source="map") == ["under the ash"]
+    assert found(archive, "under", "sam") == ["under the oak"]
+    rows = rows_of(archive)
+    archive.rebuild()
+    assert rows_of(archive) == rows
+    archive.close()
+    world.close()
+
+
+def test_what_is_erased_in_a_parent_is_found_in_no_fork(tmp_path: Path) -> None:
+    """Its memories and its words; a memory that a fork had changed stays as the fork changed it."""
+    world = World(tmp_path)
+    oak = world.insert("sam", "under the oak", source="map")
+    world.insert("sam", "under the elm")
+    world.say("sam", "hello")
+    forked(world, "sam", 3, "tom")
+    world.update("tom", oak, "under the ash")
+    forked(world, "tom", 5, "max")
+    archive = world.archive()
+    archive.follow()
+    assert sorted(found(archive, "under", "max")) == ["under the ash", "under the elm"]
+    erase(world, "sam", 1, 3)
+    archive.follow()
+    for name in ("tom", "max"):
+        assert found(archive, "under", name) == ["under the ash"]
+        assert found(archive, "under", name, source="map") == []
+        assert archive.meanings(name, "hello", END) == {}
+    assert archive.check() == []
+    archive.close()
+    world.close()
+
+
+def test_an_index_that_follows_while_a_fork_is_restored_learns_nothing_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the fork deleted stays deleted, though somebody searched between its last record and its name."""
+    source = World(tmp_path / "a")
+    memory = source.insert("sam", "under the elm")
+    source.insert("sam", "under the oak")
+    forked(source, "sam", 2, "tom")
+    source.delete("tom", memory)
+    source.close()
+    export(source.store, "tom", tmp_path / "tom.everlog", store_id="a", made_at=NOW)
+    world = World(tmp_path / "b")
+    archive, add = world.archive(), Register.add
+
+    def late(register: Register, assignment: Assignment) -> bool:
+        archive.follow()
+        return add(register, assignment)
+
+    monkeypatch.setattr(Register, "add", late)
+    world.store.restore(tmp_path / "tom.everlog")
+    archive.follow()
+    assert found(archive, "under", "tom") == ["under the oak"]
+    assert archive.check() == []

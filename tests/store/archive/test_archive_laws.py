@@ -1,0 +1,237 @@
+"""The index is a projection of the log: it does not matter how it came to be."""
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.events import Record, is_erased
+from everlog.projections import Projections
+from everlog.store.archive.chunks import chunks
+from tests.support.store.archive_world import END, Chance, World, found, rows_of
+
+QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
+
+
+def fields(record: Record) -> dict:
+    return msgspec.json.decode(record.payload)
+
+
+def folded(records: Iterable[Record], as_of: int) -> dict[str, tuple]:
+    """What an agent keeps as of a seq, as simply as it can be said: by memory its text, tags, source and first time."""
+    kept: dict[str, tuple] = {}
+    for record in records:
+        if record.seq > as_of or is_erased(record.payload):
+            continue
+        if record.type == "archival_inserted":
+            kept[record.event_id] = (record.text, fields(record).get("tags", []), record.recorded_at, record.seq)
+        elif record.type == "archival_updated":
+            memory = fields(record)["memory_id"]
+            first = kept.get(memory, (0, 0, record.recorded_at, record.seq))
+            kept[memory] = (record.text, fields(record).get("tags", []), first[2], first[3])
+        elif record.type == "archival_deleted":
+            kept.pop(fields(record)["memory_id"], None)
+        elif record.type == "agent_created":
+            kept.clear()
+    return kept
+
+
+def lived(world: World, seed: int, acts: int, **more: object) -> Chance:
+    chance = Chance(world, seed)
+    for _ in range(acts):
+        chance.act(**more)
+    return chance
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: int) -> None:
+    """Whether the log is followed after each commit, at the end, or read again from its start: the rows are equal."""
+    world = World(tmp_path / "store")
+    chance = Chance(world, seed)
+    bit = world.archive()
+    for number in range(60):
+        chance.act()
+        bit.follow()
+        if number % 20 == 7:  # another process goes on
+            bit.close()
+    rows = rows_of(bit)
+    assert rows and bit.check() == []
+    bit.close()
+    (tmp_path / "store" / "archive").rename(tmp_path / "first")
+    once = world.archive()
+    once.follow()
+    assert rows_of(once) == rows
+    assert once.check() == []
+    once.rebuild()
+    assert rows_of(once) == rows
+    assert once.follow().rows == 0
+    once.close()
+    world.close()
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_what_holds_as_of_a_seq_is_what_the_log_says(tmp_path: Path, seed: int) -> None:
+    """A search for everything, as of any seq, finds exactly what a plain fold of the records up to there leaves."""
+    world = World(tmp_path / "store")
+    lived(world, seed, 80, rarely=False)
+    archive = world.archive()
+    archive.follow()
+    for agent_id in ("sam", "ann", "alone"):
+        records = list(world.store.reader(agent_id).read(agent_id))
+        for as_of in range(len(records) + 1):
+            kept = folded(records, as_of)
+            expected = sorted((key, part) for key, value in kept.items() for part in chunks(value[0]))
+            matches = archive.search("", agent_id=agent_id, as_of=as_of, as_of_time=END, count=1000)
+            assert sorted((match.memory, match.text) for match in matches.results) == expected
+            assert matches.total == len(expected)
+            for match in matches.results:
+                assert (list(match.tags), match.time, match.seq) == kept[match.memory][1:]
+    archive.close()
+    world.close()
+
+
+def test_the_projection_in_sql_and_the_index_say_the_same(tmp_path: Path) -> None:
+    """What `archival_memory.sql` gives of an agent, at its end and before, is what a search for everything gives."""
+    world = World(tmp_path / "store")
+    lived(world, 6, 120, rarely=False)
+    archive = world.archive()
+    archive.follow()
+    for agent_id in ("sam", "ann", "alone"):
+        with Projections() as projections:
+            records = list(world.store.reader(agent_id).read(agent_id))
+            projections.add(records)
+            for as_of in [*range(1, len(records), 5), len(records)]:
+                rows = projections.rows("archival_memory", agent_id, as_of)
+                expected = {(row["memory_id"], row["seq"], row["time"], tuple(row["tags"])) for row in rows}
+                matches = archive.search("", agent_id=agent_id, as_of=as_of, as_of_time=END, count=1000)
+                assert {(m.memory, m.seq, m.time, tuple(m.tags)) for m in matches.results} == expected
+    archive.close()
+    world.close()
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_a_search_as_of_a_seq_is_that_of_a_log_cut_there(tmp_path: Path, seed: int) -> None:
+    """Results, order, scores and totals as of a seq are those of an index made when the log ended there."""
+    world = World(tmp_path / "store")
+    lived(world, seed, 60, rarely=False)
+    archive = world.archive()
+    archive.follow()
+    records = list(world.store.reader("sam").read("sam"))
+    for cut in sorted(random.Random(seed).sample(range(1, len(records)), 4)):
+        before = World(tmp_path / f"cut-{cut}")
+        log = before.log("sam")
+        for record in records[:cut]:
+            same = {"event_id": record.event_id, "recorded_at": record.recorded_at, "payload": record.payload}
+            draft = msgspec.structs.replace(before.draft(record.type, record.text), **same)
+            log.append("sam", record.seq - 1, [draft])
+        other = before.archive()
+        other.rebuild()
+        for query in QUERIES:
+            asked = {"agent_id": "sam", "as_of": cut, "as_of_time": END, "count": 50}
+            assert archive.search(query, **asked) == other.search(query, **asked)
+        assert archive.meanings("sam", "cat moon", cut) == other.meanings("sam", "cat moon", cut)
+        other.close()
+        before.close()
+    archive.close()
+    world.close()
+
+
+def test_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
+    """The partition to which an agent went may be followed before the one that it came from."""
+    world = World(tmp_path / "store")
+    memory = world.insert("sam", "the first text")
+    here = world.store.partition_of("sam")
+    there = next(name for name in ("shard-000", "shard-001") if name != here)
+    world.move("sam", there)
+    world.update("sam", memory, "the second text")
+    world.move("sam", here)
+    world.update("sam", memory, "the third text")
+    archive = world.archive()
+    archive.follow([there])
+    assert found(archive, "text", "sam") == ["the third text"]
+    archive.follow([here])
+    archive.follow()
+    assert found(archive, "text", "sam") == ["the third text"]
+    assert archive.check() == []
+    rows = rows_of(archive)
+    archive.rebuild()
+    assert rows_of(archive) == rows
+    archive.close()
+    world.close()
+
+
+def test_what_was_taken_in_ahead_is_not_taken_in_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a partition that an agent left long ago is read bit by bit, what is known of the agent stays as it is."""
+    monkeypatch.setattr("everlog.store.archive.archive.BATCH_RECORDS", 1)
+    world = World(tmp_path / "store")
+    memory = world.insert("sam", "the first text")
+    world.seal()  # a file of its own, so a batch of its own
+    here = world.store.partition_of("sam")
+    there = next(name for name in ("shard-000", "shard-001") if name != here)
+    world.move("sam", there)
+    world.update("sam", memory, "the second text")
+    archive = world.archive()
+    archive.follow([there])
+    seen: list[list[str]] = []
+    other = world.archive(step=lambda step: seen.append(found(archive, "text", "sam")) if step == "position" else None)
+    other.follow([here])
+    assert seen == [["the second text"]] * 2
+    archive.close()
+    other.close()
+    world.close()
+
+
+def test_many_agents_that_moved_are_read_partition_by_partition(tmp_path: Path) -> None:
+    """A move of twenty agents at once is taken in like that of one."""
+    world = World(tmp_path / "store")
+    names = [f"agent {number}" for number in range(20)]
+    for name in names:
+        world.insert(name, f"{name} likes bread")
+        here = world.store.partition_of(name)
+        world.move(name, next(place for place in ("shard-000", "shard-001") if place != here))
+        world.insert(name, f"{name} likes coffee")
+    archive = world.archive()
+    archive.follow()
+    assert archive.check() == []
+    assert all(len(found(archive, "likes", name)) == 2 for name in names)
+    archive.close()
+    world.close()
+
+
+def test_an_agent_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
+    """What was kept before an agent was deleted is not found after it; as of then it is."""
+    world = World(tmp_path / "store")
+    world.insert("sam", "an old cat")
+    world.say("sam", "hello")
+    world.append("sam", world.draft("agent_deleted"))
+    world.append("sam", world.draft("agent_created"))
+    world.insert("sam", "a new dog")
+    archive = world.archive()
+    archive.follow()
+    assert found(archive, "", "sam") == ["a new dog"]
+    assert found(archive, "", "sam", as_of=2) == ["an old cat"]
+    assert list(archive.meanings("sam", "hello", 2)) == [2]
+    assert archive.meanings("sam", "hello", 9) == {}
+    assert archive.kept("sam", "an old cat") == ""
+    archive.close()
+    world.close()
+
+
+def test_what_was_deleted_stays_so_and_a_change_keeps_the_source(tmp_path: Path) -> None:
+    """As in the projection; also where delete and change come in batches of their own."""
+    world = World(tmp_path)
+    archive = world.archive()
+    oak, elm = world.insert("sam", "under the oak", source="map"), world.insert("sam", "under the elm")
+    archive.follow()
+    world.delete("sam", elm)
+    archive.follow()
+    world.update("sam", elm, "under the birch")
+    world.update("sam", oak, "under the ash")
+    archive.follow()
+    assert found(archive, "under", "sam") == ["under the ash"]
+    assert {row["source"] for row in rows_of(archive) if row["memory"] == oak} == {"map"}
+    assert archive.check() == []
+    archive.close()
+    world.close()

@@ -1,0 +1,172 @@
+"""A position of all logs: nothing missing, nothing twice, whatever their owners do meanwhile."""
+
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pyarrow.compute as pc
+import pytest
+
+from everlog.events import CorruptLog, UserMessage, draft
+from everlog.store import FileLog, FileStore, RealDisk, Snapshot, snapshot
+from tests.support.world import CountingIds, TickingClock
+
+clock, ids = TickingClock(), CountingIds()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    store = FileStore.create(tmp_path / "store", clock.now, "s", shards=2)
+    store.register_many(["ann", "bob"], shared=True)
+    store.register("sam")
+    return store
+
+
+def say(log: FileLog, name: str, count: int = 1) -> None:
+    for _ in range(count):
+        seq = log.head(name).seq
+        event = UserMessage(text=f"{name} {seq + 1}")
+        log.append(name, seq, [draft(event, event_id=ids.new(clock.now()), recorded_at=clock.now(), turn=1, step=0)])
+
+
+def seqs(position: Snapshot, name: str) -> list[int]:
+    """The seqs of an agent that DuckDB reads, sorted."""
+    fresh = position.fresh
+    found: list[int] = fresh.filter(pc.equal(fresh.column("agent_id"), name)).column("seq").to_pylist()
+    for paths in filter(None, (position.paths, position.figured)):
+        query = "SELECT seq FROM read_parquet(?) WHERE agent_id = ?"
+        found += [seq for (seq,) in duckdb.execute(query, [paths, name]).fetchall()]
+    return sorted(found)
+
+
+def test_it_is_of_one_moment_whatever_is_sealed_and_compacted_later(store: FileStore) -> None:
+    """Records that come later are not in it, and files that lose their names are read to the end."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 3)
+        log.seal()
+        say(log, "sam", 2)
+        folder = store.root / "log" / log.partition
+        with snapshot(store) as position:
+            before = set(folder.glob("*.parquet"))
+            say(log, "sam", 4)
+            log.seal()
+            assert before.isdisjoint(folder.iterdir())
+            assert seqs(position, "sam") == [1, 2, 3, 4, 5]
+            (part,) = [part for part in position.parts if part.partition == log.partition]
+            assert (part.commit, part.records) == (5, 5)
+            assert position.damage() is None
+        with snapshot(store) as position:
+            assert seqs(position, "sam") == list(range(1, 10))
+
+
+def test_a_file_that_goes_while_it_is_taken_is_found_in_another(store: FileStore) -> None:
+    """The owner seals between the manifest and the file that it names: the next manifest is taken."""
+    log = store.open("sam", "test")
+    say(log, "sam", 3)
+
+    class Sealing(RealDisk):
+        done = False
+
+        def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+            if path.suffix == ".open" and not Sealing.done:
+                Sealing.done = True
+                log.seal()
+            return super().read(path, offset, length)
+
+    with snapshot(FileStore(store.root, clock.now, disk=Sealing())) as position:
+        assert Sealing.done
+        assert seqs(position, "sam") == [1, 2, 3]
+    log.close()
+
+
+def test_a_torn_tail_is_passed_over(store: FileStore) -> None:
+    """Whole frames count, and what a dead writer left after them does not."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 2)
+        name = log.partition
+    (path,) = (store.root / "log" / name).glob("*.open")
+    path.write_bytes(path.read_bytes()[:-5])
+    with snapshot(store) as position:
+        assert seqs(position, "sam") == [1]
+
+
+def test_an_agent_that_moves_meanwhile_is_whole(store: FileStore) -> None:
+    """It goes to another partition, and on there, after its old one was taken: the position is taken again."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 2)
+
+    class Moving(RealDisk):
+        moves = 0
+
+        def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+            if "shard-" in str(path) and Moving.moves == 0:
+                Moving.moves = 1
+                move(store)
+            return super().read(path, offset, length)
+
+    with closing(store.open("ann", "test")) as log:
+        say(log, "ann")
+    with closing(store.open("bob", "test")) as log:
+        say(log, "bob")
+    with snapshot(FileStore(store.root, clock.now, disk=Moving())) as position:
+        assert Moving.moves
+        found = seqs(position, "sam")
+    assert found == list(range(1, found[-1] + 1))
+    assert len(found) >= 6
+
+
+def move(store: FileStore) -> None:
+    """Let sam say two things more, go to a shard, and say two there."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 2)
+        store.begin_move(log, "sam", "shard-001")
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 2)
+
+
+def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> None:
+    """That it begins after the cut is no gap, wherever it goes: nothing is missing before it."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 3)
+    store.fork("sam", 2, "tom", event_id=ids.new(clock.now()))
+    for step in ("written", "sealed", "moved", "sealed again"):
+        with closing(store.open("tom", "test")) as log:
+            say(log, "tom")
+            if step == "moved":
+                store.begin_move(log, "tom", "shard-001")
+        with closing(store.open("tom", "test")) as log:
+            if step.startswith("sealed"):
+                log.seal()
+        with snapshot(store) as position:
+            assert seqs(position, "tom") == [*range(3, store.reader("tom").head("tom").seq + 1)]
+            assert seqs(position, "sam") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("harm", ["frame", "file gone"])
+def test_damage_is_an_error_that_names_the_file(store: FileStore, harm: str) -> None:
+    """A frame that rotted before another, a sealed file that is not there: nobody gets an answer without them."""
+    with closing(store.open("sam", "test")) as log:
+        say(log, "sam", 3)
+        if harm == "file gone":
+            log.seal()
+        folder = store.root / "log" / log.partition
+    if harm == "frame":
+        (path,) = folder.glob("*.open")
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(data)
+    else:
+        (path,) = folder.glob("*.parquet")
+        path.unlink()
+    with pytest.raises(CorruptLog, match=path.name):
+        snapshot(store)
+    with snapshot(store, skip_damaged=True) as position:
+        assert [left.partition for left in position.left_out] == [folder.name]
+        assert path.name in position.left_out[0].reason
+
+
+def test_an_empty_store_has_a_position_too(tmp_path: Path) -> None:
+    """Nothing is read, and nothing is made."""
+    store = FileStore.create(tmp_path / "store", clock.now, "s")
+    with snapshot(store) as position:
+        assert (position.parts, position.paths, position.records) == ([], [], 0)

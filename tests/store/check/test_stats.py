@@ -1,0 +1,152 @@
+"""What a partition holds, and what that costs: counted from the manifest and the frames, without a sealed file read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from everlog.events import CorruptLog, Record, RecordsErased, draft
+from everlog.projections import DERIVER
+from everlog.store import FileStore, Partition, RealDisk, Stats, stats
+from tests.contract.log_contract import NOW, Drafts
+from tests.store.conftest import now
+
+
+def words(records: Sequence[Record]) -> int:
+    return sum(len((record.text or "").encode()) + len(record.payload.encode()) for record in records)
+
+
+def everything(store: FileStore) -> list[Record]:
+    reader = store.reader("sam")
+    return [record for agent_id in reader.agents() for record in reader.read(agent_id)]
+
+
+def agrees(store: FileStore, where: Partition) -> Stats:
+    """The stats, after they were held against the records that are read and the files that are there."""
+    found = stats(where)
+    records = everything(store)
+    assert found.records == len(records)
+    assert found.text_bytes == words(records)
+    assert found.commits == max((record.commit for record in records), default=0)
+    assert found.agents == len({record.agent_id for record in records})
+    sizes = [path.stat().st_size for path in where.path.iterdir()]
+    assert (found.all.files, found.all.bytes) == (len(sizes), sum(sizes))
+    return found
+
+
+def test_a_partition_that_was_never_opened_holds_nothing(store: FileStore, where: Partition) -> None:
+    """No manifest, no file, and no amplification."""
+    found = agrees(store, where)
+    assert found == Stats()
+    assert found.amplification is None
+
+
+@pytest.mark.usefixtures("filled")
+def test_every_form_is_counted(store: FileStore, where: Partition, drafts: Drafts) -> None:
+    """Open, sealed, sealed and open, compacted, erased: the same records, each file under its kind."""
+    found = agrees(store, where)
+    assert found.open.bytes == found.all.bytes - found.other.bytes
+    log = store.open("sam", "seal")
+    log.seal(DERIVER)
+    found = agrees(store, where)
+    assert (found.sealed.files, found.states.files, found.open.bytes) == (1, 1, 0)
+    log.append("new", 0, drafts.some(3))
+    found = agrees(store, where)
+    assert found.open.bytes > 0
+    log.seal(DERIVER)
+    head = log.head("sam").seq
+    erased = draft(RecordsErased(from_seq=1, to_seq=head), event_id=drafts.some(1)[0].event_id, recorded_at=NOW,
+                   turn=0, step=0)  # fmt: skip
+    log.append("sam", head, [erased])
+    log.seal()
+    agrees(store, where)
+    log.close()
+    agrees(store, where)
+
+
+def test_closed_frames_are_counted(tmp_path: Path, drafts: Drafts) -> None:
+    """Files that were closed at their size and not sealed yet."""
+    store = FileStore.create(tmp_path / "small", now, "tests", segment_bytes_max=1)
+    store.register("sam")
+    log = store.open("sam", "fill")
+    for seq in range(0, 6, 2):
+        log.append("sam", seq, drafts.some(2))
+    log.close()
+    found = agrees(store, store.partition(store.reader("sam").partition))
+    assert (found.frames.files, found.open.files) == (2, 1)
+
+
+@pytest.mark.usefixtures("filled")
+def test_leftovers_count_as_other(store: FileStore, where: Partition, open_path) -> None:
+    """A cut tail and strays are bytes on the disk; a torn tail is part of its file and holds no records."""
+    (where.path / "000000000001-e000001.open.77.cut").write_bytes(b"x" * 100)
+    with open_path().open("ab") as file:
+        file.write(b"torn")
+    before = stats(where)
+    assert agrees(store, where) == before
+    assert before.other.bytes > 100
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_sealed_file_is_not_read(store: FileStore, where: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the manifest knows is not looked for: only bytes beyond the end of a sealed file would be read."""
+    log = store.open("sam", "seal")
+    log.seal(DERIVER)
+    log.close()
+    read: list[int] = []
+
+    def counted(self: RealDisk, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        data = real(self, path, offset, length)
+        read.append(len(data) if path.suffix in (".parquet", ".state") else 0)
+        return data
+
+    real = RealDisk.read
+    monkeypatch.setattr(RealDisk, "read", counted)
+    stats(where)
+    assert sum(read) == 0
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_lost_file_is_damage_and_a_lost_state_is_none(store: FileStore, where: Partition) -> None:
+    """A file of records that is gone is named; a state can be made again."""
+    log = store.open("sam", "seal")
+    log.seal(DERIVER)
+    log.close()
+    (state,) = where.path.glob("*.state")
+    state.unlink()
+    assert agrees(store, where).states.files == 0
+    (sealed,) = where.path.glob("*.parquet")
+    sealed.unlink()
+    with pytest.raises(CorruptLog, match=sealed.name):
+        stats(where)
+
+
+@pytest.mark.usefixtures("filled")
+def test_sealed_while_it_is_counted(store: FileStore, where: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner replaces the files between the manifest and the reading of them: it is counted again."""
+    log = store.open("sam", "seal")
+    real = RealDisk.read
+    done: list[bool] = []
+
+    def sealing(self: RealDisk, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        if path.suffix == ".open" and not done:
+            done.append(True)
+            log.seal(DERIVER)
+        return real(self, path, offset, length)
+
+    monkeypatch.setattr(RealDisk, "read", sealing)
+    found = stats(where)
+    monkeypatch.undo()
+    log.close()
+    assert done
+    assert found == agrees(store, where)
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_sum_adds_up(where: Partition) -> None:
+    """Of two, every number is twice that of one, and amplification is the same."""
+    one = stats(where)
+    two = Stats.sum([one, one])
+    assert (two.records, two.all.files, two.all.bytes) == (2 * one.records, 2 * one.all.files, 2 * one.all.bytes)
+    assert two.amplification == one.amplification
+    assert Stats.sum([]) == Stats()

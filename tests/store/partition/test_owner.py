@@ -1,0 +1,160 @@
+"""P7: one writer. Fencing in one process and across two, take-over, and what a dead owner leaves."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everlog.events import Fenced, NewerFormat, PartitionBusy
+from everlog.store import FileLog, FileStore, Partition, check
+from tests.contract.log_contract import Drafts
+from tests.store.conftest import now
+from tests.support.store.faulty_disk import FaultyDisk
+
+CHILD = """
+import sys
+from pathlib import Path
+from everlog.events import Fenced
+from everlog.store import FileStore
+from tests.contract.log_contract import NOW, Drafts
+log = FileStore(Path(sys.argv[1]), lambda: NOW).open("sam", "everlog chat")
+drafts = Drafts(NOW + 1000)
+for line in sys.stdin:
+    try:
+        print(log.append("sam", log.head("sam").seq, drafts.some(1)).number, flush=True)
+    except Fenced:
+        print("fenced", flush=True)
+"""
+
+
+class Child:
+    """Another process that has sam open and appends when told."""
+
+    def __init__(self, root: Path) -> None:
+        cwd = Path(__file__).parents[3]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(root)], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def append(self) -> str:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_p7_a_second_process_is_told_who_has_it_and_can_fence_it(store: FileStore, where: Partition) -> None:
+    """A live process is never fenced unasked; after --take-over it is never acknowledged again."""
+    child = Child(store.root)
+    try:
+        assert (child.append(), child.append()) == ("1", "2")
+        with pytest.raises(PartitionBusy, match=rf"^sam is open in process {child.process.pid} \(everlog chat\)"):
+            store.open("sam", "me")
+        log = store.open("sam", "me", take_over=True)
+        assert log.head("sam").seq == 2
+        assert (child.append(), child.append()) == ("fenced", "fenced")
+        assert log.append("sam", 2, Drafts().some(1)).number == 3
+    finally:
+        child.kill()
+    assert [record.seq for record in store.reader("sam").read("sam")] == [1, 2, 3]
+    with pytest.raises(PartitionBusy):
+        store.open("sam", "third")
+    log.close()
+    report = check(where)
+    assert report.ok and any("fenced" in note for note in report.notes)
+
+
+def test_p7_the_owner_after_a_killed_process_goes_on_in_the_same_file(store: FileStore, where: Partition) -> None:
+    """A free lock on the same machine needs no take-over and no new file."""
+    child = Child(store.root)
+    assert child.append() == "1"
+    child.kill()
+    log = store.open("sam", "me")
+    assert (log.epoch, log.append("sam", 1, Drafts().some(1)).number) == (2, 2)
+    assert len(list(where.path.glob("*.open"))) == 1
+
+
+def test_p7_an_owner_from_another_machine_is_followed_in_a_new_file(store: FileStore, where: Partition) -> None:
+    """Where the lock says nothing, because the last owner was on another host, its file is closed, not continued."""
+    store.open("sam", "one").append("sam", 0, Drafts().some(1))
+    path = where.path / "epoch-000001"
+    path.write_bytes(path.read_bytes().replace(b'"host":"', b'"host":"other-'))
+    with pytest.raises(PartitionBusy, match="on other-"):
+        store.open("sam", "two")
+    two = store.open("sam", "two", take_over=True)
+    assert two.append("sam", 1, Drafts(now() + 1000).some(1)).number == 2
+    assert len(list(where.path.glob("*.open"))) == 2
+
+
+def test_p7_taking_over_an_empty_file_never_shares_its_name(store: FileStore, where: Partition) -> None:
+    """The old owner of a file without commits and the new owner at the same commit number write to two files."""
+    one = store.open("sam", "one")
+    two = store.open("sam", "two", take_over=True)
+    with pytest.raises(Fenced):
+        one.append("sam", 0, Drafts().some(1))
+    assert two.append("sam", 0, Drafts(now() + 1000).some(1)).number == 1
+    assert check(where).commits == 1
+
+
+def test_p7_a_fenced_roll_publishes_nothing(store: FileStore, where: Partition) -> None:
+    """An old owner that wants to begin a new file loses the compare-and-swap of the manifest."""
+    small = FileStore(store.root, now, segment_bytes_max=1)
+    one = small.open("sam", "one")
+    drafts = Drafts()
+    one.append("sam", 0, drafts.some(1))
+    two = small.open("sam", "two", take_over=True)
+    with pytest.raises(Fenced):
+        one.append("sam", 1, drafts.some(1))
+    two.append("sam", 1, drafts.some(1))
+    assert check(where).commits == 2
+
+
+@pytest.mark.parametrize("moment", range(1, 40))
+def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(moment: int) -> None:
+    """Before whichever operation of an append a take-over comes, the new owner has each acknowledged commit."""
+    disk = FaultyDisk()
+    root = Path("/sim")
+    store = FileStore.create(root, now, "sim", disk=disk, segment_bytes_max=1)
+    store.register("sam")
+    old = store.open("sam", "old")
+    drafts = Drafts()
+    old.append("sam", 0, drafts.some(1))
+    taken: list[FileLog] = []
+    begin = len(disk.log)
+    real = disk.step
+
+    def step(operation: str, path: Path) -> int | None:
+        if len(disk.log) == begin + moment and not taken:
+            taken.append(old)
+            taken[:] = [store.open("sam", "new", take_over=True)]
+        return real(operation, path)
+
+    disk.step = step  # type: ignore[method-assign]
+    seq = 1
+    try:
+        while not taken:
+            old.append("sam", seq, drafts.some(1))
+            seq += 1
+    except Fenced:
+        pass
+    (new,) = taken
+    assert new.head("sam").seq in (seq, seq + 1)
+    with pytest.raises(Fenced):
+        old.append("sam", seq, drafts.some(1))
+    new.append("sam", new.head("sam").seq, drafts.some(1))
+    assert check(store.partition(old.partition)).ok
+
+
+def test_a_newer_format_is_refused(store: FileStore, where: Partition) -> None:
+    """A store of a later everlog is refused by name, not misread."""
+    store.open("sam", "one").close()
+    path = store.root / "everlog.json"
+    content = path.read_text()
+    path.write_text(content.replace('"format": 1', '"format": 2'))
+    with pytest.raises(NewerFormat):
+        FileStore(store.root, now)

@@ -1,0 +1,191 @@
+"""Storage that cannot keep the log's promises is refused, and so is a store that not all nodes see as one."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.events import ClusterError, StoreError
+from everlog.store import FileStore, Sight, caveat, refuse_apart, refuse_unsafe, seen_by
+from everlog.store.stores.mounts import Mount, apart, mount_of
+
+ROOT_LINE = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
+NFS_OPTIONS = "rw,vers=4.1,hard,noac,lookupcache=none"
+
+
+def told(kind: str, options: str = "rw", source: str = "server:/everlog", point: str = "/store") -> str:
+    """What the kernel tells of mounts: a root file system, and one of that kind at `point`."""
+    return f"{ROOT_LINE}\n30 22 0:50 / {point} rw,relatime shared:5 - {kind} {source} {options}\n"
+
+
+SAFE = [
+    ("ext4", "rw", "/dev/vdb"),
+    ("xfs", "rw", "/dev/vdb"),
+    ("nfs4", NFS_OPTIONS, "server:/everlog"),
+    ("nfs", "rw,vers=3,hard", "server:/everlog"),
+    ("tmpfs", "rw", "tmpfs"),
+    ("overlay", "rw", "overlay"),
+    ("ceph", "rw", "mon:/"),
+    ("fuse.glusterfs", "rw", "server:/volume"),
+    ("fuse", "rw", "something-new"),
+    ("cifs", "rw,hard", "//server/share"),
+    ("9p", "rw,trans=virtio", "share"),
+    ("unheard-of", "rw", "none"),
+]
+UNSAFE = [
+    ("fuse.s3fs", "rw", "s3fs", "objects"),
+    ("fuse", "rw", "mountpoint-s3", "objects"),
+    ("fuse", "rw", "/usr/bin/goofys", "objects"),
+    ("fuse.gcsfuse", "rw", "bucket", "objects"),
+    ("fuse.rclone", "rw", "remote:bucket", "objects"),
+    ("fuse.blobfuse2", "rw", "blobfuse2", "objects"),
+    ("fuse.sshfs", "rw", "me@server:/", "two owners would not meet"),
+    ("vfat", "rw", "/dev/sdb1", "second name"),
+    ("vboxsf", "rw", "share", "second name"),
+    ("nfs4", "rw,vers=4.1,soft,timeo=600", "server:/", "`hard`"),
+    ("nfs", "rw,softerr", "server:/", "`hard`"),
+    ("cifs", "rw,soft", "//server/share", "`hard`"),
+    ("cifs", "rw,hard,nostrictsync", "//server/share", "`strictsync`"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "source"), SAFE, ids=lambda value: str(value)[:24])
+def test_what_can_keep_a_log_is_let_be(kind: str, options: str, source: str) -> None:
+    """Nothing is refused that is not known to break a promise, and storage unheard of is taken at its word."""
+    refuse_unsafe(Path("/store/agents"), told(kind, options, source))
+
+
+@pytest.mark.parametrize(("kind", "options", "source", "why"), UNSAFE, ids=lambda value: str(value)[:24])
+def test_what_cannot_keep_a_log_is_refused(kind: str, options: str, source: str, why: str) -> None:
+    """The error names the folder, the kind, the reason and what to use instead; only folders that are on it are hit."""
+    text = told(kind, options, source)
+    with pytest.raises(StoreError) as refused:
+        refuse_unsafe(Path("/store/agents"), text)
+    said = str(refused.value)
+    assert all(words in said for words in ("/store/agents", kind, "/store", why, "Nothing was written", "NFS 4.1"))
+    refuse_unsafe(Path("/storehouse"), text)
+
+
+def test_the_innermost_mount_counts() -> None:
+    """A folder is on the file system that is mounted nearest above it; of two in one place, on the later one."""
+    text = told("fuse.s3fs")
+    text += "31 30 8:1 / /store/disk rw - xfs /dev/vdb rw\n32 31 8:2 / /store/disk rw - ext4 /dev/vdc rw\n"
+    found = mount_of(Path("/store/disk/sam"), text)
+    assert found == Mount("/store/disk", "ext4", "/dev/vdc", frozenset({"rw"}))
+    outer = mount_of(Path("/store/else"), text)
+    assert outer is not None
+    assert outer.kind == "fuse.s3fs"
+
+
+def test_a_mount_may_have_spaces_in_its_name() -> None:
+    """The kernel escapes a space in a name; the folder is found all the same."""
+    text = told("fuse.s3fs", point="/my\\040store")
+    with pytest.raises(StoreError, match="/my store"):
+        refuse_unsafe(Path("/my store/agents"), text)
+
+
+def test_lines_that_nobody_understands_refuse_nothing() -> None:
+    """Whatever a kernel of another day tells, a store can be used."""
+    assert mount_of(Path("/store"), "nonsense\n\n1 2 3 - \n") is None
+    refuse_unsafe(Path("/store"), "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [("tmpfs", "rw", "gone when the machine stops"), ("overlay", "rw", "container"),
+     ("overlay", "rw,volatile", "no sync reaches the disk"), ("ext4", "rw,nobarrier", "no sync reaches the disk"),
+     ("ext4", "rw", "")],
+)  # fmt: skip
+def test_what_one_should_know_of_a_storage(kind: str, options: str, words: str) -> None:
+    """Storage that forgets with the machine or the container is allowed, and said to be so."""
+    said = caveat(Path("/store"), told(kind, options, "source"))
+    assert words in said
+    assert bool(said) == bool(words)
+
+
+def test_this_machine_can_keep_a_store(tmp_path: Path) -> None:
+    """The kernel that runs this test tells of its mounts in the form that is read here."""
+    if Path("/proc/self/mountinfo").exists():
+        assert mount_of(tmp_path) is not None
+    refuse_unsafe(tmp_path)
+
+
+def sight(text: str, node: str = "one", **changes: object) -> Sight:
+    """A store as a host on a node sees it."""
+    seen = Sight("/store", node, f"boot-{node}", 50, 7, "store-1", mount_of(Path("/store"), text))
+    return msgspec.structs.replace(seen, **changes)
+
+
+SHARED = [told("nfs4", NFS_OPTIONS), told("nfs4", "rw,noac"), told("nfs4", "rw,lookupcache=none"),
+          told("nfs", "rw,acregmin=0,acregmax=0,acdirmin=0,acdirmax=0"), told("ceph"), told("unheard-of")]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SHARED)
+def test_nodes_that_share_a_store(text: str) -> None:
+    """Hosts on several machines may share a store on a file system that tells each what the others did at once."""
+    sights = [sight(text, "one", device=50), sight(text, "two", device=61), sight(text, "three", device=50)]
+    refuse_apart(sights)
+    refuse_apart([])
+
+
+@pytest.mark.parametrize("text", [told("ext4"), told("fuse.s3fs"), told("nfs4")])
+def test_hosts_of_one_machine_share_any_store(text: str) -> None:
+    """On one machine every file system is one: hosts there, in containers or not, agree on what is there."""
+    assert apart([sight(text), sight(text), sight(text, "container", machine="boot-one")]) == ""
+
+
+APART = [
+    ("none", [{}, {"store_id": "", "inode": 0}], "node two finds no store in /store"),
+    ("another", [{}, {"store_id": "store-2"}], "finds the store store-2 instead of store-1, which node one has"),
+    ("a copy", [{}, {"inode": 8}], "finds a copy of the store"),
+    ("a copy beside it", [{}, {"machine": "boot-one", "device": 51}], "finds a copy of the store"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), [case[1:] for case in APART], ids=[case[0] for case in APART])
+def test_nodes_that_do_not_see_one_store(changes: list[dict[str, object]], words: str) -> None:
+    """A node with no store, another one or a copy is named, with what it found and what to do."""
+    text = told("ext4") if "device" in changes[1] else told("nfs4", NFS_OPTIONS)
+    sights = [sight(text, "one", **changes[0]), sight(text, "two", **changes[1])]
+    with pytest.raises(ClusterError) as refused:
+        refuse_apart(sights)
+    assert words in str(refused.value)
+    assert "Nothing was started" in str(refused.value)
+
+
+NOT_SHARED = [
+    (told("ext4"), r"one machine \(ext4, on node one\)"),
+    (told("overlay"), r"one machine \(overlay"),
+    (told("nfs4", "rw,vers=4.1,hard"), "lookupcache=none,noac"),
+    (told("nfs4", "rw,noac,nocto"), "without nocto"),
+    (told("cifs", "rw,hard"), "NFS 4.1"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), NOT_SHARED)
+def test_storage_that_machines_cannot_share(text: str, words: str) -> None:
+    """What one machine may use well is refused where hosts run on several, with the reason and the cure."""
+    with pytest.raises(ClusterError, match=words):
+        refuse_apart([sight(text), sight(text, "two")])
+
+
+def test_two_machines_of_one_name() -> None:
+    """An owner is told by its machine's name: two of one name would take each other's owners for dead."""
+    text = told("nfs4", NFS_OPTIONS)
+    assert "both called one" in apart([sight(text), sight(text, machine="boot-two")])
+
+
+def test_what_this_process_sees(tmp_path: Path) -> None:
+    """A store is seen with its id; a copy of it is told from it, and a folder without one sees none."""
+    FileStore.create(tmp_path / "a", lambda: 1, "store-1")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "everlog.json").write_bytes(b"\xff nonsense")
+    seen = {name: seen_by(tmp_path / name) for name in "abcd"}
+    assert seen["a"].store_id == "store-1"
+    assert apart([seen["a"], seen_by(tmp_path / "a")]) == ""
+    assert "a copy" in apart([seen["a"], seen["b"]])
+    assert "no store" in apart([seen["a"], seen["c"]])
+    assert "no store" in apart([seen["a"], seen["d"]])
+    assert msgspec.json.decode(msgspec.json.encode(seen["a"]), type=Sight) == seen["a"]

@@ -1,0 +1,70 @@
+"""A world in which an agent lived, and lives again: what it paid outside is counted."""
+
+import asyncio
+from typing import Any
+
+from everlog.actors.functions.tools import Effect, Tool, tool
+from everlog.actors.rerun.rerun import Rerun, Stage, WhatIf, rerun
+from everlog.actors.rerun.rerun_report import Pair, Prices
+from tests.support.world import Line, World, completion
+
+UNKNOWN = Prices()
+BIRTH = 7
+"""Seq of the last record of an agent's birth."""
+
+
+class Outside:
+    """A counter of what happened outside."""
+
+    def __init__(self, effect: Effect = "at_most_once") -> None:
+        self.paid: list[str] = []
+
+        def pay(to: str, sum: int = 1) -> str:
+            """Pay somebody.
+
+            Args:
+                to: Whom.
+                sum: How much.
+            """
+            self.paid.append(to)
+            return f"paid {to} {sum}, receipt {len(self.paid)}"
+
+        self.tool: Tool = tool(pay, effect=effect)
+
+
+def pays(to: str, **more: Any) -> str:
+    """A reply that pays, and goes on."""
+    return completion(calls=[("pay", {"to": to, "request_heartbeat": True, **more})])
+
+
+def lived(*lines: Line, said: tuple[str, ...] = ("Hi",), tools: tuple[Tool, ...] = ()) -> World:
+    """A world in which sam was told these things, and the model said these lines."""
+    world = World(*lines, tools=tools)
+    asyncio.run(world.tell(*said))
+    return world
+
+
+def again(
+    world: World,
+    *lines: Line,
+    tools: tuple[Tool, ...] = (),
+    prices: Prices = UNKNOWN,
+    told: list[Pair] | None = None,
+    **what: Any,
+) -> Rerun:
+    """Sam again, as `tom`, with a model that says these lines."""
+    world.model.lines = list(lines)
+    asked = WhatIf(**{"agent_id": "sam", "from_seq": BIRTH + 1, "fork": "tom", **what})
+    return asyncio.run(rerun(asked, stage_of(world, tools, prices), [].append if told is None else told.append))
+
+
+def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: Prices = UNKNOWN) -> Stage:
+    """What reruns in that world work with."""
+    return Stage(
+        store=world.store, clock=world.clock, ids=world.ids, models=lambda _: world.model, tools=tools, prices=prices
+    )
+
+
+def results(done: Rerun) -> list[tuple[str, str | None]]:
+    """Result of each call of the fork, and how it was answered."""
+    return [(call.result, call.answered) for pair in done.comparison.turns if pair.now for call in pair.now.calls]

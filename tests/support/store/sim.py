@@ -1,0 +1,63 @@
+"""A store on a disk in memory, and what the tests of crashes and faults ask of it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from everlog.events import Draft, Record
+from everlog.store import FileLog, FileStore, Partition, partition_of
+from everlog.store.partition.segment import Scan
+from tests.contract.log_contract import Drafts
+from tests.store.conftest import now
+from tests.support.store.faulty_disk import FaultyDisk, Inode
+
+ROOT = Path("/sim")
+AGENT = "sam"
+WHERE = partition_of(AGENT)
+
+
+def begun(segment_bytes_max: int = 10**6) -> tuple[FaultyDisk, FileStore]:
+    """A new disk and a store on it, with sam registered."""
+    disk = FaultyDisk()
+    store = FileStore.create(ROOT, now, "sim", disk=disk, segment_bytes_max=segment_bytes_max)
+    store.register(AGENT)
+    return disk, store
+
+
+def store_on(disk: FaultyDisk, segment_bytes_max: int = 10**6) -> FileStore:
+    """The store as the next process finds it."""
+    return FileStore(ROOT, now, disk=disk, segment_bytes_max=segment_bytes_max)
+
+
+def partition_on(disk: FaultyDisk) -> Partition:
+    """The partition of sam."""
+    return Partition(disk, ROOT / "log" / WHERE, WHERE, "sim")
+
+
+def fill(store: FileStore, appends: Iterable[tuple[str, int]], drafts: Drafts) -> list[list[Record]]:
+    """Append to the partition of sam, one frame for each (agent, number of events), and close it."""
+    log = store.open(AGENT, "fill")
+    commits = [list(append(log, agent_id, drafts.some(count))) for agent_id, count in appends]
+    log.close()
+    return commits
+
+
+def append(log: FileLog, agent_id: str, drafts: list[Draft]) -> list[Record]:
+    """Append at the head."""
+    return list(log.append(agent_id, log.head(agent_id).seq, drafts).records)
+
+
+def open_files(disk: FaultyDisk) -> list[tuple[Path, Inode]]:
+    """The files of frames, in the order of their commits."""
+    return sorted((path, inode) for path, inode in disk.files.items() if path.suffix == ".open")
+
+
+def cuts(disk: FaultyDisk) -> list[bytes]:
+    """What was cut and kept."""
+    return [bytes(inode.content) for path, inode in disk.files.items() if path.suffix == ".cut"]
+
+
+def ends_of(disk: FaultyDisk, path: Path) -> list[int]:
+    """Offsets at which the frames of a file begin, and that at which the last one ends."""
+    first_commit = int(path.name.partition("-")[0])
+    data = bytes(disk.files[path].content)
+    return [0, *(frame.end for frame in Scan(data, partition_on(disk).salt(path.name), first_commit, str(path)))]
