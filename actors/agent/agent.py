@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from everlog.actors.agent import asked, setup
+from everlog.actors.agent.activation_state import ActivationState, activation_state_of
 from everlog.actors.agent.hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
 from everlog.actors.agent.importing import Imported, Said
 from everlog.actors.agent.journal import Journal
@@ -26,7 +27,7 @@ from everlog.actors.models import spending
 from everlog.actors.models.endpoints import Known
 from everlog.actors.ports.effects import Answer, Clock, Hear, Ids, Model, Searcher
 from everlog.actors.prompt import sections
-from everlog.actors.prompt.context import Context, Woken, woken_of
+from everlog.actors.prompt.context import Context
 from everlog.events import (
     AgentConfigured,
     AgentDeleted,
@@ -203,9 +204,9 @@ class Agent(Writing):
         """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""
         return await self.rows("timers") if self._timed else ()
 
-    async def _woken(self) -> Woken:
+    async def _woken(self) -> ActivationState:
         """Where the agent stands; every schema of the log is remembered."""
-        woken = woken_of(await self.rows("waking"))
+        woken = activation_state_of(await self.rows("waking"))
         for one in woken.configurations:
             self._know(one.schemas)
         return woken

@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.agent.activation_state import activation_state_of
 from everlog.actors.agent.hiding import ended
 from everlog.actors.agent.transitions import INPUTS
 from everlog.actors.ports.effects import Clock, Ids
-from everlog.actors.prompt.context import is_imported, woken_of
+from everlog.actors.prompt.context import is_imported
 from everlog.events import (  # fmt: skip
     AgentCreated,
     BadInput,
@@ -56,7 +57,7 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
             f"{parent!r} cannot be forked at seq {at}: what that record said was erased. Fork it at a record that is "
             f"there; `everlog events {parent}` shows which are."
         )
-    woken = woken_of([_row(record) for record in records])
+    woken = activation_state_of([_row(record) for record in records])
     if not woken.exists:
         raise BadInput(f"{parent!r} had been deleted by seq {at}: fork it at a seq before that.")
     now = clock.now()

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from everlog.actors.agent.activation_state import ActivationState
 from everlog.actors.agent.hiding import Placed, ended
-from everlog.actors.prompt.context import Woken
 from everlog.events import AgentForked, Event, FunctionResult, Record, TurnAbandoned
 
 BEGUN = (
@@ -29,7 +29,7 @@ class Author(Protocol):
     async def commit(self, events: Sequence[Event | Placed], *, turn: int | None, step: int) -> Sequence[Record]: ...
 
 
-async def without_leftovers(agent: Author, woken: Woken) -> Sequence[int]:
+async def without_leftovers(agent: Author, woken: ActivationState) -> Sequence[int]:
     """The open turns that an agent goes on with; those that a rerun left are ended."""
     if not woken.causes:
         return woken.open_turns

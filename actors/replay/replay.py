@@ -7,8 +7,9 @@ from itertools import groupby
 
 import msgspec
 
+from everlog.actors.agent.activation_state import activation_state_of
 from everlog.actors.agent.system import View
-from everlog.actors.prompt.context import context_of, woken_of
+from everlog.actors.prompt.context import context_of
 from everlog.actors.replay import chains
 from everlog.actors.replay.verdicts import Report
 from everlog.actors.replay.verify import verify
@@ -56,7 +57,7 @@ def _told(name: str, rows: Sequence[Row]) -> object:
     those of `context_window` counts may stand at another record; where there is no configuration they come to nothing.
     """
     if name == "waking":
-        return woken_of(rows)
+        return activation_state_of(rows)
     if name == "context_window" and any(row["slot"] == "config" for row in rows):
         return context_of("", 0, rows)
     return sorted(repr({column: value for column, value in row.items() if column not in _COUNTS}) for row in rows)

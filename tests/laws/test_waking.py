@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlog.actors.prompt.context import configuration_of, woken_of
+from everlog.actors.agent.activation_state import activation_state_of
+from everlog.actors.prompt.context import configuration_of
 from everlog.events import AgentConfigured, AgentDeleted, Record, draft, place, uuid7
 from everlog.projections import HEAD, Projections
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
@@ -21,7 +22,7 @@ def configured(row: dict[str, Any]) -> Any:
 
 def holds(engine: Projections, as_of: int) -> None:
     """Waking says what the four say, in plain words here."""
-    woken = woken_of(engine.rows("waking", "sam", as_of))
+    woken = activation_state_of(engine.rows("waking", "sam", as_of))
     standing = engine.rows("standing", "sam", as_of)
     configurations = engine.rows("configurations", "sam", as_of)
     assert woken.exists == (bool(standing) and not standing[0]["deleted"])
@@ -62,12 +63,12 @@ def test_what_is_open_and_what_is_not() -> None:
     first = next(record.seq for record in life if record.turn == 1)
     opened = []
     with Projections() as engine:
-        assert not woken_of(engine.rows("waking", "sam")).exists
+        assert not activation_state_of(engine.rows("waking", "sam")).exists
         for record in life:
             engine.add([record])
-            opened.append(list(woken_of(engine.rows("waking", "sam")).open_turns))
+            opened.append(list(activation_state_of(engine.rows("waking", "sam")).open_turns))
         assert opened == [[]] * (first - 1) + [[1], [1], [1], [], [2], [2], [2], []]
         gone = draft(AgentDeleted(), event_id=uuid7(10**9, 1), recorded_at=10**9, turn=2, step=0)
         engine.add([place(gone, "sam", len(life) + 1, len(life) + 1)])
-        woken = woken_of(engine.rows("waking", "sam"))
+        woken = activation_state_of(engine.rows("waking", "sam"))
         assert (woken.exists, woken.turn, woken.open_turns) == (False, 0, ())

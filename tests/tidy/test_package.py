@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
-from tests.tidy.source import ROOMS, ROOT, report
+import pytest
+
+from tests.tidy.source import PACKAGE, ROOMS, ROOT, report
 
 FIRST_SCREEN_LINES = 40
 
@@ -24,17 +27,41 @@ def top_level_folders() -> list[str]:
     return sorted(path.name for path in folders if path.name not in made and not path.name.endswith(".egg-info"))
 
 
-def test_the_wheel_holds_the_five_rooms(tmp_path: Path) -> None:
-    """The wheel holds the five rooms and its own metadata: no tests, no benchmarks, no stray top-level names."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    run = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+def build(kind: str, tree: Path, into: Path) -> Path:
+    """Build a wheel or an sdist of the tree, without a network. Return its path."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
+    run = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"{run.stdout}{run.stderr}\nCure: install the dev extra; it brings the build backend"
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
+    (made,) = into.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_holds_one_package(wheel: Path) -> None:
+    """The wheel's only top-level name is `everlog`, and it holds the five rooms with the data that they read."""
+    names = set(contents(wheel))
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == set(ROOMS), f"the wheel holds {sorted(tops)}\nCure: set packages in pyproject.toml to the rooms"
-    held = {f"{room}/{path.relative_to(ROOT / room).as_posix()}" for room in ROOMS for path in data_files(room)}
-    report(sorted(held - set(names)), "include the file in [tool.hatch.build.targets.wheel], or delete it")
+    assert tops == {PACKAGE}, f"the wheel holds {sorted(tops)}\nCure: set packages in pyproject.toml to {PACKAGE}"
+    held = {f"{PACKAGE}/{path.relative_to(ROOT).as_posix()}" for room in ROOMS for path in data_files(room)}
+    report(sorted(held - names), "include the file in [tool.hatch.build.targets.wheel], or delete it")
+
+
+def test_a_wheel_of_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    """Whoever builds from the sdist gets the wheel that the tree gives, file for file."""
+    with tarfile.open(build("sdist", ROOT, tmp_path)) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    again = tmp_path / "again"
+    assert contents(build("wheel", tree, again)) == contents(wheel)
 
 
 def data_files(room: str) -> list[Path]:
