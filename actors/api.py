@@ -11,24 +11,16 @@ Everything that can fail raises an EverlogError, and what was acknowledged befor
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-import pyarrow as pa
 
-from everlog.actors.agent import commands
-from everlog.actors.agent.commands import Command, Means
-from everlog.actors.agent.forking import Forked
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System, View
-from everlog.actors.agent.view import since_epoch
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.commands import Means
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.archive.archivist import Patience
 from everlog.actors.archive.indexes import local_archive
 from everlog.actors.cluster.addresses import prepare, running, to_join
@@ -37,270 +29,15 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.gateway.limits import Limits, limits_from
 from everlog.actors.hosting.local import local_runtime
-from everlog.actors.hosting.many import Order
-from everlog.actors.memory.shared import SharedBlocks
-from everlog.actors.memory.sources import Sources
-from everlog.actors.ports.constants import IDLE_S, RESENDS_MAX
+from everlog.actors.ports.constants import IDLE_S
 from everlog.actors.ports.effects import Clock, Ids, Model
 from everlog.actors.ports.real import RealClock, RealIds, make_store
-from everlog.actors.refs import AgentRef, Runtime
-from everlog.actors.reports import backups
-from everlog.actors.rerun.rerun import Rerun, Tell, WhatIf, compared, rerun
-from everlog.actors.rerun.rerun_report import Comparison
-from everlog.actors.rerunning import stage
-from everlog.events import BadInput, ClusterError, Event, EverlogError, HostLost, Record, UserMessage
-from everlog.store import Contents, FileStore, Progress, Restoration, name_of, refuse_reserved
+from everlog.actors.runtime import Placement
+from everlog.events import BadInput, ClusterError
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")
-Placement = Literal["dedicated", "shared"]
 PLACEMENTS: Sequence[Placement] = ("dedicated", "shared")
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """What came of one command among many."""
-
-    agent_id: str
-    event_id: str
-    """The id that it was sent with: that of the first event which it left."""
-    records: Sequence[Record]
-    """What followed from it, in order."""
-    value: Any
-    """What the command gives back."""
-    error: EverlogError | None
-    """Why it was not carried out, or not to its end; None if it was."""
-
-    @property
-    def text(self) -> str:
-        """The words that the agent sent."""
-        return "\n".join(record.text or "" for record in self.records if record.type == "message_sent")
-
-
-class AgentSystem:
-    """The agents of one store, wherever they run."""
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        store: FileStore,
-        *,
-        means: Means | None,
-        clock: Clock,
-        ids: Ids,
-        placement: Placement = "dedicated",
-        models: Callable[[str, str], Model] | None = None,
-        note: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """`placement`: where agents are that are made here and not told otherwise. `models`: those of reruns."""
-        self.runtime, self.store = runtime, store
-        self._placement = placement
-        self._reading = System(store, tools=means.tools if means else (), clock=clock, ids=ids)
-        self._means = means
-        self._clock, self._ids = clock, ids
-        self.shared = SharedBlocks(store, runtime.blocks, clock=clock, ids=ids)
-        """The memory blocks that agents share."""
-        self._staged = partial(stage, store, means, models=models, clock=clock, ids=ids, note=note)
-
-    async def agent(
-        self,
-        name: str,
-        settings: Settings | None = None,
-        *,
-        create: bool = True,
-        take_over: bool = False,
-        as_it_is: bool = False,
-        placement: Placement | None = None,
-        listen: Listener | None = None,
-        command: str = "everlog",
-    ) -> AgentRef:
-        """The agent of that name, in memory and set up; made if it does not exist, unless `create` is False.
-
-        `as_it_is`: for what runs no turn; the agent is not set up anew, with other functions perhaps. `placement` is
-        for an agent that is made: `dedicated`, a host and a log of its own, or `shared`, among others in one shard.
-
-        `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
-        while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
-        """
-        refuse_reserved(name_of(name))
-        if create:
-            self.runtime.refuse_unlendable(self._means)
-            self.store.register(name, shared=(placement or self._placement) == "shared")
-        else:
-            self._reading.refuse_unknown(name_of(name))
-        agent = AgentRef(
-            name_of(name),
-            self.runtime,
-            means=self._means,
-            clock=self._clock,
-            ids=self._ids,
-            listen=listen,
-            refuse_deletion=self._reading.refuse_with_forks,
-        )
-        await agent.open(settings or Settings(), create=create, take_over=take_over, as_it_is=as_it_is, command=command)
-        return agent
-
-    async def create_many(
-        self, names: Iterable[str], settings: Settings | None = None, *, placement: Placement | None = None
-    ) -> AsyncIterator[Sent]:
-        """Make many agents at once, and set up those that there are already; each as it is done.
-
-        The value of a `Sent` is the agent as it was `Opened`.
-        """
-        wanted = [name_of(name) for name in names]
-        for name in wanted:
-            refuse_reserved(name)
-        self.runtime.refuse_unlendable(self._means)
-        self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
-        opens = [
-            commands.Open(id=self._new_id(), means=self._means, settings=settings or Settings(), command="everlog")
-            for _ in wanted
-        ]
-        async for sent in self._sent_many(list(zip(wanted, opens, strict=True))):
-            yield sent
-
-    async def send_many(self, said: Iterable[tuple[str, str | Event]]) -> AsyncIterator[Sent]:
-        """Say something to many agents at once: (name, words) or (name, event); what came of each, as it is done.
-
-        Nothing that one agent does holds up another. What one of them is told twice it hears in the order given. A
-        `Sent` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try again.
-        """
-        say = [
-            (
-                name_of(name),
-                commands.Say(
-                    id=self._new_id(),
-                    means=self._means,
-                    event=UserMessage(text=words) if isinstance(words, str) else words,
-                ),
-            )
-            for name, words in said
-        ]
-        async for sent in self._sent_many(say):
-            yield sent
-
-    async def _sent_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[Sent]:
-        """What came of commands, as it does; those whose host died are sent again, and count once."""
-        left = list(range(len(said)))
-        for attempt in range(1 + RESENDS_MAX):
-            orders = [Order(number, *said[which]) for number, which in enumerate(left)]
-            lost = []
-            async for outcomes in self.runtime.perform_many(orders):
-                for outcome in outcomes:
-                    which = left[outcome.number]
-                    if isinstance(outcome.error, HostLost) and attempt < RESENDS_MAX:
-                        lost.append(which)
-                    else:
-                        agent_id, command = said[which]
-                        yield Sent(agent_id, command.id, outcome.records, outcome.value, outcome.error)
-            left = sorted(lost)
-            if not left:
-                return
-
-    def _new_id(self) -> str:
-        return self._ids.new(self._clock.now())
-
-    async def fork(
-        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
-    ) -> Forked:
-        """Begin the agent `new_name` as what `name` was at a seq or a time (None: its head), however long its log is.
-
-        The parent may be at work meanwhile, and nothing is written to it. A turn that was open at the cut is closed in
-        the fork and not run again there. Raises BadInput for a seq that is not there, at which the agent was deleted,
-        or whose record was erased, and for a name that is taken; UnknownAgent.
-        """
-        forked = self._reading.fork(name_of(name), new_name, at=at)
-        if placement == "shared":
-            await (await self.agent(forked.agent_id, create=False, as_it_is=True)).move(shared=True)
-        return forked
-
-    def export(
-        self,
-        name: str,
-        path: str | Path,
-        *,
-        with_sources: bool = False,
-        replace: bool = False,
-        progress: Progress | None = None,
-    ) -> Contents:
-        """Write an agent into one file, and the ancestors of a fork, with checksums; `replace` a file that is there.
-
-        The agent may be at work: what it has now is written. `with_sources`: and the documents that it can search.
-        Blocks. Raises UnknownAgent, BadInput, StoreError; there is no file then that was not there before.
-        """
-        return backups.export_agent(
-            self._reading, self.store, name_of(name), _folder(path), clock=self._clock, with_sources=with_sources,
-            replace=replace, progress=progress,
-        )  # fmt: skip
-
-    def restore(self, path: str | Path, progress: Progress | None = None) -> Restoration:
-        """Take in what a file of `export` holds, under the names that it had, once all of it was checked.
-
-        What is here already is left as it is. Blocks. Raises CorruptLog for a file that is damaged, BadInput for one
-        that is none and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
-        """
-        return backups.restore_agent(self.store, _folder(path), progress)
-
-    async def rerun(self, what: WhatIf, tell: Tell = lambda _: None) -> Rerun:
-        """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
-
-        It runs in this process. `tell` is told each turn as it has ended, beside that of then. Functions that act
-        outside are given the results of then, or refused, unless `what` allows them. A model that fails ends it, and is
-        told in the value. Raises BadInput, UsageError where a function is missing that edits memory, UnknownAgent.
-        """
-        async with self._staged() as scene:
-            return await rerun(what, scene, tell)
-
-    async def compared(self, name: str, fork: str) -> Comparison:
-        """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
-        async with self._staged() as scene:
-            return compared(name_of(name), name_of(fork), scene)
-
-    async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
-        """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.
-
-        Raises BadInput while it has forks that live, and they are not to be ended.
-        """
-        forks = self._reading.living_forks(name_of(name)) if with_forks else []
-        ended = [*sorted(forks, key=self._generation, reverse=True), name_of(name)]
-        for each in ended:
-            await (await self.agent(each, create=False, as_it_is=True, command="everlog delete")).delete()
-        return ended
-
-    def _generation(self, name: str) -> int:
-        """How many ancestors an agent has."""
-        ancestor = self.store.parent_of(name)
-        return 0 if ancestor is None else 1 + self._generation(ancestor[0])
-
-    async def release(self, name: str) -> bool:
-        """Let go of an agent, so that another process can have it; False if it is at work."""
-        return await self.runtime.release(name_of(name))
-
-    @property
-    def sources(self) -> Sources:
-        """The documents that agents can share."""
-        return Sources(self.store, clock=self._clock, ids=self._ids)
-
-    def agents(self) -> list[str]:
-        """Names of all agents with a log, sorted."""
-        return self._reading.agents()
-
-    def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
-        """The answer of one SELECT over the views of all agents (docs/analytics.md), at one position of their logs.
-
-        `as_of`: only what was recorded by then; UTC without a zone. `agent`: only records of that one. It blocks,
-        and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
-        """
-        from everlog.actors.reports.analytics import fleet_sql
-
-        upto = None if as_of is None else since_epoch(as_of)
-        return fleet_sql(self.store, query, as_of=upto, agent=agent)
-
-    def look(self, name: str, *, as_of: int | datetime | None = None) -> View:
-        """An agent for reading, as it is now or as it was at a seq or a time. Starts nothing; close it.
-
-        Raises BadInput for a moment that it did not see.
-        """
-        return self._reading.look(name_of(name), as_of=as_of)
 
 
 @asynccontextmanager

@@ -122,7 +122,7 @@ def grow(store: FileStore, plan: Plan) -> float:
 def look(root: Path, as_of: int | None) -> int:
     """What `everlog context --as-of` does before it prints: how many bytes the request has."""
     system = System(FileStore(root, RealClock().now))
-    view = system.look(AGENT, as_of=as_of)
+    view = system.view(AGENT, as_of=as_of)
     try:
         return len(view.request())
     finally:

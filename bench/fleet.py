@@ -35,7 +35,8 @@ from bench.harness import (
 )
 from bench.replay import pairs, talk_of
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.actors.ports.constants import SHARD_TEND_S
 from everlog.actors.ports.real import RealClock, monotonic_us
 from everlog.interfaces.fleet import fleet

@@ -30,7 +30,7 @@ async def template(store: Path, pairs: Sequence[Pair], shards: int) -> Sequence[
     ]
     async with open_system(store, runtime="local", placement="shared", shards=shards) as system:
         agent = await system.agent("template")
-        await agent.take_in(past)
+        await agent.import_messages(past)
         return list(system.store.reader("template").read("template"))
 
 

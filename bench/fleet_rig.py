@@ -11,7 +11,7 @@ import msgspec
 from bench.dedicated import private_mb
 from everlog.actors.agent.commands import Means
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.addresses import prepare
 from everlog.actors.cluster.processes import descendants
 from everlog.actors.hosting.status import HostStatus, Watchable

@@ -20,9 +20,10 @@ import msgspec
 
 from bench.harness import ROOT, Figure, Line, noise, options, show, workspace
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.actors.ports.effects import Answer
-from everlog.actors.refs import AgentRef
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
 LEVELS = range(5)
@@ -120,7 +121,7 @@ def questions(level: int, count: int) -> list[Question]:
 
 async def answered(agent: AgentRef, question: Question) -> Asked:
     """Keep the pairs, ask, and read in the records what was done and said."""
-    await agent.keep_all([f"{key}: {value}" for key, value in question.pairs])
+    await agent.archive.insert_many([f"{key}: {value}" for key, value in question.pairs])
     found = Asked()
     for record in await agent.send(f"{ASKED} the key {question.key} lead to? Follow values that are keys."):
         if record.type == "message_sent":
@@ -140,7 +141,7 @@ async def run(folder: Path, records: int, levels: Sequence[int] = LEVELS) -> lis
         async with room:
             agent = await system.agent(f"level-{level}-{number}", settings)
             asked = await answered(agent, question)
-            await agent.release()
+            await agent.unload()
             return question, asked
 
     async with open_system(

@@ -132,7 +132,7 @@ def verified(store: FileStore, plan: Plan) -> Verified:
 
     def check() -> None:
         system = System(store)
-        view = system.look(AGENT)
+        view = system.view(AGENT)
         reports.append(verify(view, system.tools))
         view.close()
 

@@ -110,9 +110,9 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
         archive = local_archive(system.store, "wait", note=print)
         for path in paths:
             agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
-            await agent.take_in(said_in(path))
-            await agent.release()
-            view = system.look(path.stem)
+            await agent.import_messages(said_in(path))
+            await agent.unload()
+            view = system.view(path.stem)
             all_of = enumerate(questions(path.with_suffix(".questions.jsonl")), 1)
             asked = islice((one for n, one in all_of if not plan.quick or n % QUICK_LEAVES_OUT), plan.questions)
             await _ask(view, archive, path.stem, list(asked), tried)

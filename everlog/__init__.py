@@ -1,1 +1,199 @@
-"""MemGPT as an event-sourced actor system: agents whose whole state is an append-only log of typed events."""
+"""Agents with memory whose whole state is an append-only log of typed events.
+
+    import everlog
+
+    with everlog.open("~/.everlog") as system:
+        print(system.agent("sam").send("Hi, I sail").text)
+
+`open_system` is the same for asyncio. A name is imported when it is first used, so that `import everlog` costs nothing.
+The rooms are importable below it: `from everlog.events import UserMessage`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everlog.actors.agent.setup import BlockText, Settings
+    from everlog.actors.agent_ref import AgentRef
+    from everlog.actors.agent_system import AgentSystem
+    from everlog.actors.api import open_system
+    from everlog.actors.functions.extras import Grants
+    from everlog.actors.functions.tools import Tool, tool
+    from everlog.actors.memory.memory import Memory
+    from everlog.actors.rerun.rerun import WhatIf
+    from everlog.actors.sync_api import open  # noqa: A004 - `everlog.open`, as `gzip.open`
+    from everlog.events import (
+        AgentConfigured,
+        AgentCreated,
+        AgentDeleted,
+        AgentForked,
+        AgentMoved,
+        ArchivalDeleted,
+        ArchivalInserted,
+        ArchivalUpdated,
+        ArchiveDown,
+        ArchiveError,
+        BadInput,
+        BadReply,
+        BlockRemoved,
+        BudgetExceeded,
+        Busy,
+        ClusterError,
+        ContextOverflow,
+        ContextTrimmed,
+        CorruptLog,
+        DocumentLoaded,
+        DocumentRemoved,
+        DuplicateId,
+        EmbedderError,
+        Event,
+        EverlogError,
+        Fenced,
+        ForeignRows,
+        FunctionError,
+        FunctionResult,
+        FunctionStarted,
+        Heartbeat,
+        HeartbeatsPaused,
+        HostLost,
+        MemoryEdited,
+        MessageSent,
+        ModelError,
+        ModelFailed,
+        ModelReply,
+        ModelSwitched,
+        Moved,
+        NewerFormat,
+        OverBudget,
+        PartitionBusy,
+        Poisoned,
+        Record,
+        RecordsErased,
+        ReplyRejected,
+        ReplyRethought,
+        SourceAttached,
+        SourceDetached,
+        StaleId,
+        StoreError,
+        Summary,
+        SummaryExpanded,
+        SystemAlert,
+        TimerCancelled,
+        TimerSet,
+        TurnAbandoned,
+        TurnCancelled,
+        TurnsHidden,
+        UnknownAgent,
+        UsageError,
+        UserLogin,
+        UserMessage,
+        WrongSequence,
+        event_of,
+    )
+
+__all__ = [
+    "AgentConfigured",
+    "AgentCreated",
+    "AgentDeleted",
+    "AgentForked",
+    "AgentMoved",
+    "AgentRef",
+    "AgentSystem",
+    "ArchivalDeleted",
+    "ArchivalInserted",
+    "ArchivalUpdated",
+    "ArchiveDown",
+    "ArchiveError",
+    "BadInput",
+    "BadReply",
+    "BlockRemoved",
+    "BlockText",
+    "BudgetExceeded",
+    "Busy",
+    "ClusterError",
+    "ContextOverflow",
+    "ContextTrimmed",
+    "CorruptLog",
+    "DocumentLoaded",
+    "DocumentRemoved",
+    "DuplicateId",
+    "EmbedderError",
+    "Event",
+    "EverlogError",
+    "Fenced",
+    "ForeignRows",
+    "FunctionError",
+    "FunctionResult",
+    "FunctionStarted",
+    "Grants",
+    "Heartbeat",
+    "HeartbeatsPaused",
+    "HostLost",
+    "Memory",
+    "MemoryEdited",
+    "MessageSent",
+    "ModelError",
+    "ModelFailed",
+    "ModelReply",
+    "ModelSwitched",
+    "Moved",
+    "NewerFormat",
+    "OverBudget",
+    "PartitionBusy",
+    "Poisoned",
+    "Record",
+    "RecordsErased",
+    "ReplyRejected",
+    "ReplyRethought",
+    "Settings",
+    "SourceAttached",
+    "SourceDetached",
+    "StaleId",
+    "StoreError",
+    "Summary",
+    "SummaryExpanded",
+    "SystemAlert",
+    "TimerCancelled",
+    "TimerSet",
+    "Tool",
+    "TurnAbandoned",
+    "TurnCancelled",
+    "TurnsHidden",
+    "UnknownAgent",
+    "UsageError",
+    "UserLogin",
+    "UserMessage",
+    "WhatIf",
+    "WrongSequence",
+    "event_of",
+    "open",
+    "open_system",
+    "tool",
+]
+
+_MODULES = {
+    "AgentRef": "everlog.actors.agent_ref",
+    "AgentSystem": "everlog.actors.agent_system",
+    "BlockText": "everlog.actors.agent.setup",
+    "Grants": "everlog.actors.functions.extras",
+    "Memory": "everlog.actors.memory.memory",
+    "Settings": "everlog.actors.agent.setup",
+    "Tool": "everlog.actors.functions.tools",
+    "WhatIf": "everlog.actors.rerun.rerun",
+    "open": "everlog.actors.sync_api",
+    "open_system": "everlog.actors.api",
+    "tool": "everlog.actors.functions.tools",
+}
+"""Where each public name is defined that is neither an event nor an error: those are in `everlog.events`."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_MODULES.get(name, "everlog.events")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

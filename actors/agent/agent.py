@@ -307,7 +307,7 @@ class Agent(Writing):
         async with self._running:
             return await self._thinker.expand(self._turn)
 
-    async def take_in(self, said: Sequence[Said]) -> Imported:
+    async def import_messages(self, said: Sequence[Said]) -> Imported:
         """Import a past conversation: one commit, no turn, then the summaries that a live overflow would have made.
 
         The conversation is kept even where the model cannot be asked for summaries; the next turn makes them.

@@ -86,7 +86,7 @@ class System:
         """Names of all agents with a log, sorted."""
         return self.store.agents()
 
-    def look(
+    def view(
         self, agent_id: str, projections: Projections | None = None, *, as_of: int | datetime | None = None
     ) -> View:
         """An agent for reading, now or as of a seq or a time. Raises UnknownAgent, naming those that are near.

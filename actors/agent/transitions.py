@@ -88,7 +88,7 @@ def refuse_no_input(event: Event) -> None:
         told = event.kind if isinstance(event, Event) else type(event).__name__
         raise BadInput(f"An agent is given text, or an event of the kinds {', '.join(INPUTS)}; this is {told}.")
     if isinstance(event, UserMessage) and event.imported:
-        raise BadInput("A message that is sent was not imported; `take_in` is for a conversation of the past.")
+        raise BadInput("A message that is sent was not imported; `import_messages` is for a conversation of the past.")
 
 
 def diagram() -> str:

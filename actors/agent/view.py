@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -142,8 +142,14 @@ class View:
         newest = self.projections.states([self.agent_id]).sort_by("seq").select(["recall", "archival"]).to_pylist()[-1:]
         return next(((row["recall"] or 0, max(0, row["archival"] or 0)) for row in newest), (0, 0))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Let go of the memory. Idempotent."""
+        """Free the memory. Idempotent."""
         self._let_go()
         if self._borrowed:
             self.projections.forget(self.agent_id)

@@ -49,9 +49,9 @@ class BlocksActor:
         """An answer for each, in order; edits of one block that come together are one sync."""
         return list(await asyncio.gather(*map(self._ask, wanted)))
 
-    async def release(self, name: str) -> bool:
+    async def unload(self, name: str) -> bool:
         """Let go of a block, so that another process can own it; False while edits of it wait."""
-        return self._opened is None or await self._opened.release(name)
+        return self._opened is None or await self._opened.unload(name)
 
     async def _ask(self, wanted: Wanted) -> Told:
         try:
@@ -98,7 +98,7 @@ class ClusterBlocks:
             return Edited(None, f"Whether it was made cannot be said now: {error}", unknown=True)
         return edited
 
-    async def release(self, name: str) -> bool:
+    async def unload(self, name: str) -> bool:
         """Have the actor let go of a block; False while edits of it wait."""
         actor = link.found(self._root, "blocks")
         try:

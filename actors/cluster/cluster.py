@@ -94,7 +94,7 @@ class SupervisorActor:
         if handle is not None and link.key_of(handle) == key:
             link.kill(handle)
 
-    async def release(self, agent_id: str) -> bool:
+    async def unload(self, agent_id: str) -> bool:
         """Have the host of an agent let go of it, and of those beside it; False if it is at work."""
         place = self._place_of(agent_id)
         placed = self._supervisor.placed(place)
@@ -262,10 +262,10 @@ class RayRuntime:
             silent=len(hosts) - len(told),
         )
 
-    async def release(self, agent_id: str) -> bool:
+    async def unload(self, agent_id: str) -> bool:
         """See `refs.Runtime`."""
         if is_block(agent_id):
-            return await self.blocks.release(block_of(agent_id))
+            return await self.blocks.unload(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
         return bool(await self._asked(self._supervisor.release.remote(agent_id)))
 

@@ -82,7 +82,7 @@ class HostActor:
         """Make what runs agents of the store."""
         raise NotImplementedError
 
-    async def release(self) -> bool:
+    async def unload(self) -> bool:
         """Let go of all agents for good, unless some are at work."""
         self._left = self._left or await self._let_go()
         return self._left
@@ -101,7 +101,7 @@ class HostActor:
         raise NotImplementedError
 
     async def _idle(self) -> None:
-        if await self.release():
+        if await self.unload():
             supervisor = link.found(self._root, "supervisor")
             if supervisor is not None:  # it is to know that this process is of no more use
                 supervisor.left.remote(self._place, link.own_key())
@@ -262,7 +262,7 @@ class SharedActor(HostActor):
         return self._shard.status(link.own_node())
 
     async def _let_go(self) -> bool:
-        return await self._shard.release()
+        return await self._shard.unload()
 
     async def _end(self) -> None:
         await self._shard.close()

@@ -43,7 +43,7 @@ async def edit(agent: Agent, command: Command) -> Any:
         case commands.TakeIn(said=said):
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
-            return await agent.take_in(said)
+            return await agent.import_messages(said)
         case commands.Keep() | commands.KeepAll() | commands.Amend() | commands.Forget():
             return await archive(agent, command)
         case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():

@@ -111,11 +111,11 @@ class LocalRuntime:
             )
         return self._hosts[agent_id]
 
-    async def release(self, agent_id: str) -> bool:
+    async def unload(self, agent_id: str) -> bool:
         """Let go of an agent, so that another process can have it; False if it is at work."""
         shard = self.shard(agent_id)
         if shard is not None:
-            return await shard.release()
+            return await shard.unload()
         host = self._hosts.get(agent_id)
         return host is None or await host.passivate()
 

@@ -204,7 +204,7 @@ class Shard:
             if host.means is not NOTHING:
                 self._lent[agent_id] = host.means
 
-    async def release(self) -> bool:
+    async def unload(self) -> bool:
         """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
         for agent_id in list(self._hosts):
             if not await self.passivate(agent_id):

@@ -161,7 +161,7 @@ class Sharing:
             task.result()  # raises what nobody expected
         return await outcome
 
-    async def release(self, name: str) -> bool:
+    async def unload(self, name: str) -> bool:
         """Let go of a block, so that another process can own it; False while edits of it wait."""
         if name in self._tasks:
             return False

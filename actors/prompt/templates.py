@@ -187,7 +187,7 @@ class _Counted(NodeTransformer):
     def __init__(self, sandbox: _Sandbox) -> None:
         self._sandbox = sandbox
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802  # Jinja's name
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # Jinja's name  # noqa: N802  # Jinja's name
         """As a filter of everlog's own, which no template can name."""
         self.generic_visit(node)
         given = [part for operand in node.ops for part in (nodes.Const(operand.op), operand.expr)]

@@ -13,7 +13,7 @@ def export_agent(system: System, store: FileStore, agent_id: str, path: Path, *,
                  with_sources: bool = False, replace: bool = False, progress: Progress | None = None
                  ) -> Contents:  # fmt: skip
     """Write an agent into the file `path`, and what it is read through. Raises what `AgentSystem.export` does."""
-    view = system.look(agent_id)
+    view = system.view(agent_id)
     try:
         sources = sorted(row["source"] for row in view.rows("sources") if row["source"])
     finally:

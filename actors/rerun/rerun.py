@@ -98,7 +98,7 @@ async def rerun(what: WhatIf, stage: Stage, tell: Tell = lambda _: None) -> Reru
     UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `Rerun`.
     """
     system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
-    with closing(system.look(name_of(what.agent_id))) as view:
+    with closing(system.view(name_of(what.agent_id))) as view:
         scene = _Scene(what, stage, system, view)
         system.fork(view.agent_id, what.fork, at=scene.past.cut)
         return await scene.play(tell)
@@ -110,7 +110,7 @@ def compared(agent_id: str, fork: str, stage: Stage) -> Comparison:
     Raises BadInput for what is no fork of it, UnknownAgent.
     """
     system = stage.system()
-    with closing(system.look(agent_id)) as parent, closing(system.look(fork)) as child:
+    with closing(system.view(agent_id)) as parent, closing(system.view(fork)) as child:
         ancestor = stage.store.parent_of(child.agent_id)
         if ancestor is None or ancestor[0] != parent.agent_id:
             of = "no fork" if ancestor is None else f"a fork of {ancestor[0]!r}"

@@ -80,7 +80,9 @@ class Driver:
                 await self.configure(events[0], always=True)
             case "import":
                 pairs = zip(events, act.records, strict=True)
-                await agent.take_in([Said(e, r.recorded_at if r.said_at is None else r.said_at) for e, r in pairs])
+                await agent.import_messages(
+                    [Said(e, r.recorded_at if r.said_at is None else r.said_at) for e, r in pairs]
+                )
             case _:
                 await self._take_back(act, events[0])
 

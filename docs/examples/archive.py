@@ -9,14 +9,14 @@ from everlog.actors.api import open_system
 async def main(folder: str) -> None:
     async with open_system(folder) as system:
         agent = await system.agent("sam")
-        memory_id = await agent.keep("The gold is under the oak.", ["gold"])
-        await agent.amend(memory_id, "The gold is under the elm.")
-        view = system.look("sam")
+        memory_id = await agent.archive.insert("The gold is under the oak.", ["gold"])
+        await agent.archive.update(memory_id, "The gold is under the elm.")
+        view = system.view("sam")
         page = await view.searcher().archival("where is the gold", page=0)
         print([(hit.text, list(hit.tags)) for hit in page.results])
-        await agent.forget(memory_id)
+        await agent.archive.delete(memory_id)
         view.close()
-        view = system.look("sam")
+        view = system.view("sam")
         for as_of in (view.head.seq - 2, view.head.seq):
             page = await view.searcher(as_of).archival("gold", page=0)
             print(f"as of seq {as_of}:", [hit.text for hit in page.results])

@@ -3,7 +3,8 @@
 import asyncio
 import sys
 
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.actors.functions.tools import tool
 
 
@@ -32,7 +33,7 @@ async def main(folder: str) -> None:
             meet(system, "bob", "What is my name?"),
         ):
             print(line)
-        view = system.look("ann")
+        view = system.view("ann")
         print([row["text"] for row in view.rows("recall_memory") if row["role"] == "user"])
         view.close()
 

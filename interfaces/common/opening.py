@@ -14,7 +14,9 @@ from pathlib import Path
 from everlog.actors.agent.setup import BlockText, Settings
 from everlog.actors.agent.system import System, View
 from everlog.actors.agent.writing import Listener
-from everlog.actors.api import AgentSystem, open_system, place_of
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system, place_of
 from everlog.actors.archive.indexes import local_archive
 from everlog.actors.cluster.addresses import running
 from everlog.actors.functions.extras import Grants
@@ -23,7 +25,6 @@ from everlog.actors.ports.constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from everlog.actors.ports.effects import Archive, Model
 from everlog.actors.ports.real import make_store
 from everlog.actors.prompt import presets
-from everlog.actors.refs import AgentRef
 from everlog.events import BadInput, Fenced, PartitionBusy
 from everlog.interfaces.common.complaints import complain
 from everlog.interfaces.common.contract import World
@@ -126,7 +127,7 @@ def looking(
     """An agent for reading, now or as of a moment. A torn tail is warned about, with `tell` a deleted agent too;
     nothing is changed.
     """
-    view = system.look(name_of(name), as_of=as_of)
+    view = system.view(name_of(name), as_of=as_of)
     try:
         warn_of_damage(view.reader)
         if tell and view.rows("standing")[0]["deleted"]:
@@ -154,7 +155,7 @@ async def release(args: Namespace, world: World, names: Iterable[str]) -> None:
     if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
         async with agents_of(args, world) as system:
             for name in names:
-                await system.release(name)
+                await system.unload(name)
 
 
 @contextmanager

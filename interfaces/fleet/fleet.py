@@ -12,7 +12,7 @@ import msgspec
 
 from everlog.actors.agent.importing import conversation
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.hosting.footprint import own_memory_bytes
 from everlog.actors.hosting.status import Watchable
 from everlog.actors.ports.real import monotonic_us

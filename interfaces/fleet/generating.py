@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, Sent
+from everlog.actors.agent_system import AgentSystem, Sent
 from everlog.events import EverlogError, ModelError
 from everlog.projections import fates
 from everlog.store import FileStore, Progress, Reader, is_shared, partition_of

@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent.system import View
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.archival import id_of
 from everlog.actors.memory.searching import AgentSearcher
 from everlog.actors.ports.effects import Filters, Page
-from everlog.actors.refs import AgentRef
 from everlog.events import BadInput, FunctionError
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.common.contract import World
@@ -37,7 +37,7 @@ def insert(args: Namespace, world: World) -> int:
     text, tags = _text(args), tuple(map(checked, args.tags or ()))
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
         known = asyncio.run(view.searcher().kept(text))
-        kept = asyncio.run(_done(args, world, lambda agent: agent.keep(text, tags)))
+        kept = asyncio.run(_done(args, world, lambda agent: agent.archive.insert(text, tags)))
     if args.json:
         print(shapes.line({"agent": view.agent_id, "memory": kept, "known": known == kept}))
     else:
@@ -52,14 +52,14 @@ def update(args: Namespace, world: World) -> int:
     text = _text(args)
     tags = list(map(checked, args.tags)) if args.tags else [] if args.no_tags else None
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
-        asyncio.run(_done(args, world, lambda agent: agent.amend(args.memory, text, tags)))
+        asyncio.run(_done(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
     return _told(args, view, "Changed")
 
 
 def delete(args: Namespace, world: World) -> int:
     """The command `archive delete`."""
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
-        asyncio.run(_done(args, world, lambda agent: agent.forget(args.memory)))
+        asyncio.run(_done(args, world, lambda agent: agent.archive.delete(args.memory)))
     return _told(args, view, "Deleted")
 
 

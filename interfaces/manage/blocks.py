@@ -5,8 +5,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.constants import BLOCK_CHARS
-from everlog.actors.refs import AgentRef
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.common.contract import World
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of, text_of
@@ -36,7 +36,7 @@ def set_(args: Namespace, world: World) -> int:
         args.fail("say what is to change: TEXT, --file, --limit, --description or --read-only")
 
     async def work(agent: AgentRef) -> bool:
-        return await agent.change_block(
+        return await agent.update_block(
             args.label, value, limit=args.limit, description=description, read_only=args.read_only
         )
 

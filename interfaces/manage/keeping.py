@@ -9,7 +9,7 @@ from pathlib import Path
 
 from everlog.actors.agent.importing import Said, conversation
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.events import BadInput, EverlogError, Record, UnknownAgent, UsageError
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import complain, plain
@@ -86,7 +86,7 @@ async def _import(args: Namespace, world: World, name: str, settings: Settings, 
         if not args.again:
             _refuse_known(system, name, said, args.file)
         with _busy(f"importing {len(said):,} messages"):
-            imported = await agent.take_in(said)
+            imported = await agent.import_messages(said)
     if imported.delayed is not None:
         complain(
             f"warning: all {len(said):,} messages are kept, but the model could not be asked for summaries; they are "
@@ -161,4 +161,4 @@ def move(args: Namespace, world: World) -> int:
 async def _move(args: Namespace, world: World, name: str) -> None:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
-        await agent.move(shared=args.to == "shared")
+        await agent.move(args.to)

@@ -81,7 +81,7 @@ async def _attached(args: Namespace, world: World, name: str, source: str, setti
     """Have the agent search the source, an agent that is made if there is none; False if it could already."""
     async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
         Gate(shapes.JsonLines(sys.stdout)).opened(args, born=agent.opened.born)
-        return await agent.attach(source)
+        return await agent.attach_source(source)
 
 
 def _shape(loaded: Loaded, found: Found, *, dry_run: bool) -> shapes.Shape:
@@ -222,4 +222,4 @@ def _changed(args: Namespace, world: World, name: str, *, attach: bool) -> bool:
 async def _change(args: Namespace, world: World, name: str, *, attach: bool) -> bool:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command=f"everlog {args.command}")
-        return await (agent.attach(args.source) if attach else agent.detach(args.source))
+        return await (agent.attach_source(args.source) if attach else agent.detach_source(args.source))

@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.blocks import Shared
 from everlog.actors.memory.shared import SharedBlocks, Version
 from everlog.actors.memory.sharing import Sharing
 from everlog.actors.ports.constants import BLOCK_CHARS
-from everlog.actors.refs import AgentRef
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
@@ -146,7 +146,7 @@ def history(args: Namespace, world: World) -> int:
 
 def attach(args: Namespace, world: World) -> int:
     """The command `shared attach`."""
-    changed = _of_agent(args, world, lambda agent: agent.follow(args.block, checked(args.label)))
+    changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, checked(args.label)))
     name, label = name_of(args.name), args.label or args.block
     if args.json:
         print(shapes.line({"agent": name, "block": args.block, "label": label, "attached": True, "changed": changed}))
@@ -158,7 +158,7 @@ def attach(args: Namespace, world: World) -> int:
 def detach(args: Namespace, world: World) -> int:
     """The command `shared detach`."""
     name = name_of(args.name)
-    if not _of_agent(args, world, lambda agent: agent.unfollow(args.block)):
+    if not _of_agent(args, world, lambda agent: agent.detach_block(args.block)):
         raise BadInput(f"{name!r} follows no shared block {args.block!r}. `everlog memory {name}` shows its blocks.")
     if args.json:
         print(shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))

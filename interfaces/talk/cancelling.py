@@ -4,7 +4,6 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.actors.refs import AgentRef
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.common.contract import World
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of
@@ -29,5 +28,4 @@ def cancel(args: Namespace, world: World) -> int:
 
 async def _cancel(args: Namespace, world: World, name: str) -> Sequence[int]:
     async with agents_of(args, world) as system:
-        agent = AgentRef(name, system.runtime, means=None, clock=world.clock, ids=world.ids, listen=None)
-        return await agent.cancel(every=args.all)
+        return await system.cancel(name, every=args.all)

@@ -13,11 +13,13 @@ from rich.text import Text
 
 from everlog.actors.agent.setup import OFFLINE, Settings
 from everlog.actors.agent.system import View
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats import render
 from everlog.actors.formats.preview import Preview
+from everlog.actors.loop_thread import LoopThread
 from everlog.actors.ports.constants import PAGE_RESULTS
-from everlog.actors.refs import AgentRef, Answer, Foretell
+from everlog.actors.runtime import Answer, Foretell
 from everlog.events import (
     EverlogError,
     Fenced,
@@ -39,7 +41,6 @@ from everlog.interfaces.output.prompt import Prompt
 from everlog.interfaces.output.terminal import EventLines, Terminal, console, one_line
 from everlog.interfaces.show import reading
 from everlog.interfaces.show.searching import finder
-from everlog.interfaces.talk.looping import Looping
 from everlog.interfaces.talk.send import Gate, Outcome, checked, newest_first
 from everlog.store import name_of
 
@@ -84,7 +85,7 @@ def chat(args: Namespace, world: World) -> int:
     prompt = Prompt(world.ask, out)
     outcome = Outcome(prompt.around(Narrator(interface)), hide=False)
     gate = Gate(outcome)
-    with Looping() as loop, contextlib.ExitStack() as stack:
+    with LoopThread() as loop, contextlib.ExitStack() as stack:
         system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
         agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
         gate.opened(args, born=agent.opened.born)
@@ -180,7 +181,7 @@ class Session:
         """Show what happens without being asked for, as long as the conversation lasts."""
         while True:
             try:
-                async for _ in self._agent.watch():
+                async for _ in self._agent.subscribe():
                     pass
             except HostLost:  # there is another soon
                 await asyncio.sleep(WATCH_AGAIN_S)
@@ -188,7 +189,7 @@ class Session:
                 self._outcome.on_error(error)
                 return
 
-    def talk(self, line: Callable[[], str], loop: Looping) -> int:
+    def talk(self, line: Callable[[], str], loop: LoopThread) -> int:
         """Take lines until there are no more. 1 if the last thing asked by a script failed."""
         while True:
             try:
@@ -283,7 +284,7 @@ class Session:
         if rest and not rest.isdecimal():
             self._refuse("/pop [N]: say how many turns.")
             return
-        hidden = await self._agent.hide(int(rest[:9] or 1))
+        hidden = await self._agent.undo(int(rest[:9] or 1))
         turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
         self._note(f"{turns} out of the model's sight; /search still finds what was said")
 
@@ -350,7 +351,7 @@ class Session:
     @contextlib.contextmanager
     def _view(self) -> Iterator[View]:
         """The agent as it is now, for reading."""
-        view = self._system.look(self._agent.agent_id)
+        view = self._system.view(self._agent.agent_id)
         try:
             yield view
         finally:

@@ -83,7 +83,7 @@ def _report(args: Namespace, world: World) -> int:
 
 async def _compared(args: Namespace, world: World) -> Comparison:
     async with agents_of(args, world) as system:
-        return await system.compared(args.name, args.new)
+        return await system.compare(args.name, args.new)
 
 
 def _show(args: Namespace, done: Rerun) -> None:

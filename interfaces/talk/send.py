@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.events import (
     BadInput,
     Event,

@@ -5,7 +5,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from everlog.actors.api import AgentSystem, place_of
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import place_of
 from everlog.actors.cluster.addresses import running
 from everlog.actors.ports.constants import MICROSECONDS
 from everlog.events import BadInput

@@ -153,7 +153,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             records = list(records_of(frame.batch))
             ledger.replay(records, f"{path} at byte {frame.offset}")
             ledger.commits = frame.last_commit
-            file.take_in(frame, data, records)
+            file.import_messages(frame, data, records)
         if scan.later is not None:
             raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
         if scan.epoch >= ownership.epoch:

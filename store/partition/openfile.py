@@ -19,7 +19,7 @@ class OpenFile:
     """Frames, appended. `write` then `sync`; what is written counts after `sync` only."""
 
     def __init__(self, partition: Partition, entry: FileEntry, file: DiskFile) -> None:
-        """An empty file; `take_in` adds the frames that it has already."""
+        """An empty file; `import_messages` adds the frames that it has already."""
         self.entry = entry
         self.path = partition.path / entry.name
         self.index = FrameIndex(entry.name)
@@ -47,7 +47,7 @@ class OpenFile:
         partition.disk.sync_dir(partition.path)
         return cls(partition, entry, file)
 
-    def take_in(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
+    def import_messages(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
         """Go past a frame that is in the file; `data` is the file from its start."""
         self.index.add(records, frame.offset, frame.end)
         self._count(records)

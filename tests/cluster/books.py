@@ -33,14 +33,14 @@ def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
 def _judge_sample(system: System, agents: Collection[str], tools: Sequence[Tool]) -> None:
     """What the log says can be computed again."""
     for agent in agents:
-        view = system.look(agent)
+        view = system.view(agent)
         assert (verify(view, {one.name: one for one in tools}).faults, rebuild(view).faults) == ([], []), agent
         view.close()
 
 
 def _judge_agent(system: System, agent: str, said: Bills, pays: bool, effects: Counter[str]) -> None:
     """Each message is in the log once and was answered once."""
-    view = system.look(agent)
+    view = system.view(agent)
     try:
         records = list(view.reader.read(agent))
         turns = {int(turn["turn"]): str(turn["status"]) for turn in view.rows("turns")}

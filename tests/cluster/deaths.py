@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.addresses import host_name, namespace
 from everlog.projections import PROJECTIONS
 from tests.cluster.conftest import descendants, ends
@@ -64,7 +64,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) -> dict[str, str]:
     """Every projection of the agent as of a seq, as a number that says whether two are the same."""
-    view = system.look(name)
+    view = system.view(name)
     upto = view.head.seq if as_of is None else as_of
     try:
         return {projection: view.projections.checksum(projection, name, upto) for projection in PROJECTIONS}
@@ -74,7 +74,7 @@ def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) 
 
 def statuses(system: AgentSystem, name: str = "sam") -> list[str]:
     """How each turn of the agent ended, in order."""
-    view = system.look(name)
+    view = system.view(name)
     try:
         return [str(turn["status"]) for turn in sorted(view.rows("turns"), key=lambda turn: turn["turn"])]
     finally:

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from tests.cluster.books import judge
 from tests.cluster.conftest import ends, stop_actors
 from tests.cluster.deaths import kill

@@ -22,7 +22,8 @@ from typing import Any
 
 from everlog.actors.agent.commands import Say
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, Sent, open_system
+from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.api import open_system
 from everlog.actors.functions.tools import Tool, tool
 from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
 from tests.contract.agent_world import SCRIPTED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.functions.tools import tool
 from everlog.events import BadInput, UsageError
 from tests.cluster.deaths import host_of, kill, pid_of_host

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.api import AgentSystem, Sent, open_system
+from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.api import open_system
 from everlog.actors.cluster.cluster import RayRuntime, supervisor_of
 from everlog.actors.cluster.places import Place
 from everlog.actors.cluster.rayplaces import RayPlaces

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.api import Sent, open_system
+from everlog.actors.agent_system import Sent
+from everlog.actors.api import open_system
 from tests.cluster.books import judge
 from tests.cluster.conftest import ends, stop_actors
 from tests.cluster.hurting import Sender, World, a_node_is_killed, a_node_stands_still, hosts_are_killed, world

@@ -237,7 +237,7 @@ async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None
     async with opens() as system:
         agent, other = await system.agent("sam"), await system.agent("kim")
         await agent.send("My dog is called Rex")
-        assert await agent.release()
+        assert await agent.unload()
         file = max((folder / "log" / partition_of("sam")).iterdir(), key=lambda path: path.stat().st_size)
         whole = file.read_bytes()
         file.write_bytes(whole[:400] + bytes([whole[400] ^ 1]) + whole[401:])

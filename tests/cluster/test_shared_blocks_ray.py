@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.events import MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, stream_of_block
 from tests.cluster.deaths import actor, kill
@@ -65,7 +66,7 @@ async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) ->
             settings = Settings(model="scripted", window=16_384, verify_first=False)
             assert [sent.error async for sent in system.create_many(names, settings)] == [None] * MANY
             agents = await asyncio.gather(*(system.agent(name, create=False, as_it_is=True) for name in names))
-            await asyncio.gather(*(agent.follow("team") for agent in agents))
+            await asyncio.gather(*(agent.attach_block("team") for agent in agents))
             await signs(system, names)
             assert authors(system) == names
             assert sorted(system.shared.show("team").value.split("\n")) == names
@@ -77,7 +78,7 @@ async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) ->
             assert all("The end." in seen[name] for name in names[:2])
             with pytest.raises(StoreError, match="everlog shared"):
                 FileStore(folder, TickingClock().now).open(stream_of_block("team"), "test")
-            assert await system.release(stream_of_block("team"))
+            assert await system.unload(stream_of_block("team"))
             FileStore(folder, TickingClock().now).open(stream_of_block("team"), "test").close()
             for name in names[::10]:
                 assert_sound(system, name)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.agent.importing import conversation
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.events import Record
 from tests.cluster.deaths import kill, pid_of_host
 from tests.contract.agent_world import alive, assert_sound, log, texts
@@ -31,7 +32,7 @@ async def talk(system: AgentSystem, number: int, lines: Sequence[bytes]) -> list
     """Import, ask three questions, and have every third agent's process die in the middle of the second answer."""
     name = f"agent {number}"
     agent = await system.agent(name)
-    assert (await agent.take_in(conversation(lines, "here"))).delayed is None
+    assert (await agent.import_messages(conversation(lines, "here"))).delayed is None
     heard = await agent.send("What did we talk about first?")
     async for record in agent.send(f"My dog is called Rex{number}."):
         heard.append(record)

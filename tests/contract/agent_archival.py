@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.commands import Amend, Command, Forget, Keep, KeepAll
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.ports.effects import Hit, Page
-from everlog.actors.refs import AgentRef
 from everlog.events import BadInput, UnknownAgent
 from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, scripted
 from tests.support.world import completion
@@ -29,7 +29,7 @@ def told(system: AgentSystem) -> list[str]:
 
 def kept(system: AgentSystem) -> list[Hit]:
     """The memories that the agent has now, in order."""
-    view = system.look("sam")
+    view = system.view("sam")
     try:
         page: Page = view.searcher().listed(0, 1000)
         return list(page.results)
@@ -73,8 +73,8 @@ class ArchivalContract:
     async def test_a_memory_is_changed_and_deleted_by_its_id(self, opens: Any) -> None:
         """The id is the one that a search shows; tags stay where none are given; what is deleted is gone."""
         async with scripted(opens) as (system, agent):
-            known = await agent.keep(OAK, ["gold", "tree"])
-            await agent.release()
+            known = await agent.archive.insert(OAK, ["gold", "tree"])
+            await agent.unload()
         search = ("archival_memory_search", {"query": "gold"})
         script = (
             step(search, ("archival_memory_update", {"memory_id": f"{known.upper()}/1", "content": ELM})),
@@ -105,8 +105,8 @@ class ArchivalContract:
     async def test_what_cannot_be_is_told_to_the_model(self, opens: Any) -> None:
         """An unknown id, a deleted memory, an empty text, one too long: each fails in words, and nothing changes."""
         async with scripted(opens) as (system, agent):
-            known = await agent.keep(OAK)
-            await agent.release()
+            known = await agent.archive.insert(OAK)
+            await agent.unload()
         calls = [
             ("archival_memory_update", {"memory_id": "4711", "content": "x"}),
             ("archival_memory_delete", {"memory_id": ""}),
@@ -136,8 +136,8 @@ class ArchivalContract:
     async def test_calls_of_one_reply_see_what_the_ones_before_did(self, opens: Any) -> None:
         """A memory that was deleted a call ago cannot be changed, and its text can be kept anew."""
         async with scripted(opens) as (system, agent):
-            known = await agent.keep(OAK)
-            await agent.release()
+            known = await agent.archive.insert(OAK)
+            await agent.unload()
         calls = [
             ("archival_memory_update", {"memory_id": known, "content": ELM}),
             ("archival_memory_insert", {"content": ELM}),
@@ -161,23 +161,27 @@ class ArchivalContract:
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             turn = agent.opened.turn
-            known = await agent.keep(f"  {OAK} ", ["gold"])
-            assert await agent.keep(OAK) == known
+            known = await agent.archive.insert(f"  {OAK} ", ["gold"])
+            assert await agent.archive.insert(OAK) == known
             await self.kill(system, "sam")
-            await agent.amend(known, ELM)
-            await agent.amend(f"{known}/2", ELM)
-            other = await agent.keep(OAK)
+            await agent.archive.update(known, ELM)
+            await agent.archive.update(f"{known}/2", ELM)
+            other = await agent.archive.insert(OAK)
             assert [(memory.ref, memory.text, memory.tags) for memory in kept(system)] == [
                 (known, ELM, ["gold"]),
                 (other, OAK, []),
             ]
-            await agent.forget(known)
-            for work in (agent.forget(known), agent.amend(known, OAK), agent.forget("nothing")):
+            await agent.archive.delete(known)
+            for work in (
+                agent.archive.delete(known),
+                agent.archive.update(known, OAK),
+                agent.archive.delete("nothing"),
+            ):
                 with pytest.raises(BadInput, match="no memory with the id"):
                     await work
             for text, tags in (("", ()), ("x" * 1_000_001, ()), ("x", "tag"), ("x", [""]), ("\ud800", ())):
                 with pytest.raises(BadInput):
-                    await agent.keep(text, tags)
+                    await agent.archive.insert(text, tags)
             assert [memory.ref for memory in kept(system)] == [other]
             assert changes(system) == ["archival_inserted", "archival_updated", "archival_inserted", "archival_deleted"]
             assert {record.turn for record in log(system)} == {turn}
@@ -194,7 +198,7 @@ class ArchivalContract:
             assert await value(agent, keep) == keep.id
             assert await value(agent, keep) == keep.id
             await value(agent, amend)
-            await agent.amend(keep.id, OAK, [])
+            await agent.archive.update(keep.id, OAK, [])
             await self.kill(system, "sam")
             await value(agent, amend)
             await value(agent, forget)
@@ -209,7 +213,7 @@ class ArchivalContract:
         """One commit, or none where a text cannot be kept; what is there already, or twice among them, is kept once."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
-            oak = await agent.keep(OAK)
+            oak = await agent.archive.insert(OAK)
             command = KeepAll(id=agent._new_id(), texts=[ELM, f" {OAK}", "ash", ELM], tags=["tree"])
             ids = await value(agent, command)
             assert (ids[0], ids[1], ids[3]) == (command.id, oak, ids[0])
@@ -221,13 +225,13 @@ class ArchivalContract:
             assert len({record.commit for record in log(system)[-2:]}) == 1
             await self.kill(system, "sam")
             assert await value(agent, command) == ids
-            await agent.forget(ids[2])
+            await agent.archive.delete(ids[2])
             assert await value(agent, command) == ids
             assert len(kept(system)) == 2
             for texts in (["yew", ""], "yew", ["yew", "x" * 1_000_001]):
                 with pytest.raises(BadInput):
-                    await agent.keep_all(texts)
-            assert await agent.keep_all([]) == []
+                    await agent.archive.insert_many(texts)
+            assert await agent.archive.insert_many([]) == []
             assert len(kept(system)) == 2
             assert_sound(system)
 
@@ -236,11 +240,11 @@ class ArchivalContract:
         """One that was deleted is unknown, and one that began anew has none of the memories of the one before."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
-            known = await agent.keep(OAK)
+            known = await agent.archive.insert(OAK)
             await agent.delete()
             with pytest.raises(UnknownAgent, match="was deleted"):
-                await agent.keep(ELM)
+                await agent.archive.insert(ELM)
             anew = await system.agent("sam", SCRIPTED)
             assert kept(system) == []
             with pytest.raises(BadInput, match="no memory with the id"):
-                await anew.forget(known)
+                await anew.archive.delete(known)

@@ -26,7 +26,8 @@ import pytest
 
 from everlog.actors.agent.importing import conversation
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem, RuntimeName, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import RuntimeName, open_system
 from everlog.events import Record, UnknownAgent, uuid7
 from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
@@ -92,7 +93,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             first = await anext(answer)
             assert (first.type, first.text) == ("user_message", "go")
             visitor = await place.reached()
-            view = system.look("sam")
+            view = system.view("sam")
             assert [turn["status"] for turn in view.rows("turns")] == ["open"]
             assert kinds(view.reader.read("sam"))[-1] == "function_started"
             view.close()
@@ -161,9 +162,9 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         async with opens() as system:
             agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
             assert agent.opened.zone == "Europe/Oslo"
-            assert await agent.release()
+            assert await agent.unload()
             assert (await system.agent("sam", Settings(zone="Asia/Tokyo"))).opened.zone == "Asia/Tokyo"
-            assert await agent.release()
+            assert await agent.unload()
             assert (await system.agent("sam")).opened.zone == "Asia/Tokyo"
             assert context(system).config.window == 5000
 
@@ -173,8 +174,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         async with opens() as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")
-            assert await agent.release()
-            assert await agent.release(), "letting go of what is let go of is nothing"
+            assert await agent.unload()
+            assert await agent.unload(), "letting go of what is let go of is nothing"
             async with open_system(folder, runtime="local") as other:
                 assert await (await other.agent("sam")).send("What is my dog called?")
             assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
@@ -185,7 +186,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()
-            assert not await agent.release()
+            assert not await agent.unload()
             await visitor.enters()
             assert texts(await answer, "message_sent") == ["Done."]
 
@@ -221,7 +222,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         line = b'{"role": "user", "content": "My dog is called Rex", "time": "2023-05-08T10:00:00"}'
         async with opens() as system:
             agent = await system.agent("sam")
-            imported = await agent.take_in(conversation([line], "here"))
+            imported = await agent.import_messages(conversation([line], "here"))
             assert imported.delayed is None
             assert [record.text for record in imported.records] == ["My dog is called Rex"]
             assert log(system)[-1] == imported.records[-1]

@@ -47,7 +47,7 @@ class ErrorContract:
             with pytest.raises(BadInput, match="There is no time zone 'Oslo'"):
                 await system.agent("sam", Settings(zone="Oslo"))
             agent = await system.agent("sam")
-            assert await agent.release()
+            assert await agent.unload()
             with pytest.raises(BadInput, match="A window has 4096 to"):
                 await system.agent("sam", Settings(window=17))
             assert texts(await agent.send("Hi"), "message_sent")

@@ -155,7 +155,7 @@ class FunctionContract:
         """Who opens the system with other functions gets an agent that has those; what it was is in its log."""
         async with scripted(opens, *KNOCKS, tools=[double]) as (system, agent):
             assert "double" in str(context(system).config.functions)
-            assert await agent.release()
+            assert await agent.unload()
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             assert "double" not in str(context(system).config.functions)
             assert "knock" in str(context(system).config.functions)
@@ -223,7 +223,7 @@ class FunctionContract:
             assert "message_sent" in [record.type for record in await second]
             assert await agent.cancel(every=True) == []
             assert "message_sent" in [record.type for record in await agent.send("three")]
-            view = system.look("sam")
+            view = system.view("sam")
             assert {row["status"] for row in view.rows("turns")} == {"done", "cancelled"}
             view.close()
 

@@ -25,8 +25,8 @@ class TimeContract:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
                 assert await agent.set_timer("", "Look at the tea", every_s=1) == "timer-1"
-                due = system.look("sam").rows("timers")[0]["due_us"]
-                assert await agent.release()
+                due = system.view("sam").rows("timers")[0]["due_us"]
+                assert await agent.unload()
                 await asked(endpoint, 2)
                 assert await agent.cancel_timer("timer-1")
                 assert not await agent.cancel_timer("timer-1")

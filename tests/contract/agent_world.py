@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.prompt.context import Context
-from everlog.actors.refs import AgentRef
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import Record
 from tests.support.models.loopback import Loopback, Reply, serving
@@ -135,7 +135,7 @@ async def asked(endpoint: Loopback, requests: int) -> None:
 
 def log(system: AgentSystem, name: str = "sam") -> list[Record]:
     """Every record of the agent."""
-    view = system.look(name)
+    view = system.view(name)
     try:
         return list(view.reader.read(view.agent_id))
     finally:
@@ -144,7 +144,7 @@ def log(system: AgentSystem, name: str = "sam") -> list[Record]:
 
 def context(system: AgentSystem, name: str = "sam") -> Context:
     """What the agent's model would see."""
-    view = system.look(name)
+    view = system.view(name)
     try:
         return view.context()
     finally:
@@ -170,7 +170,7 @@ def module_from(path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Any
 
 def assert_sound(system: AgentSystem, name: str = "sam") -> None:
     """Everything that the log says can be computed again, and every turn is at its end."""
-    view = system.look(name)
+    view = system.view(name)
     assert (verify(view, system._reading.tools).faults, rebuild(view).faults) == ([], [])
     assert {turn["status"] for turn in view.rows("turns")} <= {"done"}
     view.close()

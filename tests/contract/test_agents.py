@@ -1,6 +1,6 @@
 """The contract suite of agents, run in this process."""
 
-from everlog.actors.api import AgentSystem
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.hosting.local import LocalRuntime
 from tests.contract.agent_contract import AgentContract
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.actors.hosting.local import LocalRuntime
 from everlog.actors.hosting.shard import Shard
 from tests.contract.agent_contract import AgentContract

@@ -73,7 +73,7 @@ def expectations(store: FileStore) -> dict[str, Any]:
 
 def facts(system: System, name: str) -> dict[str, Any]:
     """What is to stay true of an agent: its chain, its kinds, its last request, its tables."""
-    view = system.look(name)
+    view = system.view(name)
     records = list(view.reader.read(name))
     found: dict[str, Any] = {
         "head": view.head.seq,
@@ -200,7 +200,7 @@ async def remember(world: World) -> None:
     said = [Said(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)]
     said.append(Said(event=MessageSent(text="I see.", imported=True), said_at=4 * 10**6))
     async with world.system.agent("mel", world.settings) as agent:
-        await agent.take_in(said)
+        await agent.import_messages(said)
         await agent.receive(UserMessage(text="Do you remember?"))
         await agent.run()
     secret = next(record for record in world.log("mel") if record.text == "Secret 2")

@@ -84,7 +84,7 @@ def test_a_golden_log_checks_rebuilds_and_verifies(golden: Golden) -> None:
         assert check(store.partition(partition)).ok
     system = World(store=store, tools=make.TOOLS).system
     for name in agents_of(expected):
-        view = system.look(name)
+        view = system.view(name)
         report = verify(view, system.tools)
         assert report.faults == [], name
         calls = report.calls
@@ -106,7 +106,7 @@ def test_old_shapes_are_upcast_and_unknown_kinds_carried(golden: Golden) -> None
 def test_what_is_unknown_changes_nothing_else(golden: Golden) -> None:
     """The state before a kind of the future, and after it, is the same."""
     store, _ = golden
-    view = World(store=store).system.look("sam")
+    view = World(store=store).system.view("sam")
     last = list(view.reader.read("sam"))[-1]
     assert last.type == "dreamt"
     for table in ("core_memory", "recall_memory", "archival_memory", "turns", "model_calls", "timers", "summaries"):

@@ -129,7 +129,7 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
             await agent.configure(Settings(window=chance.choice([6000, 8192])))
         case 11:
             at = world.clock.now() - 10**12
-            await agent.take_in(
+            await agent.import_messages(
                 [
                     Said(UserMessage(text="long ago", imported=True), at),
                     Said(MessageSent(text="Yes.", imported=True), at),
@@ -238,7 +238,7 @@ def test_two_recorded_reruns_are_equal_and_verify() -> None:
     ]
     assert any(record.cause == "fork" for record in blank[0])
     assert blank[0] == blank[1]
-    with closing(world.system.look("one")) as view:
+    with closing(world.system.view("one")) as view:
         assert verify(view, world.system.tools).faults == []
 
 

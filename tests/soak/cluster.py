@@ -20,7 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from tests.cluster.conftest import descendants
 
 IDLE_S = 4

@@ -85,7 +85,7 @@ def said(system: System) -> list[str | None]:
 def assert_sound(system: System) -> None:
     assert isinstance(system.store, FileStore)
     assert all(check(system.store.partition(name)).ok for name in system.store.partitions())
-    view = system.look("sam")
+    view = system.view("sam")
     assert (verify(view, system.tools).faults, rebuild(view).faults) == ([], [])
     assert {turn["status"] for turn in view.rows("turns")} == {"done"}
     view.close()

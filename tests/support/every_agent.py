@@ -27,7 +27,7 @@ def verify_all(systems: Sequence[System]) -> None:
                 if (place, name) in seen or not system.store.reader(name).head(name).seq:
                     continue
                 seen.add((place, name))
-                view = system.look(name, projections)
+                view = system.view(name, projections)
                 whole = verify(view, system.tools)
                 faults += [f"{name}: {fault}" for fault in whole.faults]
                 if agents % REBUILT_OF == 0:

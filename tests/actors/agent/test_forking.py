@@ -68,7 +68,7 @@ def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(whole: Wor
         for request in whole.model.requests[asked:]:
             assert_well_formed(request)
         assert seen(post) == outside
-        view = whole.system.look(name)
+        view = whole.system.view(name)
         assert not [turn for turn in view.rows("turns") if turn["status"] == "open"]
         assert rebuild(view).faults == []
         assert verify(view, whole.system.tools).faults == [], f"forked at {at}"
@@ -143,7 +143,7 @@ def test_an_agent_that_began_anew_is_forked_as_it_is_now() -> None:
     forked = world.system.fork("sam", "tom")
     assert forked.closed == []
     asyncio.run(world.tell("And you?", agent="tom"))
-    view = world.system.look("tom")
+    view = world.system.view("tom")
     assert [row["text"] for row in view.rows("recall_memory")][-2:] == ["And you?", "Yes."]
     assert rebuild(view).faults == [] and verify(view, world.system.tools).faults == []
     view.close()
@@ -177,7 +177,7 @@ def test_what_is_erased_reaches_forks_that_share_it() -> None:
         assert not [record for record in world.log(name) if record.text == "My secret is blue"]
         spans = [event for event in map(event_of, world.log(name)) if isinstance(event, RecordsErased)]
         assert [(span.from_seq, span.to_seq) for span in spans] == [(at, last)]
-        view = world.system.look(name)
+        view = world.system.view(name)
         assert verify(view, world.system.tools).faults == []
         view.close()
     assert "records_erased" not in world.kinds("early")

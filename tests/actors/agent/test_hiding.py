@@ -36,7 +36,7 @@ def told(world: World, *texts: str) -> list[Record]:
 
 def shown(world: World) -> str:
     """Every word that the model would see after the system message."""
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     messages = json.loads(view.request())["messages"][1:]
     view.close()
     return json.dumps(messages)
@@ -44,7 +44,7 @@ def shown(world: World) -> str:
 
 def assert_replays(world: World) -> None:
     """The tables are what the log says, every request renders as it was sent, every turn follows the table."""
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert rebuild(view).faults == []
     assert verify(view, world.system.tools).faults == []
     view.close()
@@ -68,7 +68,7 @@ def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
     assert "whale" not in seen
     assert "safe" not in seen
     assert "Has a secret." in world.model.messages()[0]["content"]
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert json.dumps(json.loads(view.request(before))["messages"][1:]) == request
     assert [hit.text for hit in asyncio.run(view.searcher().recall("whale", 0)).results][:1] == ["My secret is a whale"]
     assert_replays(world)
@@ -119,7 +119,7 @@ def test_what_was_imported_is_of_no_turn_and_stays() -> None:
         Said(UserMessage(text="long ago", imported=True), 1000),
         Said(MessageSent(text="indeed", imported=True), 2000),
     ]
-    during(world, lambda agent: agent.take_in(past))
+    during(world, lambda agent: agent.import_messages(past))
     assert during(world, lambda agent: agent.hide()) == [1]
     assert "long ago" in shown(world)
     assert "turn one" not in shown(world)
@@ -229,7 +229,7 @@ def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
     assert finish(world) == []
     assert sent == ["ahoy"]
     assert world.model.requests == []
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert {row["turn"]: row["status"] for row in view.rows("turns")} == {1: "done", 2: "cancelled"}
     assert_replays(world)
     told(world, "And now?")
@@ -243,7 +243,7 @@ def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
     assert_replays(world)
     tools = world.system.tools
     other = {**tools, "core_memory_append": msgspec.structs.replace(tools["core_memory_append"], effect="read_only")}
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert any("event 1 of the step" in fault for fault in verify(view, other).faults)
     view.close()
 
@@ -262,7 +262,7 @@ def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> 
     during(world, three)
     assert len(world.model.requests) == 1
     assert finish(world.restarted()) == []
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert [row["status"] for row in view.rows("turns")] == ["done", "cancelled", "cancelled"]
     assert_replays(world)
 
@@ -313,7 +313,7 @@ def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_anew() -> None:
     for number in range(record.commit, world.log()[-1].commit + 1):
         other = cut(world, number)
         finish(other)
-        view = other.system.look("sam")
+        view = other.system.view("sam")
         assert [row["status"] for row in view.rows("turns")] == ["done", "cancelled", "done"]
         assert_replays(other)
     assert sent == ["ahoy"]

@@ -37,8 +37,8 @@ def test_no_arguments_of_a_call_stop_an_agent(name: str, arguments: dict[str, An
     world = World(say("Hi."), completion(calls=[(name, arguments)]), say("Well."), say("Still here."))
     left = asyncio.run(world.tell("Hello", "go", "and now?"))
     assert kinds(left).count("user_message") == 3
-    assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 @pytest.mark.parametrize("usage", [
@@ -57,7 +57,7 @@ def test_no_usage_figure_stops_an_agent(usage: dict[str, Any]) -> None:
     left = asyncio.run(world.tell("one", "two", "three"))
     assert "summary" not in kinds(left)
     assert "turn_abandoned" not in kinds(left)
-    assert len(world.system.look("sam").rows("memory_pressure")) == 1
+    assert len(world.system.view("sam").rows("memory_pressure")) == 1
 
 
 @pytest.mark.parametrize(("text", "value"), [
@@ -97,7 +97,7 @@ def test_the_smallest_window_works() -> None:
     world = World(after=lambda request: counted(request, say("Yes.")))
     world.settings = msgspec.structs.replace(world.settings, window=4096)
     asyncio.run(world.tell(*["A message of some words, about nothing in particular."] * 30))
-    assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
+    assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
 
 
 def test_a_missing_key_keeps_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,10 +133,10 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
     asyncio.run(world.tell("one", "two"))
     asyncio.run(world.system.delete("sam"))
     asyncio.run(world.tell("three"))
-    assert verify(world.system.look("sam"), world.system.tools).checked == 3
-    turns = world.system.look("sam").rows("turns")
+    assert verify(world.system.view("sam"), world.system.tools).checked == 3
+    turns = world.system.view("sam").rows("turns")
     assert [(turn["turn"], turn["status"]) for turn in turns] == [(1, "done")]
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,5 +153,5 @@ def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(m
     monkeypatch.setattr(Projections, "add", sometimes)
     asyncio.run(world.tell("two", "three"))
     monkeypatch.undo()
-    assert [turn["status"] for turn in world.system.look("sam").rows("turns")] == ["done"] * 3
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert [turn["status"] for turn in world.system.view("sam").rows("turns")] == ["done"] * 3
+    assert not verify(world.system.view("sam"), world.system.tools).faults

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from everlog.actors.agent.setup import Settings
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.api import open_system
 from everlog.actors.hosting.standing import standings
-from everlog.actors.refs import AgentRef
 from everlog.events import (
     AgentDeleted,
     BadInput,
@@ -45,7 +45,7 @@ def refused(tmp_path: Path, misuse: Misuse) -> None:
             head = agent.opened.head
             with pytest.raises(BadInput):
                 await misuse(agent)
-            with closing(system.look("sam")) as view:
+            with closing(system.view("sam")) as view:
                 assert view.head.seq == head
             assert [record.type for record in await agent.send("Hi")][:1] == ["user_message"]
 
@@ -55,8 +55,8 @@ def refused(tmp_path: Path, misuse: Misuse) -> None:
 MISUSES: dict[str, Misuse] = {
     "heartbeat of None": lambda agent: agent.heartbeat(None),
     "half of a character": lambda agent: agent.send(HALF),
-    "a name that is no text": lambda agent: agent.send("x", name=5),
-    "a name with half of a character": lambda agent: agent.send("x", name=HALF),
+    "a name that is no text": lambda agent: agent.send("x", speaker=5),
+    "a name with half of a character": lambda agent: agent.send("x", speaker=HALF),
     "no text at all": lambda agent: agent.send(None),
     "a reason that there is not": lambda agent: agent.send(Heartbeat(text="x", reason="bogus")),  # type: ignore[arg-type]
     "a time that is none": lambda agent: agent.send(UserLogin(last_login="today")),  # type: ignore[arg-type]

@@ -156,7 +156,7 @@ def assert_well_formed(request: bytes) -> None:
 
 def assert_whole(world: World) -> None:
     """The log has no open turn, no call without exactly one result, and says the same when it is replayed."""
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert {turn["status"] for turn in view.rows("turns")} <= {"done"}
     events = [(record.turn, record.step, event_of(record)) for record in world.log()]
     calls = [(t, s, call.id) for t, s, e in events if isinstance(e, ModelReply) for call in e.calls]

@@ -53,7 +53,7 @@ def test_the_system_message_has_the_memory_header_and_counted_blocks() -> None:
     assert lines[1].startswith("0 previous messages between you and the user are stored in recall memory")
     assert lines[2].startswith("0 total memories you created are stored in archival memory")
     assert lines[4].startswith("Core memory shown below")
-    human = next(block for block in world.system.look("sam").rows("core_memory") if block["label"] == "human")
+    human = next(block for block in world.system.view("sam").rows("core_memory") if block["label"] == "human")
     assert f'<human characters="{len(human["value"])}/2000">\n{human["value"]}\n</human>' in system
 
 
@@ -180,7 +180,7 @@ def test_a_turn_ends_after_the_most_steps_it_may_take() -> None:
     left = told(world, "go")
     assert kinds(left).count("model_reply") == 20
     assert kinds(left)[-1] == "turn_abandoned"
-    assert world.system.look("sam").rows("turns")[-1]["status"] in {"abandoned", "done"}
+    assert world.system.view("sam").rows("turns")[-1]["status"] in {"abandoned", "done"}
     world.model.after = say("Back.")
     assert "message_sent" in kinds(told(world, "still there?"))
 
@@ -213,7 +213,7 @@ def test_other_inputs_open_turns_too() -> None:
 
     heard = asyncio.run(all_of_them())
     assert kinds(heard).count("model_reply") == 4
-    assert [turn["status"] for turn in world.system.look("sam").rows("turns")] == ["done"] * 5
+    assert [turn["status"] for turn in world.system.view("sam").rows("turns")] == ["done"] * 5
 
 
 def test_the_same_input_id_counts_once() -> None:
@@ -256,6 +256,6 @@ def test_an_input_that_arrives_during_a_turn_is_durable_at_once_and_answered_aft
     asyncio.run(both())
     assert [json.loads(m["content"])["message"] for m in world.model.messages() if m["role"] == "user"
             and '"user_message"' in m["content"]] == ["Hello", "first", "second"]  # fmt: skip
-    last = world.system.look("sam").rows("turns")
+    last = world.system.view("sam").rows("turns")
     assert sorted((t["turn"], t["status"]) for t in last) == [(1, "done"), (2, "done"), (3, "done")]
     assert '"second"' not in world.model.requests[-2].decode()

@@ -32,9 +32,9 @@ def human(view: View) -> str:
 
 def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World) -> None:
     """Opened as of each seq, every read is that of the records up to it, and equal to a look back from the head."""
-    head = world.system.look("sam")
+    head = world.system.view("sam")
     for record in world.log()[2:]:
-        view = world.system.look("sam", as_of=record.seq)
+        view = world.system.view("sam", as_of=record.seq)
         assert (view.seq, view.head) == (record.seq, head.head)
         for name in ("core_memory", "recall_memory", "turns", "memory_pressure", "model_calls"):
             strip = [{k: v for k, v in row.items() if k != "as_of"} for row in view.rows(name)]
@@ -49,25 +49,25 @@ def test_a_time_is_the_last_record_written_by_then(world: World) -> None:
     """That moment included; a time without a zone is UTC; one before the beginning is an error."""
     edited = next(record for record in world.log() if record.type == "memory_edited" and "Chad" in (record.text or ""))
     last = max(record.seq for record in world.log() if record.recorded_at <= edited.recorded_at)
-    assert world.system.look("sam", as_of=at(edited)).seq == last
-    assert world.system.look("sam", as_of=at(edited).replace(tzinfo=None)).seq == last
+    assert world.system.view("sam", as_of=at(edited)).seq == last
+    assert world.system.view("sam", as_of=at(edited).replace(tzinfo=None)).seq == last
     first = world.log()[0]
-    assert world.system.look("sam", as_of=at(edited) - timedelta(microseconds=1)).seq < last
+    assert world.system.view("sam", as_of=at(edited) - timedelta(microseconds=1)).seq < last
     with pytest.raises(BadInput, match=f"1 to {world.log()[-1].seq}, the head"):
-        world.system.look("sam", as_of=at(first) - timedelta(microseconds=1))
+        world.system.view("sam", as_of=at(first) - timedelta(microseconds=1))
 
 
 @pytest.mark.parametrize("seq", [0, -1, 10_000])
 def test_a_seq_that_is_not_there_names_the_head(world: World, seq: int) -> None:
     """A seq past the head, or none at all."""
     with pytest.raises(BadInput, match=f"1 to {world.log()[-1].seq}, the head"):
-        world.system.look("sam", as_of=seq)
+        world.system.view("sam", as_of=seq)
 
 
 def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> None:
     """`at` an earlier moment gives that one; a later one is refused rather than answered with what is missing."""
-    view = world.system.look("sam", as_of=8)
-    assert human(view.at(4)) == human(world.system.look("sam", as_of=4))
+    view = world.system.view("sam", as_of=8)
+    assert human(view.at(4)) == human(world.system.view("sam", as_of=4))
     assert view.at(None) is view and view.at(8) is view
     with pytest.raises(BadInput, match="look at it anew"):
         view.rows("core_memory", 9)

@@ -25,7 +25,7 @@ def test_a_warning_by_hand_is_one_of_its_period() -> None:
     warnings = [r for r in world.log() if r.type == "system_alert"]
     assert [(r.turn, r.step) for r in warnings] == [(2, 0)]
     during(world, lambda agent: agent.hide(2))
-    assert not world.system.look("sam").rows("memory_pressure")[0]["warned"]
+    assert not world.system.view("sam").rows("memory_pressure")[0]["warned"]
     world.model.lines = [say("Full.", total=7900)]
     told(world, "go on")
     assert len([r for r in world.log() if r.type == "system_alert"]) == 2

@@ -45,7 +45,7 @@ def world(way: str, *lines: Line, **settings: Any) -> World:
 def live(made: World, *texts: str) -> list[Record]:
     """What the texts left; the log verifies, and what was sent follows from it."""
     left = asyncio.run(made.tell(*texts))
-    report = verify(made.system.look("sam"), made.system.tools)
+    report = verify(made.system.view("sam"), made.system.tools)
     assert report.faults == [] and report.notes == []
     return left
 
@@ -141,7 +141,7 @@ def test_a_summary_is_asked_for_and_shown_in_each_way(way: str) -> None:
     summary = next(event_of(record) for record in made.log() if record.type == "summary")
     assert summary.text == "They counted."
     assert b"They counted." in made.model.requests[-1]
-    assert verify(made.system.look("sam"), made.system.tools).faults == []
+    assert verify(made.system.view("sam"), made.system.tools).faults == []
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -202,7 +202,7 @@ def test_an_older_reader_that_is_gone_is_told_and_is_no_fault() -> None:
     """The request is checked, and what the reply was read as is left alone."""
     made = World(say("Hi."))
     asyncio.run(made.tell("Hello"))
-    view = made.system.look("sam")
+    view = made.system.view("sam")
     tampered = [
         msgspec.structs.replace(r, payload=r.payload.replace(f'"reader":{READER}', '"reader":99')) for r in made.log()
     ]

@@ -42,7 +42,7 @@ def recovered(world: World, *lines: str) -> tuple[World, list[Record]]:
 
 
 def assert_verified(world: World) -> None:
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert verify(view, world.system.tools).faults == []
     assert {turn["status"] for turn in view.rows("turns")} == {"done"}
     view.close()
@@ -240,7 +240,7 @@ def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch,
     with monkeypatch.context() as other:
         bare_keys(other, "/another")
         told(world)
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     assert "event 1 of the step was function_started" in str(verify(view, world.system.tools).faults)
     view.close()
 

@@ -68,7 +68,7 @@ class Granted(World):
 
     def proven(self) -> None:
         """The agent verifies and rebuilds without a fault or a note."""
-        view = self.system.look("sam")
+        view = self.system.view("sam")
         for report in (verify(view, self.system.tools), rebuild(view)):
             assert (report.faults, report.notes) == ([], [])
             assert report.checked

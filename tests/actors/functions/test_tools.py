@@ -194,7 +194,7 @@ def test_a_function_can_do_nothing_that_stops_the_agent() -> None:
         assert kinds(left)[:5] == ["user_message", "model_reply", "function_result", "heartbeat", "model_reply"], (
             made.name
         )
-        assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
+        assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
 
 
 def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:

@@ -234,8 +234,8 @@ def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
         assert b"two" in model.asked[-1] and b"three" in model.asked[-1]
 
     run(main)
-    assert not verify(world.system.look("sam"), world.system.tools).faults
-    statuses = {row["turn"]: row["status"] for row in world.system.look("sam").rows("turns")}
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+    statuses = {row["turn"]: row["status"] for row in world.system.view("sam").rows("turns")}
     assert statuses == {1: "done", 2: "failed", 3: "done"}
 
 

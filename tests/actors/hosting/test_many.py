@@ -97,7 +97,7 @@ def test_one_agent_hears_its_messages_in_order() -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all(*NAMES)
-        await home.shard.release()
+        await home.shard.unload()
         said = [(name, home.say(f"{name} {turn}")) for turn in range(3) for name in NAMES]
         found = await all_of(home.shard.perform_many(home.orders(*said)))
         assert [outcome.error for outcome in found] == [None] * 15
@@ -163,7 +163,7 @@ def test_heartbeats_of_many_agents_come_in_one_call() -> None:
             (name, SetTimer(id=home.ids.new(home.clock.now()), timer="tea", text="Tea", due_at=due)) for name in NAMES
         ]
         await all_of(home.shard.perform_many(home.orders(*timers)))
-        await home.shard.release()
+        await home.shard.unload()
 
         def fires() -> list[tuple[str, Command]]:
             return [(name, Fire(id=home.ids.new(due), timer="tea", due_at=due)) for name in NAMES]

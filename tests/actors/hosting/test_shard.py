@@ -231,7 +231,7 @@ def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada", "ben")
-        leaving = asyncio.ensure_future(home.shard.release())
+        leaving = asyncio.ensure_future(home.shard.unload())
         for _ in range(after):
             await asyncio.sleep(0)
         answers = await asyncio.gather(
@@ -254,9 +254,9 @@ def test_nobody_is_let_go_of_at_work() -> None:
         await home.open_all("ada")
         said = asyncio.ensure_future(home.ref("ada").send("[steps=3] Hi"))
         await asyncio.sleep(15)
-        assert not await home.shard.release()
+        assert not await home.shard.unload()
         assert len(await said) == 4
-        assert await home.shard.release()
+        assert await home.shard.unload()
         other = home.store.open_partition(SHARD, "other")
         other.close()
         await home.leave()
@@ -301,7 +301,7 @@ def test_a_shard_that_nobody_uses_says_so() -> None:
 
         async def on_idle() -> None:
             idle.append(home.clock.now())
-            await home.shard.release()
+            await home.shard.unload()
 
         home = SharedHome(idle_s=60, on_idle=on_idle)
         await home.open_all("ada")

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.constants import WATCH_S
-from everlog.actors.refs import AgentRef
 from everlog.events import Record
 from tests.support.agents.homes import Home, moment, run_plain
 

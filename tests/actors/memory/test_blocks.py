@@ -38,7 +38,7 @@ def do(world: World, kind: type[Command], label: str, **fields: Any) -> bool:
 
 def block(world: World, label: str) -> dict[str, Any]:
     """A row of the projection; empty where there is no such block."""
-    return next((row for row in world.system.look("sam").rows("core_memory") if row["label"] == label), {})
+    return next((row for row in world.system.view("sam").rows("core_memory") if row["label"] == label), {})
 
 
 def system(world: World) -> str:

@@ -26,7 +26,7 @@ def world() -> World:
 
 
 def human(world: World) -> str:
-    return next(block["value"] for block in world.system.look("sam").rows("core_memory") if block["label"] == "human")
+    return next(block["value"] for block in world.system.view("sam").rows("core_memory") if block["label"] == "human")
 
 
 def edits(world: World) -> list[Record]:

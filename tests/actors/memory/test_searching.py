@@ -91,7 +91,7 @@ def test_every_filter_reaches_the_archive() -> None:
     assert text.startswith("Showing 1 of 12 results (page 1/2): ")
     told = "id: 4711, part 2 of 3, tags: sea, moon, source: almanac, document: tides.txt, memory: the tide"
     assert json.loads(text.split("): ", 1)[1]) == [f"timestamp: 2026-01-01 09:00:00 AM JST+0900, {told}"]
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 def test_words_alone_answer_where_the_archive_does_not_and_say_so() -> None:
@@ -130,7 +130,7 @@ def test_both_days_count_whole_in_the_zone_of_the_agent(zone: str) -> None:
     asyncio.run(world.tell("Hello"))
     days = ("2025-03-30", "2025-10-26", "2025-03-09")
 
-    async def take_in() -> None:
+    async def import_messages() -> None:
         async with world.system.agent("sam", world.settings) as agent:
             for day in days:
                 for clock in ("00:00:00", "23:59:59"):
@@ -138,7 +138,7 @@ def test_both_days_count_whole_in_the_zone_of_the_agent(zone: str) -> None:
                     said = UserMessage(text=f"{day} {clock}", imported=True)
                     await agent.commit([said], turn=agent.turn, step=0, said_at=[at])
 
-    asyncio.run(take_in())
+    asyncio.run(import_messages())
     for day in days:
         (text,) = call(world, ("conversation_search_date", {"start_date": day, "end_date": day}))
         assert text.startswith("Showing 2 of 2 results (page 0/0): ")
@@ -205,7 +205,7 @@ def test_what_a_crash_left_in_the_log_is_known_to_the_calls_after_it() -> None:
     asyncio.run(finish())
     assert again.kinds().count("archival_inserted") == 1
     assert "Kept already" in str([event_of(r).text for r in again.log() if r.type == "function_result"][-1])
-    view = again.system.look("sam")
+    view = again.system.view("sam")
     assert not verify(view, again.system.tools).faults
     assert len(view.searcher(HEAD).listed(0, 5).results) == 1
 

@@ -232,7 +232,7 @@ async def test_an_owner_that_keeps_its_blocks_knows_them_without_looking(tmp_pat
     other.sharing._sleep = _at_once
     with pytest.raises(StoreError, match="cannot be edited now"):
         await other.people.set("team", "two")
-    assert await team.sharing.release("team")
+    assert await team.sharing.unload("team")
     assert (await other.people.set("team", "two")).value == "two"
     found = await team.sharing.newest({"team": 0, "none": 0})
     assert found["team"] is not None

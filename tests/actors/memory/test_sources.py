@@ -215,15 +215,19 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
     async def live() -> tuple[list[Record], list[Sequence[str]]]:
         async with open_system(tmp_path, clock=TickingClock(), ids=CountingIds(), timers=False) as system:
             sam = await system.agent("sam")
-            assert [await sam.attach("sea"), await sam.attach("sea"), await sam.attach("land")] == [True, False, True]
-            assert [await sam.detach("sea"), await sam.detach("sea")] == [True, False]
+            assert [
+                await sam.attach_source("sea"),
+                await sam.attach_source("sea"),
+                await sam.attach_source("land"),
+            ] == [True, False, True]
+            assert [await sam.detach_source("sea"), await sam.detach_source("sea")] == [True, False]
             with pytest.raises(BadInput, match="a source name has"):
-                await sam.attach(" ")
+                await sam.attach_source(" ")
             again = commands.Attach(id=uuid7(TickingClock().now(), 99), source="letters")
             for _ in range(2):
                 assert await sam._value(again) is True
             assert system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
-            view = system.look("sam")
+            view = system.view("sam")
             records = [r for r in view.reader.read("sam") if r.type.startswith("source_")]
             covered = [Kept(view.projections, "sam", r.seq).attached().sources for r in records]
             assert all(Kept(view.projections, "sam", r.seq).attached().time == r.recorded_at for r in records)

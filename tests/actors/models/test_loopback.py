@@ -46,7 +46,7 @@ def test_the_bytes_that_the_server_receives_are_the_bytes_that_were_hashed() -> 
     assert request["tools"][0]["function"]["name"] == "send_message"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert server.headers[0]["content-type"] == "application/json"
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 FAILURES = [
@@ -120,7 +120,7 @@ def test_calls_as_servers_really_send_them_are_read(calls: list[dict[str, object
     with serving((200, body), (200, say("Again."))) as server:
         world = world_of(server)
         asyncio.run(world.tell("hi", "and?"))
-    rows = world.system.look("sam").rows("function_calls")
+    rows = world.system.view("sam").rows("function_calls")
     mine = [row for row in rows if row["turn"] == 1]
     assert len({row["call_id"] for row in mine}) == len(calls)
     assert {row["outcome"] for row in mine} == {"ok"}

@@ -51,7 +51,7 @@ def test_a_fallback_is_called_in_its_own_way() -> None:
     (switched,) = events(world, ModelSwitched)
     assert (switched.calling, switched.window, switched.stream) == ("schema", 16_000, True)
     assert "In its place." in [record.text for record in world.log() if record.type == "message_sent"]
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
     assert reparse("sam", world.log()).found == []
 
 
@@ -76,7 +76,7 @@ def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
     switched = events(world, ModelSwitched)[0]
     assert (switched.model, switched.to, switched.failure) == ("small", "one", "missing")
     assert "summary" in world.kinds() and "model_failed" not in world.kinds()
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 def test_the_agents_own_model_that_stood_in_has_a_fallback_still() -> None:
@@ -103,7 +103,7 @@ def test_a_failed_answer_that_was_paid_for_counts() -> None:
     asyncio.run(world.tell("Hello"))
     (switched,) = events(world, ModelSwitched)
     assert switched.usage.total == 5000
-    assert sum(row["tokens"] for row in world.system.look("sam").rows("model_calls")) == 10_007
+    assert sum(row["tokens"] for row in world.system.view("sam").rows("model_calls")) == 10_007
     spent = spent_in(world.log(), "")
     assert (spent["scripted"].total, spent["other"].total) == (10_000, 7)
 
@@ -128,7 +128,7 @@ def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
     asyncio.run(world.tell("Hello"))
     (refused,) = [event for event in events(world, ReplyRejected) if event.purpose == "reply"]
     assert (refused.raw, refused.usage.total, refused.model) == (cut, 8192, "scripted")
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
     assert reparse("sam", world.log()).read >= 2
 
 

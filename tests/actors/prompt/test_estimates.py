@@ -28,7 +28,7 @@ def costing(tokens_per_byte: float, **more: Any) -> Any:
 
 
 def seen(world: World) -> Context:
-    return world.system.look("sam").context()
+    return world.system.view("sam").context()
 
 
 def told(world: World, **settings: Any) -> None:
@@ -60,7 +60,7 @@ def test_another_model_is_not_estimated_by_the_one_before() -> None:
     world.model.after = costing(0.4)
     told(world, model="unheard-of")
     assert seen(world).tokens_per_byte == pytest.approx(0.4, rel=0.01)
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own() -> None:
@@ -75,7 +75,7 @@ def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own()
     assert during.tokens_per_byte == pytest.approx(0.4, rel=0.01)
     after = msgspec.structs.replace(context, turn=turn + 1)
     assert after.tokens_per_byte == pytest.approx(0.2, rel=0.01)
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
 @pytest.mark.parametrize("wrong", [{"prompt_tokens": 10**9}, {"prompt_tokens": 0}])
@@ -101,6 +101,6 @@ def test_a_log_that_was_estimated_by_the_last_reply_still_verifies() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Context, "tokens_per_byte", property(by_the_last))
         asyncio.run(world.tell(long))
-    context = world.system.look("sam").context(len(world.log()) - 3)
+    context = world.system.view("sam").context(len(world.log()) - 3)
     assert context.tokens_per_byte > 4 * msgspec.structs.replace(context, by_model=False).tokens_per_byte
-    assert not verify(world.system.look("sam"), world.system.tools).faults
+    assert not verify(world.system.view("sam"), world.system.tools).faults

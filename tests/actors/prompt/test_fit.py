@@ -65,7 +65,7 @@ def test_a_long_conversation_is_summarized_and_goes_on() -> None:
     message = json.loads(note["content"])["message"]
     assert f"({last.hidden} of {last.total} total messages)" in message
     assert f"summary of the previous {last.summarized} messages" in message
-    assert world.system.look("sam").rows("recall_memory")[0]["text"].startswith("0: ")
+    assert world.system.view("sam").rows("recall_memory")[0]["text"].startswith("0: ")
 
 
 def test_a_cut_never_parts_a_call_from_its_result() -> None:
@@ -85,10 +85,10 @@ def test_one_message_larger_than_the_window_is_kept_whole_and_shown_cut() -> Non
     huge = "whale " * 20_000
     left = told(world, "Hello", huge, "Still there?")
     fits(world)
-    assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
+    assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
     assert kinds(left)[-2:] == ["message_sent", "function_result"]
     assert "context_trimmed" in kinds(left)
-    assert any(row["text"] == huge for row in world.system.look("sam").rows("recall_memory"))
+    assert any(row["text"] == huge for row in world.system.view("sam").rows("recall_memory"))
     handle = "more characters; the whole is record"
     requests = [json.loads(request)["messages"] for request in world.model.requests]
     shown = next(m["content"] for messages in requests for m in messages if handle in m["content"])
@@ -103,7 +103,7 @@ def test_a_core_memory_larger_than_the_window_is_shown_cut_and_kept_whole() -> N
     left = told(world, "Hello")
     fits(world)
     assert kinds(left)[-3:] == ["model_reply", "message_sent", "function_result"]
-    block = next(b for b in world.system.look("sam").rows("core_memory") if b["label"] == "notes")
+    block = next(b for b in world.system.view("sam").rows("core_memory") if b["label"] == "notes")
     assert block["value"] == value
     assert f'<notes characters="{len(value)}/100000">' in world.model.messages()[0]["content"]
 
@@ -119,7 +119,7 @@ def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one()
     assert {(r.purpose, r.words) for r in rejected} == {("summary", 100), ("summary", 40)}
     summary = next(event_of(record) for record in left if record.type == "summary")
     assert summary.method == "mechanical"
-    calls = world.system.look("sam").rows("model_calls")
+    calls = world.system.view("sam").rows("model_calls")
     assert {row["purpose"] for row in calls if row["outcome"] == "rejected"} == {"summary"}
     plain = pa.Table.from_batches([batch_of(left)])
     with FleetViews([], plain, threads=1) as views:
@@ -135,7 +135,7 @@ def test_five_hundred_turns_without_a_pause_stay_inside_the_window() -> None:
     fits(world)
     assert kinds(left).count("message_sent") >= 500
     assert kinds(left).count("summary") > 10
-    assert {turn["status"] for turn in world.system.look("sam").rows("turns")} == {"done"}
+    assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
 
 
 def test_a_provider_that_says_too_long_is_believed() -> None:
@@ -159,7 +159,7 @@ def test_a_provider_that_always_says_too_long_ends_the_turn_in_words() -> None:
     assert "Use a model with a larger window" in (left[-1].text or "")
     world.model.lines = []
     assert "message_sent" in kinds(told(world, "and now?"))
-    assert any(row["text"] == "one more" for row in world.system.look("sam").rows("recall_memory"))
+    assert any(row["text"] == "one more" for row in world.system.view("sam").rows("recall_memory"))
 
 
 def test_a_summary_can_be_taken_back_and_made_again() -> None:
@@ -169,12 +169,12 @@ def test_a_summary_can_be_taken_back_and_made_again() -> None:
 
     async def there_and_back() -> None:
         async with world.system.agent("sam", world.settings) as agent:
-            before = world.system.look("sam").context().messages
+            before = world.system.view("sam").context().messages
             assert await agent.summarize()
-            hidden = world.system.look("sam")
+            hidden = world.system.view("sam")
             assert len(hidden.context().messages) < len(before)
             assert await agent.expand()
-            expanded = world.system.look("sam")
+            expanded = world.system.view("sam")
             assert expanded.context().messages == before
             assert expanded.context(hidden.head.seq).messages == hidden.context().messages
             assert await agent.summarize()
@@ -189,7 +189,7 @@ def test_the_last_messages_stay(keep: int) -> None:
     """A summary leaves at least the configured number of messages alone."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(6)])
-    context = world.system.look("sam").context()
+    context = world.system.view("sam").context()
     cut = fit.summarize(context, keep)
     assert cut is not None
     assert len([m for m in context.messages if m.seq >= cut.kept_from]) >= keep

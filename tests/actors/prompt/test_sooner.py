@@ -55,5 +55,5 @@ def test_agents_that_are_set_up_alike_share_their_configuration() -> None:
     for _ in range(2):
         world = World(say("Hello."))
         asyncio.run(world.tell("hello"))
-        configurations.append(world.system.look("sam").context().config)
+        configurations.append(world.system.view("sam").context().config)
     assert configurations[0] is configurations[1]

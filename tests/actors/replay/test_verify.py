@@ -243,7 +243,7 @@ def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
 
 
 def test_a_missing_function_is_told_apart_and_the_request_still_checked(world: World) -> None:
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     tools = {name: tool for name, tool in world.system.tools.items() if name != "core_memory_append"}
     report = verify(view, tools)
     assert report.faults == []

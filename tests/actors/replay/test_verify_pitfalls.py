@@ -30,7 +30,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
     assert one.log()[0].event_id != other.log()[0].event_id
     assert one.model.requests == other.model.requests
     later = System(one.store, clock=RealClock(), ids=RealIds())
-    assert verify(later.look("sam"), later.tools).faults == []
+    assert verify(later.view("sam"), later.tools).faults == []
 
 
 def test_a_request_that_nobody_sent_is_a_mismatch_and_no_other_call_stands_in_for_it() -> None:
@@ -71,7 +71,7 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
     world = conversed()
     sent = [(sha256(body).hexdigest(), len(body)) for body in world.model.requests]
     assert [(p["context_sha256"], p["context_bytes"]) for p in map(payload_of, calls(world))] == sent
-    view = world.system.look("sam")
+    view = world.system.view("sam")
     schemas = view.schemas()
     backwards = dict(reversed(schemas.items()))
     assert render.request(view.context(), schemas) == render.request(view.context(), backwards)

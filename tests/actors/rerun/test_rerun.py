@@ -50,8 +50,8 @@ def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_f
     assert [record.type for record in log[:5]] == [
         "agent_forked", "memory_edited", "memory_edited", "agent_configured", "user_message"
     ]  # fmt: skip
-    view = world.system.look("tom")
-    before, after = world.system.look("sam").context().config, view.context().config
+    view = world.system.view("tom")
+    before, after = world.system.view("sam").context().config, view.context().config
     assert (after.model, after.window, after.text) == ("other", 9000, "Be another.")
     assert after.functions == before.functions
     assert {b.label: (b.value, b.limit) for b in view.context().blocks if b.label != "persona"} == {

@@ -120,7 +120,7 @@ def test_functions_that_are_given_as_they_were_change_no_configuration():
         return "who is there"
 
     again(world, fork="ann", tools=(outside.tool, knock))
-    names = [function.name for function in world.system.look("ann").context().config.functions]
+    names = [function.name for function in world.system.view("ann").context().config.functions]
     assert {"pay", "knock"} <= set(names)
 
 

@@ -116,7 +116,7 @@ def sealed(world: World) -> None:
 
 def assert_at_rest(world: World) -> None:
     """No turn is open, and verify finds no fault."""
-    with closing(world.system.look("tom")) as view:
+    with closing(world.system.view("tom")) as view:
         assert not view.rows("open_turns")
         assert verify(view, world.system.tools).faults == []
 

@@ -36,7 +36,7 @@ def lived() -> World:
 def context_of(world: World) -> Context:
     """What the last request was made of: it shows the reply that was refused."""
     refused = [record for record in world.log() if record.type == "reply_rejected"][-1]
-    return of_turn(world.system.look("sam", as_of=refused.seq).context(), refused.turn)
+    return of_turn(world.system.view("sam", as_of=refused.seq).context(), refused.turn)
 
 
 def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
@@ -53,4 +53,4 @@ def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
 def made() -> dict[str, bytes]:
     """The prompts of today."""
     world = lived()
-    return prompts(context_of(world), world.system.look("sam").schemas())
+    return prompts(context_of(world), world.system.view("sam").schemas())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.api import Sent
+from everlog.actors.agent_system import Sent
 from everlog.actors.ports.effects import Answer
 from everlog.events import (
     BadInput,

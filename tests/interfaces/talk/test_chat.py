@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.refs import AgentRef
+from everlog.actors.agent_ref import AgentRef
 from everlog.events import ModelError, PartitionBusy
 from everlog.interfaces.output.terminal import Terminal, console
 from everlog.interfaces.talk.chat import Session

@@ -46,7 +46,7 @@ async def _edited(agent: Agent, chance: random.Random, world: World) -> None:
                 await agent.expand()
             case 3:
                 past = [UserMessage(text="Long ago " * 9, imported=True), MessageSent(text="Indeed.", imported=True)]
-                await agent.take_in([Said(event, 1000) for event in past])
+                await agent.import_messages([Said(event, 1000) for event in past])
             case 4:
                 world.settings = msgspec.structs.replace(world.settings, zone=chance.choice(["Europe/Berlin", "UTC"]))
                 await agent.configure(world.settings)

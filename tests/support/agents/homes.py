@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from everlog.actors.agent.setup import Settings
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.hosting.lending import lent_system
 from everlog.actors.hosting.local import LocalRuntime
 from everlog.actors.hosting.timers import Due
 from everlog.actors.memory.sharing import Sharing
 from everlog.actors.ports.effects import Answer
-from everlog.actors.refs import AgentRef
 from everlog.events import Record
 from everlog.store import MemoryStore
 from tests.support import virtual
@@ -28,6 +28,11 @@ def run_plain(main: Callable[[], Coroutine[Any, Any, Any]], wait: Callable[[], A
     """Run with plain agents, in virtual time."""
     with plain.plain(wait):
         return virtual.run(main)
+
+
+async def no_search(*_: object) -> Any:
+    """Stands in for the search of an agent: none of these tests searches."""
+    raise AssertionError("a search was not expected")
 
 
 class Home:
@@ -53,7 +58,7 @@ class Home:
 
     def ref(self, agent_id: str = "sam") -> AgentRef:
         runtime: Any = self.runtime
-        return AgentRef(agent_id, runtime, means=None, clock=self.clock, ids=self.ids, listen=None)
+        return AgentRef(agent_id, runtime, means=None, clock=self.clock, ids=self.ids, listen=None, search=no_search)
 
     async def open(self, agent_id: str = "sam") -> AgentRef:
         ref = self.ref(agent_id)

@@ -9,13 +9,13 @@ from typing import Any
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.blocks import Shared
 from everlog.actors.memory.following import follow, unfollow
 from everlog.actors.memory.shared import SharedBlocks
 from everlog.actors.memory.sharing import Sharing
 from everlog.actors.models.spending import Spent
 from everlog.actors.ports.effects import Answer
-from everlog.actors.refs import AgentRef
 from everlog.actors.replay.replay import verify
 from everlog.events import Record, UserMessage
 from everlog.store import MemoryStore, Store, stream_of_block
@@ -109,7 +109,7 @@ class Team:
 
     def faults(self, agent_id: str) -> Sequence[Any]:
         """What `verify` finds."""
-        view = self.system.look(agent_id)
+        view = self.system.view(agent_id)
         try:
             report = verify(view, self.system.tools)
             return [*report.faults, *getattr(report, "differences", [])]
@@ -137,7 +137,7 @@ class Crew(SharedHome):
         agents = [self.ref(name) for name in names]
         settings = Settings(model="scripted", window=8192, verify_first=False)
         await asyncio.gather(*(a.open(settings, create=True, take_over=False, command="test") for a in agents))
-        await asyncio.gather(*(agent.follow(block) for agent in agents))
+        await asyncio.gather(*(agent.attach_block(block) for agent in agents))
         return agents
 
     def block(self, name: str = "team") -> Shared:

@@ -286,7 +286,7 @@ class SimRuntime:
             self.losses += 1
             raise
 
-    async def release(self, agent_id: str) -> bool:
+    async def unload(self, agent_id: str) -> bool:
         return True
 
     async def close(self) -> None:

@@ -115,7 +115,7 @@ class HostNode(Node):
     def _tell(self, agent_id: str, timers: Sequence[Due]) -> None:
         self.cluster.message(self, lambda supervisor: supervisor.schedule.know(agent_id, timers))
 
-    async def release(self) -> bool:
+    async def unload(self) -> bool:
         for host in list(self.hosts.values()):
             if not await host.passivate():
                 return self.left
@@ -123,7 +123,7 @@ class HostNode(Node):
         return self.left
 
     async def _leave(self) -> None:
-        if await self.release():
+        if await self.unload():
             self.cluster.message(self, self._left)
 
     def _left(self, supervisor: Supervisor) -> None:

@@ -120,7 +120,7 @@ class World:
                 case "passivate":
                     await self.home.shard.passivate(self.chance.choice(AGENTS))
                 case "release":
-                    await self.home.shard.release()
+                    await self.home.shard.unload()
                 case "kill":
                     before = self.home
                     self.begin()

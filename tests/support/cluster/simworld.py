@@ -9,11 +9,12 @@ from typing import Any
 
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.effects import Answer
-from everlog.actors.refs import AgentRef
 from everlog.events import ClusterError, HostLost, ModelError, PartitionBusy, Record
 from tests.support import virtual
 from tests.support.agents import plain
+from tests.support.agents.homes import no_search
 from tests.support.cluster.simcluster import Cluster, SimRuntime
 from tests.support.cluster.simnodes import follow_tasks
 from tests.support.world import SECOND, say
@@ -53,7 +54,8 @@ class Client:
         self.told_of_losses = 0
 
     def ref(self, agent_id: str) -> AgentRef:
-        return AgentRef(agent_id, self.runtime, means=None, clock=self.cluster.clock, ids=self.cluster.ids, listen=None)
+        clock, ids = self.cluster.clock, self.cluster.ids
+        return AgentRef(agent_id, self.runtime, means=None, clock=clock, ids=ids, listen=None, search=no_search)
 
     async def live(self, count: int, settings: Settings) -> None:
         """Open every agent, then do `count` things."""

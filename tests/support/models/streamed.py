@@ -113,7 +113,7 @@ async def opened(home: Home) -> Any:
 def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
     """What a look at the log finds wrong: its order, its requests, its tables."""
     system = System(home.store, tools=tools, clock=WallClock(), ids=CountingIds())
-    view = system.look("sam")
+    view = system.view("sam")
     found = [*verify(view, system.tools).faults, *rebuild(view).faults]
     found += [turn for turn in view.rows("turns") if turn["status"] == "open"]
     view.close()

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 Value = TypeVar("Value")
-Heed = Callable[[], Coroutine[Any, Any, bool]]
+InterruptHandler = Callable[[], Coroutine[Any, Any, bool]]
 """What is done about Ctrl-C; whether that was something."""
 
 
-class Looping:
+class LoopThread:
     """A loop that runs while the block does. What still runs in it at the end is cancelled."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Looping:
             self._thread.join()
             self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, Value], heed: Heed | None = None) -> Value:
+    def run(self, work: Coroutine[Any, Any, Value], heed: InterruptHandler | None = None) -> Value:
         """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
 
         `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises
@@ -63,7 +63,7 @@ class Looping:
             if not begun:
                 work.close()
 
-    def _heeding(self, ended: "Future[asyncio.Task[Value]]", heed: Heed | None) -> Value:
+    def _heeding(self, ended: "Future[asyncio.Task[Value]]", heed: InterruptHandler | None) -> Value:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:

@@ -1,20 +1,14 @@
 """The loop in a thread of its own: whatever happens in it is told to who waits, and nobody waits for ever."""
 
 import asyncio
-import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
-from pathlib import Path
 
 import pytest
 
-from everlog.interfaces.talk.looping import Looping
-from tests.support.cli.line import Line
-
-ROOT = Path(__file__).parents[3]
+from everlog.actors.loop_thread import LoopThread
 
 
 async def leaves() -> None:
@@ -29,7 +23,7 @@ async def one() -> int:
 
 def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
     """SystemExit in the loop's thread is raised where the work was given, and the loop goes on for what is next."""
-    with Looping() as loop:
+    with LoopThread() as loop:
         with pytest.raises(SystemExit):
             loop.run(leaves())
         loop.start(leaves())
@@ -39,13 +33,13 @@ def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
 def test_nobody_waits_for_a_loop_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the loop itself breaks, who waits hears of it, and the block ends."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    looping = Looping()
+    loop_thread = LoopThread()
 
     def broken() -> None:
         raise OSError("no more")
 
-    monkeypatch.setattr(looping._loop, "run_forever", broken)
-    with pytest.raises(RuntimeError, match="loop of the agents has failed"), looping as loop:
+    monkeypatch.setattr(loop_thread._loop, "run_forever", broken)
+    with pytest.raises(RuntimeError, match="loop of the agents has failed"), loop_thread as loop:
         loop.run(asyncio.sleep(0))
 
 
@@ -61,7 +55,7 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
         pressed.wait(10)
 
     try:
-        with Looping() as loop:
+        with LoopThread() as loop:
             original = loop._wait
 
             def waited(future):
@@ -78,35 +72,6 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
             loop._wait = original
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("said", [b"hello\nhello again\n/exit\n", b"/memory\n"])
-def test_a_chat_that_nobody_reads_ends(cli: Line, said: bytes) -> None:
-    """A conversation whose output nobody reads any more ends at once, with the code that shells give it."""
-    cli.ok("create", "sam")
-    run = _unread(cli, said, "chat", "sam")
-    assert (run.returncode, run.stderr) == (141, b"")
-
-
-def test_an_answer_that_nobody_reads(cli: Line) -> None:
-    """What was said is kept, though nobody reads the answer: 141, and not a failure."""
-    run = _unread(cli, b"", "send", "sam", "hi")
-    assert (run.returncode, run.stderr) == (141, b"")
-    assert "hi" in [record["text"] for record in cli.lines("events", "sam")]
-
-
-def _unread(cli: Line, said: bytes, *argv: str) -> "subprocess.CompletedProcess[bytes]":
-    """A command in a process of its own, whose stdout nobody reads."""
-    command = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), *argv]
-    env = {**os.environ, "EVERLOG_RUNTIME": "local"}
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        return subprocess.run(
-            command, cwd=ROOT, env=env, input=said, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
-        )
-    finally:
-        os.close(write)
 
 
 async def waits(thread: int) -> None:
@@ -145,7 +110,7 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
         return found
 
     try:
-        with Looping() as loop:
+        with LoopThread() as loop:
             heeded = asyncio.Event()
             if found and presses == 1:
                 assert loop.run(main_work(heeded), lambda: heed(heeded)) == "done"

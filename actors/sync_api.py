@@ -1,0 +1,245 @@
+"""The same API for scripts and notebooks: every call blocks until it is done.
+
+    with everlog.open("~/.everlog") as system:
+        print(system.agent("sam").send("Hi, I sail").text)
+
+A thin layer: an event loop runs in a thread of its own, and each method here has that loop run the asynchronous method
+of the same name. Where an event loop runs already, a call that blocks would stop it, so it is refused before anything
+is sent; a notebook is the exception, since its cells may block.
+"""
+
+import asyncio
+import functools
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent_ref import AgentRef, ArchivalMemory
+from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.api import open_system
+from everlog.actors.loop_thread import LoopThread
+from everlog.actors.memory.shared import SharedBlocks
+from everlog.actors.memory.sources import Sources
+from everlog.actors.runtime import Answer
+from everlog.events import Record, UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SyncProxy:
+    """An asynchronous object, and the thread whose loop runs its methods."""
+
+    def __init__(self, wrapped: Any, loop: LoopThread) -> None:
+        self._wrapped = wrapped
+        self._loop = loop
+
+
+def _blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncProxy, P], T]:
+    """Make a method that waits for the asynchronous `method`."""
+
+    @functools.wraps(method)
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_no_loop(method.__name__)
+        return self._loop.run(method(self._wrapped, *args, **kwargs))
+
+    return call
+
+
+def _plain(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[SyncProxy, P], T]:
+    """Make a method that calls `method`, which blocks by itself."""
+
+    @functools.wraps(method)
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_no_loop(method.__name__)
+        return method(self._wrapped, *args, **kwargs)
+
+    return call
+
+
+def _answered(method: Callable[Concatenate[Any, P], Answer]) -> Callable[Concatenate[SyncProxy, P], Sent]:
+    """Make a method that waits for all that follows from a command."""
+
+    @functools.wraps(method)
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Sent:
+        async def whole() -> Sent:
+            answer = method(self._wrapped, *args, **kwargs)
+            records = await answer
+            return Sent(self._wrapped.agent_id, answer.event_id, records, answer.value, None)
+
+        check_no_loop(method.__name__)
+        return self._loop.run(whole())
+
+    return call
+
+
+def _iterated(
+    method: Callable[Concatenate[Any, P], AsyncIterator[T]],
+) -> Callable[Concatenate[SyncProxy, P], Iterator[T]]:
+    """Make a method that gives the items of an asynchronous iterator as they come."""
+
+    @functools.wraps(method)
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        check_no_loop(method.__name__)
+        return _items(self._loop, method(self._wrapped, *args, **kwargs))
+
+    return call
+
+
+def _items(loop: LoopThread, items: AsyncIterator[T]) -> Iterator[T]:
+    """Give the items one by one, and close the asynchronous iterator when nobody wants more."""
+
+    async def following() -> list[T]:
+        try:
+            return [await anext(items)]
+        except StopAsyncIteration:
+            return []
+
+    async def close() -> None:
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()
+
+    try:
+        while found := loop.run(following()):
+            yield found[0]
+    finally:
+        loop.run(close())
+
+
+class SyncArchivalMemory(SyncProxy):
+    """`ArchivalMemory`, whose calls block."""
+
+    insert = _blocking(ArchivalMemory.insert)
+    insert_many = _blocking(ArchivalMemory.insert_many)
+    update = _blocking(ArchivalMemory.update)
+    delete = _blocking(ArchivalMemory.delete)
+    search = _blocking(ArchivalMemory.search)
+
+
+class SyncAgent(SyncProxy):
+    """`AgentRef`, whose calls block. `send` and its like return a `Sent`: its `text`, `records` and `value`."""
+
+    send = _answered(AgentRef.send)
+    heartbeat = _answered(AgentRef.heartbeat)
+    resume = _answered(AgentRef.resume)
+    retry = _answered(AgentRef.retry)
+    warn = _answered(AgentRef.warn)
+    cancel = _blocking(AgentRef.cancel)
+    undo = _blocking(AgentRef.undo)
+    rethink = _blocking(AgentRef.rethink)
+    summarize = _blocking(AgentRef.summarize)
+    expand = _blocking(AgentRef.expand)
+    configure = _blocking(AgentRef.configure)
+    import_messages = _blocking(AgentRef.import_messages)
+    set_timer = _blocking(AgentRef.set_timer)
+    cancel_timer = _blocking(AgentRef.cancel_timer)
+    add_block = _blocking(AgentRef.add_block)
+    update_block = _blocking(AgentRef.update_block)
+    remove_block = _blocking(AgentRef.remove_block)
+    attach_source = _blocking(AgentRef.attach_source)
+    detach_source = _blocking(AgentRef.detach_source)
+    attach_block = _blocking(AgentRef.attach_block)
+    detach_block = _blocking(AgentRef.detach_block)
+    move = _blocking(AgentRef.move)
+    delete = _blocking(AgentRef.delete)
+    unload = _blocking(AgentRef.unload)
+
+    @property
+    def agent_id(self) -> str:
+        """The agent's name."""
+        return str(self._wrapped.agent_id)
+
+    @property
+    def archive(self) -> SyncArchivalMemory:
+        """The agent's archival memory."""
+        return SyncArchivalMemory(self._wrapped.archive, self._loop)
+
+    def stream(self, *args: Any, **kwargs: Any) -> Iterator[Record]:
+        """Send as `send` does. Return an iterator over the records as each becomes durable."""
+        check_no_loop("stream")
+        return _items(self._loop, aiter(self._wrapped.send(*args, **kwargs)))
+
+
+class SyncSharedBlocks(SyncProxy):
+    """`SharedBlocks`, whose calls block."""
+
+    names = _plain(SharedBlocks.names)
+    show = _plain(SharedBlocks.show)
+    history = _plain(SharedBlocks.history)
+    followers = _plain(SharedBlocks.followers)
+    create = _blocking(SharedBlocks.create)
+    set = _blocking(SharedBlocks.set)
+    append = _blocking(SharedBlocks.append)
+    change = _blocking(SharedBlocks.change)
+    delete = _blocking(SharedBlocks.delete)
+
+
+class SyncSystem(SyncProxy):
+    """`AgentSystem`, whose calls block."""
+
+    create_many = _iterated(AgentSystem.create_many)
+    send_many = _iterated(AgentSystem.send_many)
+    cancel = _blocking(AgentSystem.cancel)
+    fork = _blocking(AgentSystem.fork)
+    rerun = _blocking(AgentSystem.rerun)
+    compare = _blocking(AgentSystem.compare)
+    delete = _blocking(AgentSystem.delete)
+    unload = _blocking(AgentSystem.unload)
+    agents = _plain(AgentSystem.agents)
+    sql = _plain(AgentSystem.sql)
+    view = _plain(AgentSystem.view)
+    export = _plain(AgentSystem.export)
+    restore = _plain(AgentSystem.restore)
+
+    def agent(self, name: str, settings: Settings | None = None, **options: Any) -> SyncAgent:
+        """Open the agent of that name, created if it does not exist; see `AgentSystem.agent` for the options."""
+        check_no_loop("agent")
+        return SyncAgent(self._loop.run(self._wrapped.agent(name, settings, **options)), self._loop)
+
+    @property
+    def shared(self) -> SyncSharedBlocks:
+        """The memory blocks that agents share."""
+        return SyncSharedBlocks(self._wrapped.shared, self._loop)
+
+    @property
+    def sources(self) -> Sources:
+        """The documents that agents can share; `Sources` blocks by itself."""
+        sources: Sources = self._wrapped.sources
+        return sources
+
+
+@contextmanager
+def open(store: str | Path, **options: Any) -> Iterator[SyncSystem]:  # noqa: A001 - `everlog.open`, as `gzip.open`
+    """Open the agents of the store in the folder `store` while the block runs; every call blocks.
+
+    `options` are those of `open_system`. Raises UsageError in a running event loop, and what `open_system` raises.
+    """
+    check_no_loop("open")
+    with ExitStack() as stack:
+        loop = stack.enter_context(LoopThread())
+        system = stack.enter_context(loop.holding(open_system(store, **options)))
+        yield SyncSystem(system, loop)
+
+
+def check_no_loop(name: str) -> None:
+    """Raise UsageError if an event loop runs in this thread, which a call that blocks would stop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if not in_notebook():
+        raise UsageError(
+            f"`{name}` blocks, and an event loop runs here: use `async with everlog.open_system(...)` and `await` its "
+            "methods instead. Nothing was sent."
+        )
+
+
+def in_notebook() -> bool:
+    """Return whether this is a notebook's kernel, whose event loop runs while a cell does."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and bool(kernel.IPKernelApp.initialized())
