@@ -44,7 +44,7 @@ def is_pure(path: str) -> bool:
     return path.startswith("events/") or any(fnmatch(path, pattern) for pattern in PURE_IN_ACTORS)
 
 
-def _files_of(name: str, known: dict[str, Source]) -> Iterator[str]:
+def files_of(name: str, known: dict[str, Source]) -> Iterator[str]:
     """The file an imported name is found in: the module `a.b`, or `a` when `b` is something inside it."""
     parts = name.split(".")
     for cut in (len(parts), len(parts) - 1):
@@ -67,7 +67,7 @@ def impure(files: Iterable[Source]) -> Iterator[str]:
                     yield f"{' -> '.join(chain)}:{imported.line} imports {imported.top}"
                 if imported.lazy and len(chain) > 1:
                     continue
-                for path in _files_of(imported.place, known):
+                for path in files_of(imported.place, known):
                     if path not in seen:
                         seen.add(path)
                         queue.append((*chain, path))

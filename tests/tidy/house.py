@@ -1,0 +1,162 @@
+"""The rules of the house's layout: which sub-room may import which, and that a name means one thing. Functions from
+sources to problems, as in `rules.py`.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tests.tidy.rules import files_of
+from tests.tidy.source import PACKAGE, ROOMS, Import, Source
+
+FILES_MAX = 20
+"""Files in a folder, `__init__.py` not counted: what a reader takes in at once."""
+
+SUB_ROOMS: Mapping[str, Sequence[str]] = {
+    "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "archive"),
+    "actors": (
+        "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
+        "archive", "gateway", "hosting", "cluster",
+    ),
+    "interfaces": ("common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "cli"),
+}  # fmt: skip
+"""In each room, lowest first: a sub-room may import itself and those before it. What lies at the top of a room comes last."""
+
+BROAD = {"Exception", "BaseException"}
+GUARDS: Mapping[str, str] = {
+    "actors/agent/decide.py": "runs functions of users",
+    "actors/agent/turns.py": "runs functions of users",
+    "actors/cluster/packing.py": "pickles and unpickles objects of users",
+    "interfaces/common/opening.py": "loads files of users",
+}
+"""Where everything is caught because the code that runs is not ours: its faults are told to its author."""
+
+
+def sub_room(path: str) -> str:
+    """Return the sub-room of a file; empty for one at the top of its room."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else ""
+
+
+def _rank(path: str) -> int:
+    room, own = path.partition("/")[0], sub_room(path)
+    order = SUB_ROOMS.get(room, ())
+    return order.index(own) if own in order else len(order)
+
+
+def without_place(files: Iterable[Source]) -> Iterator[str]:
+    """Folders of a room that the order of sub-rooms does not know."""
+    for source in files:
+        own = sub_room(source.path)
+        if source.room in SUB_ROOMS and own and own not in SUB_ROOMS[source.room]:
+            yield f"{source.path}: {own} has no place among the sub-rooms of {source.room}"
+
+
+def against_sub_rooms(files: Iterable[Source]) -> Iterator[str]:
+    """Imports of a sub-room that comes later, or of the top of the same room."""
+    known = {source.path: source for source in files}
+    for source in known.values():
+        for imported in source.imports:
+            for path in files_of(imported.place, known):
+                if path.partition("/")[0] == source.room and _rank(path) > _rank(source.path):
+                    yield f"{source.path}:{imported.line} imports {path}, which comes later"
+
+
+def crowded(files: Iterable[Source]) -> Iterator[str]:
+    """Folders with more files than a reader takes in."""
+    counts: dict[str, int] = defaultdict(int)
+    for source in files:
+        folder, _, name = source.path.rpartition("/")
+        counts[folder] += name != "__init__.py"
+    yield from (f"{folder} has {count} files" for folder, count in sorted(counts.items()) if count > FILES_MAX)
+
+
+def _types(tree: ast.Module) -> Iterator[str]:
+    """The public types that a file defines: classes, and aliases written as types are."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and not target.id.isupper():
+                    yield target.id
+
+
+def doubled_types(files: Iterable[Source]) -> Iterator[str]:
+    """Public type names that are defined in several files."""
+    found = defaultdict(list)
+    for source in files:
+        for name in set(_types(source.tree)):
+            if name[:1].isupper():
+                found[name].append(source.path)
+    yield from (f"{name}: {', '.join(paths)}" for name, paths in sorted(found.items()) if len(paths) > 1)
+
+
+def circles(files: Iterable[Source]) -> Iterator[str]:
+    """Files that import each other, whether when they run, inside functions or for the type checker only."""
+    known = {source.path: source for source in files}
+    graph = {
+        path: sorted({target for imported in source.imports for target in files_of(imported.place, known)} - {path})
+        for path, source in known.items()
+    }
+    left = dict(graph)
+    while free := [path for path, targets in left.items() if not any(target in left for target in targets)]:
+        for path in free:
+            del left[path]
+    if left:
+        yield _circle(left)
+
+
+def _circle(graph: Mapping[str, Sequence[str]]) -> str:
+    """One circle of a graph in which every file imports another."""
+    path = [min(graph)]
+    while (following := next(target for target in graph[path[-1]] if target in graph)) not in path:
+        path.append(following)
+    return " -> ".join([*path[path.index(following) :], following])
+
+
+def not_absolute(files: Iterable[Source]) -> Iterator[str]:
+    """Imports of ours that do not begin with the one import name."""
+    for source in files:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                yield f"{source.path}:{node.lineno} imports relative to itself"
+        yield from (f"{source.path}:{i.line} imports {i.name}" for i in source.imports if _bare(i))
+
+
+def _bare(imported: Import) -> bool:
+    return imported.name.partition(".")[0] in ROOMS
+
+
+def hidden_broad_excepts(files: Iterable[Source]) -> Iterator[str]:
+    """Handlers that catch everything by way of a constant or of an attribute, where no user's code runs."""
+    for source in files:
+        if source.path in GUARDS:
+            continue
+        broad = {name for name, value in _constants(source.tree) if BROAD & _names(value)}
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ExceptHandler) and node.type is not None:
+                foreign = isinstance(node.type, ast.Attribute) and not _names(node.type) & set(source.aliases)
+                if foreign or _names(node.type) & broad:
+                    yield f"{source.path}:{node.lineno} catches {ast.unparse(node.type)}"
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def unmentioned(files: Iterable[Source], text: str) -> Iterator[str]:
+    """Sub-rooms that a page about the house does not name."""
+    rooms = {f"{source.room}/{sub_room(source.path)}" for source in files if sub_room(source.path)}
+    yield from (f"{room}/" for room in sorted(rooms) if f"`{room}/`" not in text)
+
+
+assert PACKAGE not in ROOMS, "the package holds the rooms and is none"
