@@ -7,15 +7,17 @@ and the connection goes to a checked address. No proxy, cookie, name or password
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import msgspec
 
 from everlog.actors.functions.addresses import Admits, Resolve, checked, is_public, resolved
 from everlog.actors.functions.hosts import Target, hosts, target
-from everlog.actors.functions.wire import Response, exchange
 from everlog.events import FunctionError
+
+if TYPE_CHECKING:
+    from everlog.actors.functions.wire import Response
 
 REQUEST_TIMEOUT_S = 20.0
 """Longest time for a request with all its redirects."""
@@ -65,17 +67,19 @@ class Web:
                 return _told(await self._followed(goal, url, method, payload, sent))
         except TimeoutError:
             fault = f"there was no whole answer within {self._timeout_s:g} seconds"
-        except asyncio.IncompleteReadError:
-            fault = "the server ended the connection before its answer was whole"
         except (OSError, ValueError) as error:
             fault = f"{type(error).__name__}: {error}"
         return {"error": f"{fault}. {MAYBE_DONE}" if sent else fault}
 
-    async def _followed(self, goal: Target, url: str, method: str, payload: bytes | None, sent: list[str]) -> Response:
+    async def _followed(
+        self, goal: Target, url: str, method: str, payload: bytes | None, sent: list[str]
+    ) -> "Response":
         """The answer behind the redirects; `sent` gets what was asked for, when it was.
 
         A FunctionError says that nothing was sent; later refusals are OSErrors.
         """
+        from everlog.actors.functions.wire import exchange
+
         for hop in range(REDIRECTS_MAX + 1):
             try:
                 goal = _next(goal, target(url, self._allowed)) if hop else goal
@@ -112,7 +116,7 @@ def _payload(method: str, text: str | None) -> bytes | None:
     return text.encode()
 
 
-def _told(response: Response) -> dict[str, Any]:
+def _told(response: "Response") -> dict[str, Any]:
     """An answer as the model is told it."""
     body = response.body.decode(errors="replace")
     return {"status_code": response.status, "headers": response.headers, "body": body}

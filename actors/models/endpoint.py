@@ -17,17 +17,12 @@ import openai
 
 from everlog.actors.models.endpoints import OPENAI_KEY
 from everlog.actors.models.failures import cure_of
-from everlog.actors.models.keyless import KEY_SHOWN, Keyless
-from everlog.actors.models.reading import Reading
+from everlog.actors.models.reading import SECRET_CHARS_MIN, Keyless, Reading, without_key
 from everlog.actors.models.refusals import KEPT, refusal
 from everlog.actors.ports.constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from everlog.actors.ports.effects import Answer, Hear
 from everlog.actors.ports.real import monotonic_us
 from everlog.events import ModelError
-
-SECRET_CHARS_MIN = 16
-"""Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
-
 
 POOL_CONNECTIONS = 4
 """Connections that are kept together: the package looks at all of a pool twice for each request."""
@@ -246,11 +241,6 @@ class Embeddings:
 
     def _clean(self, text: str) -> str:
         return without_key(text, self._key)
-
-
-def without_key(text: str, key: str) -> str:
-    """`text` without the key, should the endpoint have repeated it."""
-    return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
 
 def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:

@@ -1,21 +1,39 @@
-"""The body of an answer, read as it comes: a stream of events or one JSON text, whichever the server sends. Pure."""
+"""The body of an answer, read as it comes: a stream of events or one JSON text, whichever the server sends. Pure.
 
-from collections.abc import Callable
+What is told of it is told without the key, should the endpoint repeat it, in one piece or over several.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from everlog.actors.models.failures import cure_of
 from everlog.actors.models.refusals import KEPT, broken_off
-from everlog.actors.models.sse import ERROR, Events
 from everlog.actors.models.streamed import DONE, Chunk, Streamed, chunk_of
 from everlog.actors.ports.constants import REPLY_BYTES_MAX
-from everlog.actors.ports.effects import Hear
+from everlog.actors.ports.effects import Hear, Piece
 from everlog.events import BadReply
 
 _WHOLE = (b"{", b"[", b"<", b'"')
 """How a body begins that is no stream, whatever its header says."""
 _STREAM = (b":", b"d", b"e", b"i", b"r")
 """How one begins that is: with a comment, `data`, `event`, `id` or `retry`."""
+
+ERROR = b"error"
+"""The name of an event that says that the rest will not come."""
+
+KEY_SHOWN = "[key]"
+"""What stands in the place of a key."""
+
+SECRET_CHARS_MIN = 16
+"""Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
+
+
+def without_key(text: str, key: str) -> str:
+    """`text` without the key, should the endpoint have repeated it."""
+    return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
 
 class Reading:
@@ -144,3 +162,91 @@ class Reading:
     def _garbage(self, what: str) -> BadReply:
         cure = cure_of("garbage", self._name)
         return BadReply(self._clean(f"The model endpoint {self._url} {what}. {cure}{KEPT}"), self.so_far())
+
+
+class Events:
+    """The server-sent events of one stream, read from bytes in parts of any size: of each its name (often empty) and
+    its data.
+    """
+
+    __slots__ = ("_begun", "_data", "_name", "_rest")
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._rest = b""
+        """The beginning of a line whose end has not come."""
+        self._name = b""
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The events that end in this part. Comments, which servers send to keep a connection open, are none."""
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        for line in lines:
+            yield from self._line(line)
+
+    def end(self) -> Iterator[tuple[bytes, bytes]]:
+        """What is left when nothing more comes: some servers leave out the last end of line."""
+        yield from self._line(self._rest)
+        yield from self._line(b"")
+        self._rest = b""
+
+    def _line(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if not self._begun:
+            line, self._begun = line.removeprefix(codecs.BOM_UTF8), True
+        if not line:
+            if self._data:
+                yield self._name, b"\n".join(self._data)
+            self._name, self._data = b"", []
+            return
+        field, _, value = line.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if field == b"data":
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value
+        elif field == ERROR:  # as llama.cpp had it
+            self._name = ERROR
+            self._data.append(value)
+
+
+class Keyless:
+    """Tells pieces on. The end of a piece that may be the beginning of the key is told with the next one."""
+
+    __slots__ = ("_hear", "_held", "_key")
+
+    def __init__(self, hear: Hear, key: str) -> None:
+        """`key` empty: there is none to look for."""
+        self._hear, self._key = hear, key
+        self._held = Piece()
+        """What was not told yet, as a piece of its own."""
+
+    def hear(self, piece: Piece) -> None:
+        """The next piece."""
+        if not self._key:
+            self._hear(piece)
+            return
+        if piece.restart or piece.name or piece.call != self._held.call:
+            self.end()
+        text, text_left = self._parted(self._held.text + piece.text)
+        arguments, arguments_left = self._parted(self._held.arguments + piece.arguments)
+        self._held = Piece(text_left, piece.call, arguments=arguments_left)
+        told = replace(piece, text=text, name=piece.name.replace(self._key, KEY_SHOWN), arguments=arguments)
+        if told != Piece(call=piece.call):
+            self._hear(told)
+
+    def end(self) -> None:
+        """Nothing more comes: what was held back was not the key."""
+        held, self._held = self._held, Piece()
+        if held.text or held.arguments:
+            self._hear(held)
+
+    def _parted(self, text: str) -> tuple[str, str]:
+        """What can be told, and what the key may begin with."""
+        clean = text.replace(self._key, KEY_SHOWN)
+        for size in range(min(len(self._key) - 1, len(clean)), 0, -1):
+            if clean.endswith(self._key[:size]):
+                return clean[:-size], clean[-size:]
+        return clean, ""

@@ -279,8 +279,8 @@ SECTION_CHARS_MAX = 200_000
 TEMPLATE_NODES_MAX = 5_000
 """Parts of one template: a text between two signs is one, an expression some."""
 
-TEMPLATE_WORK_MAX = 100_000
-"""What one rendering may do: parts in a loop, times how often it goes round. Some tenths of a second."""
+TEMPLATE_LOOPS_MAX = 2
+"""Loops of a template that stand in each other."""
 
 TEXT_CHARS_MAX = 20_000
 """Characters of a text that a template makes or compares: what stands outside of its signs is not counted."""

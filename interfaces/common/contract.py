@@ -112,8 +112,7 @@ Probe = Callable[[str, str, str], Found]
 
 def real_probe(url: str, model: str, key_name: str) -> Found:
     """What the endpoint at `url` can do with `model`, asked now."""
-    from everlog.actors.models.asking_http import sender
-    from everlog.actors.models.probing import probe
+    from everlog.actors.models.probing import probe, sender
 
     return probe(url, model, sender(key_name), at=RealClock().now(), key=key_name)
 

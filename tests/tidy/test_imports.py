@@ -32,10 +32,17 @@ def test_each_heavy_library_has_one_file() -> None:
 
 
 def test_the_command_starts_thin() -> None:
-    """Importing the command line loads neither ray, openai, jinja2 nor lancedb, which most commands never use."""
-    found = f"[name for name in {sorted(rules.HEAVY)} if name in sys.modules]"
-    probe = f"import sys, everlog.interfaces.cli.main; print(*{found})"
+    """Importing the command line loads no ray, openai, jinja2, lancedb or httpx2, which most commands never use."""
+    heavy = sorted({*rules.HEAVY, "httpx2"})
+    probe = f"import sys, everlog.interfaces.cli.main;print(*[name for name in {heavy} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     cure = "import it inside the function that uses it"
     report([f"import everlog.interfaces.cli.main loads {name}" for name in run.stdout.split()], cure)
+
+
+def test_agents_start_thin() -> None:
+    """An agent's process begins without a client for HTTP: most agents never use theirs."""
+    probe = 'import sys, everlog.actors.agent.agent, everlog.actors.api, everlog.actors.functions.extras;print("httpx2" in sys.modules)'
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n", "Cure: import the file that speaks HTTP inside the function that asks"

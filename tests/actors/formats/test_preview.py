@@ -133,9 +133,22 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
 
 def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
     """The later one counts, and nobody knows whether a third one comes: the rest waits for the end."""
-    text = '{"message": "Yes", "message": "No"}'
-    _, message, kinds = heard(Reply("native"), [Piece(call=0, name="send_message", arguments=text)])
+    parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
+    pieces = [Piece(call=0, name="send_message"), *(Piece(call=0, arguments=part) for part in parts)]
+    _, message, kinds = heard(Reply("native"), pieces)
     assert (message, kinds) == ("Yes", ["message", "end", "restart"])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_line_breaks_that_a_model_writes_as_they_are_are_told(seed: int) -> None:
+    """JSON wants them escaped, small models often do not, and what they mean is plain."""
+    chance = random.Random(seed)
+    wanted = "".join(chance.choice(["\n", "\t", "\\", '"', "Ahoy", "\x01"]) for _ in range(20)) + "."
+    text = (
+        json.dumps({"message": wanted}, indent=2).replace("\\n", "\n").replace("\\t", "\t").replace("\\u0001", "\x01")
+    )
+    pieces = [Piece(call=0, name="send_message"), *(Piece(call=0, arguments=part) for part in split(text, chance))]
+    assert heard(Reply("native"), pieces)[1] == wanted
 
 
 def test_words_that_may_be_more_than_words_wait() -> None:

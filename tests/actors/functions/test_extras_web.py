@@ -4,17 +4,17 @@ import asyncio
 import json
 import socket
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from everlog.actors.agent.decide import returned
-from everlog.actors.functions import wire
 from everlog.actors.functions.extras import Grants, extras, unasked
 from everlog.actors.functions.web import MAYBE_DONE, Web
 from everlog.actors.functions.wire import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from everlog.events import BadInput, FunctionError
-from tests.support.models.webserver import Answer, Names, Server, moved, ok, serving, web
+from tests.support.models.webserver import Answer, Names, Server, certificate, moved, ok, serving, web
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -52,6 +52,13 @@ def test_an_answer_is_status_headers_and_body() -> None:
     head = server.requests[0].decode()
     assert head.startswith("GET /items?page=1 HTTP/1.1\r\n")
     assert f"Host: shop.test:{server.port}\r\n" in head
+
+
+def test_a_path_is_sent_as_it_is_written() -> None:
+    """What was held against the rules is what is sent: nothing is taken out of a path, or spelled otherwise."""
+    path = "/a/../b;c//d?e=<f>'%2e|"
+    _, server = asked({path: ok()}, path)
+    assert server.requests[0].decode().startswith(f"GET {path} HTTP/1.1\r\n")
 
 
 def test_a_payload_is_sent_as_json_and_get_sends_none() -> None:
@@ -206,17 +213,18 @@ def test_a_redirect_is_held_to_the_same_rules(to: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Kept", "308 Kept"])
-def test_a_redirect_does_not_leave_https(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+def test_a_redirect_does_not_leave_https(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str) -> None:
     """What went out in secret is not sent in the open, though the host is the same; the other way is followed."""
-    monkeypatch.setattr(wire, "_secured", lambda _: None)  # https without a certificate, for this test
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path)))
 
     async def run(scheme: str, to: str) -> tuple[dict[str, Any], int]:
-        answers: dict[str, Answer] = {
-            "/": lambda port: moved(f"{to}://shop.test:{port}/there", status), "/there": ok(b"there"),
-        }  # fmt: skip
-        async with serving(answers) as server:
-            url = f"{scheme}://shop.test:{server.port}/"
-            return await web(server).http_request("POST", url, "{}"), len(server.requests)
+        there: dict[str, Answer] = {"/there": ok(b"there")}
+        async with serving(there) as plain, serving(there, certificate(tmp_path)) as secured:
+            servers = {"http": plain, "https": secured}
+            servers[scheme].answers["/"] = moved(f"{to}://shop.test:{servers[to].port}/there", status)
+            url = f"{scheme}://shop.test:{servers[scheme].port}/"
+            result = await web(plain, None, f"shop.test:{secured.port}").http_request("POST", url, "{}")
+            return result, len(plain.requests) + len(secured.requests)
 
     result, requests = asyncio.run(run("https", "http"))
     assert "from https to http" in result["error"]
@@ -316,6 +324,27 @@ def test_certificates_are_checked() -> None:
     context = _secured(Target("https", "shop.test", 443, "/"))
     assert context is not None
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_a_certificate_is_for_the_name_and_from_somebody_trusted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A trusted certificate is good for its own name at the checked address, not for another; a stranger's for none."""
+
+    async def run(host: str) -> tuple[dict[str, Any], int]:
+        async with serving({"/": ok()}, certificate(tmp_path)) as server:
+            names = Names(shop_test=[["127.0.0.1"]], other_test=[["127.0.0.1"]])
+            requesting = web(server, names, f"other.test:{server.port}", f"127.0.0.1:{server.port}")
+            return await requesting.http_request("GET", f"https://{host}:{server.port}/"), len(server.requests)
+
+    assert "self-signed" in asyncio.run(run("shop.test"))[0]["error"]
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path)))
+    assert asyncio.run(run("shop.test"))[0]["body"] == "hello"
+    for host in ("other.test", "127.0.0.1"):
+        result, requests = asyncio.run(run(host))
+        assert "certificate is not valid for" in result["error"]
+        assert MAYBE_DONE not in result["error"]
+        assert requests == 0
 
 
 def test_without_hosts_the_function_says_which_flag_allows_them() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from everlog.actors.gateway.limits import Limits
 from everlog.actors.gateway.models import real_models
-from everlog.actors.models.asking_http import sender
+from everlog.actors.models import probing
 from everlog.actors.models.endpoints import Abilities, Found
-from everlog.actors.models.probing import REPLY_TOKENS, THINKING_TOKENS, Reply, probe
+from everlog.actors.models.probing import REPLY_TOKENS, THINKING_TOKENS, Reply, probe, sender
 from everlog.events import ModelError
 from tests.support.models.dialects import Server, message, reply, streamed
 from tests.support.models.loopback import serving
@@ -201,3 +201,18 @@ def test_an_error_names_the_variable_that_the_key_is_taken_from(
             asyncio.run(ask())
     assert "OPENAI" not in str(told.value)
     assert server.headers[0]["authorization"] == "Bearer one-that-is-for-the-office"
+
+
+def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is for one address: a redirect is an answer, and what it names is asked nothing."""
+    monkeypatch.setenv("OFFICE_KEY", "a-secret-that-is-long-enough")
+    with serving((200, "{}")) as elsewhere, serving((307, ""), location=f"{elsewhere.url}/models") as here:
+        answer = sender("OFFICE_KEY")("POST", f"{here.url}/chat/completions", b"{}")
+    assert (answer.status, elsewhere.bodies) == (307, [])
+
+
+def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too long is cut, and nothing of it is lost that came before."""
+    monkeypatch.setattr(probing, "BODY_BYTES_MAX", 1000)
+    with serving((200, "x" * 2000)) as server:
+        assert sender("")("POST", server.url, b"{}") == Reply(200, "x" * 1000)

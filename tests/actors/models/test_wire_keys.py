@@ -7,7 +7,7 @@ import pytest
 
 from everlog.actors.models import endpoint
 from everlog.actors.models.endpoint import Endpoint
-from everlog.actors.models.keyless import Keyless
+from everlog.actors.models.reading import Keyless
 from everlog.actors.ports.effects import Piece
 from everlog.events import ModelError
 from tests.support.models.server import KEY, plain, serving, streaming

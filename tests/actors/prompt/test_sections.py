@@ -66,6 +66,7 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
          "1 HUMAN"),
         ("{% set n = functions|length %}{{ n * 2 if n > 1 else 'one' }}", "4"),
         ("{% for i in range(9) if i is even %}{{ i }}{% else %}none{% endfor %}", "02468"),
+        ("{% for i in range(2) %}{% for j in range(2) %}{{ i }}{{ j }} {% endfor %}{% endfor %}", "00 01 10 11 "),
         ("{{ missing|default('x') }}{{ missing is defined }}", "xFalse"),
         ("{{ 1 < 2 <= 2 != 3 }} {{ 1 < 2 > 2 }} {{ 'a' in agent }} {{ 'x' not in agent }} {{ 1 is in([1]) }}",
          "True False True True True"),
@@ -84,26 +85,17 @@ def test_a_template_shows_what_it_is_told(text: str, given: str) -> None:
 DOUBLING = "{% set x = 'ab' %}" + "{% set x = x + x %}" * 60 + "{{ x }}"
 LISTS = "{% set x = ['a'] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}"
 REPLACING = "{% set x = 'aaaa' %}" + "{% set x = x|replace('a', 'aaaa') %}" * 60
-LONG = "{% set a = '" + "a" * 20000 + "' %}{% set b = '" + "a" * 9000 + "b" + "a" * 9000 + "' %}"
-OFTEN = LONG + "{% for i in range(12) %}{% for j in range(1000) %}"
-ENDS = "{% endfor %}{% endfor %}"
 JOINING = "{% set a = '" + "\U0001f600" * 20000 + "' %}{{ a|join(a) }}"
 WRONG: dict[str, tuple[str, str]] = {
     "a long text": ("{{ 'a' * 1000000000 }}", "line 1: * is for numbers"),
     "a power": ("\n{{ 10 ** 9 }}", "line 2: a template has no pow"),
     "a long range": ("a\n{% for i in range(1000000000) %}x{% endfor %}", "line 2: a range has 1,000 numbers"),
-    "loops in loops": ("{% for i in range(999) %}{% for j in range(999) %}{% endfor %}{% endfor %}", "too much"),
-    "many loops in loops": ("{% for i in range(9) %}" * 15 + "{% endfor %}" * 15, "it does too much"),
-    "too many loops in loops": ("{% for i in range(9) %}" * 30 + "{% endfor %}" * 30, "nested too deeply"),
+    "loops in loops": ("{% for i in range(9) %}\n" * 3 + "{% endfor %}" * 3, "line 3: loops stand in loops"),
+    "many loops in loops": ("{% for i in range(9) %}" * 1500 + "{% endfor %}" * 1500, "nested too deeply"),
     "a text that doubles": (DOUBLING, "more than 20,000 characters"),
     "lists that double": (LISTS, "a list holds constants only"),
     "a replacing that grows": (REPLACING, "more than 20,000 characters"),
     "a long loop of text": ("{% for i in range(999) %}" + "x" * 1000 + "{% endfor %}", "more than 200,000"),
-    "joins in a loop": ("{% for i in range(999) %}{% set x = range(900)|join %}{% endfor %}", "it does too much"),
-    "a long search in loops": (OFTEN + "{% if b in a %}{% endif %}" + ENDS, "it does too much"),
-    "a long search by a test": (OFTEN + "{% if b is in a %}{% endif %}" + ENDS, "it does too much"),
-    "a long comparison in loops": (OFTEN + "{% if 1 < 2 != 3 and a[1:] == a[:-1] %}{% endif %}" + ENDS, "too much"),
-    "a long replacing in loops": (OFTEN + "{% set c = a|replace(b, 'x') %}" + ENDS, "it does too much"),
     "a long join": (JOINING, "more than 20,000 characters"),
     "a width": ("{{ 'a'|center(1000000000) }}", "there is no filter 'center'"),
     "a format": ("{{ '%1000000000d' % 1 }}", "% is for numbers"),

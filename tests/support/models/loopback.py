@@ -33,8 +33,8 @@ class Loopback:
 
 
 @contextmanager
-def serving(*replies: Reply) -> Iterator[Loopback]:
-    """A server on 127.0.0.1 for as long as the block runs."""
+def serving(*replies: Reply, location: str = "") -> Iterator[Loopback]:
+    """A server on 127.0.0.1 for as long as the block runs; each answer says that it moved to `location`, if given."""
     script = Loopback(*replies)
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,6 +51,8 @@ def serving(*replies: Reply) -> Iterator[Loopback]:
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
+            if location:
+                self.send_header("location", location)
             self.end_headers()
             self.wfile.write(data)
 
