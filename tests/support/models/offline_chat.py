@@ -1,11 +1,16 @@
 """Requests as the offline stand-in sees them, made by hand, and its answers taken apart."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.system import System
 from everlog.actors.formats import parse
 from everlog.actors.models.offline import reply
-from everlog.events import ModelReply
+from everlog.events import MessageSent, ModelReply, Record, UserMessage
+from everlog.store import MemoryStore
 
 AT = "2023-05-20 10:00:00 AM UTC+0000"
 FUNCTIONS = (
@@ -82,6 +87,32 @@ def said(body: bytes) -> str:
     return " ".join(arguments["message"] for name, arguments in calls(body) if name == "send_message")
 
 
-BLOCK = (
-    "Name: Chad\nLives in: Oslo\nDog's name: Rex\nWorks as: a baker\nLikes: jazz\nLikes: maps\nThe user said: I sail"
-)
+BLOCK = "Name: Chad\nTo do: buy milk\nThe user said: I sail\nThe user said: my dog is called Rex"
+
+
+def talk(lines: Sequence[str], before: Sequence[UserMessage | MessageSent] = ()) -> list[list[tuple[str, Any]]]:
+    """The calls that each line leads to, in an agent of its own, after imported messages."""
+    records: list[Record] = []
+
+    async def run() -> None:
+        async with System(MemoryStore()).agent("sam", Settings(), listen=records.extend) as agent:
+            if before:
+                times = [10**15 + number for number in range(len(before))]
+                await agent.commit(before, turn=agent.turn, step=0, said_at=times)
+            for line in lines:
+                await agent.receive(UserMessage(text=line))
+                await agent.run()
+
+    asyncio.run(run())
+    turns: list[list[tuple[str, Any]]] = []
+    for record in records:
+        if record.type == "user_message" and "imported" not in record.payload:
+            turns.append([])
+        elif record.type == "model_reply" and turns:
+            made = json.loads(record.payload)
+            turns[-1] += [(call["name"], json.loads(call["arguments"])) for call in made.get("calls", [])]
+    return turns
+
+
+def spoken(turn: Sequence[tuple[str, Any]]) -> str:
+    return " ".join(arguments["message"] for name, arguments in turn if name == "send_message")

@@ -1,21 +1,18 @@
 """The offline stand-in looks things up, serves what the system wants of it, and writes summaries."""
 
 import json
-import time
 
 import pytest
 
 from everlog.actors.agent import decide
-from everlog.actors.models.offline import reply
 from everlog.actors.models.offline.summary import summary
 from everlog.actors.prompt import presets
-from everlog.events import BadInput
+from everlog.events import BadInput, MessageSent, UserMessage
 from tests.support.models.offline_chat import (
     AT,
     BLOCK,
     FAILED,
     REQUESTED,
-    SPOKEN,
     alert,
     beat,
     called,
@@ -25,6 +22,8 @@ from tests.support.models.offline_chat import (
     request,
     result,
     said,
+    spoken,
+    talk,
     typed,
     user,
 )
@@ -85,27 +84,12 @@ def test_a_memory_is_read_whatever_is_told_of_it() -> None:
     assert 'On 2023-05-01 I kept: "boat papers, all of them"' in said(body)
 
 
-def test_what_is_to_be_forgotten_is_taken_out_of_the_archive() -> None:
-    """What core memory does not hold is looked for there; only a memory with all the words is deleted."""
-    order = user("Forget the blue boat")
-    search = called("archival_memory_search", query="blue boat")
-    assert calls(request(order)) == [("archival_memory_search", {"query": "blue boat", "request_heartbeat": True})]
-    at = "timestamp: 2023-05-01 01:00:00 PM UTC+0000"
-    kept = found(f"{at}, id: 4711, memory: the boat is blue", f"{at}, id: 4712, memory: the boat is red")
-    body = request(order, search, result(kept), beat(REQUESTED))
-    assert calls(body)[0] == ("archival_memory_delete", {"memory_id": "4711", "request_heartbeat": False})
-    assert names(body) == ["archival_memory_delete", "send_message"]
-    body = request(order, search, result("No results found."), beat(REQUESTED))
-    assert names(body) == ["send_message"]
-    assert "nothing to take out" in said(body)
-
-
 @pytest.mark.parametrize(("question", "first", "last"), [
     ("what did we say on 2023-05-08?", "2023-05-08", "2023-05-08"),
     ("What did we talk about between 2023-05-08 and 2023-05-01?", "2023-05-01", "2023-05-08"),
-    ("What did I say on 8 May 2023?", "2023-05-08", "2023-05-08"),
-    ("What did I say on May 8th?", "2023-05-08", "2023-05-08"),
     ("What did we talk about yesterday?", "2023-05-19", "2023-05-19"),
+    ("What did we talk about last week?", "2023-05-13", "2023-05-20"),
+    ("What did we talk about?", "2023-05-20", "2023-05-20"),
 ])  # fmt: skip
 def test_questions_with_days_are_searched_by_day(question: str, first: str, last: str) -> None:
     """Days in a question, in order, are the range of the search."""
@@ -124,10 +108,8 @@ def test_a_search_by_day_is_answered() -> None:
     asked = user("what did we say on 2023-05-08?")
     search = called("conversation_search_date", start_date="2023-05-08", end_date="2023-05-08")
     stamp = "timestamp: 2023-05-08 01:00:00 PM UTC+0000"
-    hits = found(f"{stamp}, user - I sail", f"{stamp}, assistant - Nice")
-    assert said(request(asked, search, result(hits), beat(REQUESTED))) == (
-        'On 2023-05-08 you said: "I sail" On 2023-05-08 I said: "Nice"'
-    )
+    hits = found(f"{stamp}, user - Hello", f"{stamp}, user - I sail", f"{stamp}, assistant - Nice")
+    assert said(request(asked, search, result(hits), beat(REQUESTED))) == 'On 2023-05-08 you said: "I sail"'
     assert "nothing about 2023-05-08" in said(request(asked, search, result("No results found."), beat(REQUESTED)))
 
 
@@ -137,15 +119,13 @@ def test_keep_and_pause() -> None:
     assert kept[0][1]["content"] == "the tide turns at six.\nAnd at noon."
     assert calls(request(user("pause for 30 minutes")))[0] == ("pause_heartbeats", {"minutes": 30})
     assert calls(request(user("Please pause your heartbeats for 9 hours")))[0][1] == {"minutes": 360}
-    assert names(request(user("pause for half an hour"))) == ["pause_heartbeats", "send_message"]
+    assert calls(request(user("pause for an hour")))[0][1] == {"minutes": 60}
 
 
 def test_a_login_is_greeted() -> None:
-    """The last login is told where there was one."""
+    """Whoever logs in is greeted by name."""
     login = {"type": "login", "last_login": "2023-05-01 01:00:00 PM UTC+0000", "time": AT}
-    message = said(request({"role": "user", "content": json.dumps(login)}, human="Name: Chad"))
-    assert "Chad" in message
-    assert "2023-05-01" in message
+    assert "Hello, Chad!" in said(request({"role": "user", "content": json.dumps(login)}, human="Name: Chad"))
 
 
 def test_quiet_events_are_only_thought_about() -> None:
@@ -154,16 +134,15 @@ def test_quiet_events_are_only_thought_about() -> None:
         answer = typed(request(event))
         assert answer.text
         assert answer.calls == []
-    assert names(request(alert("the user liked your message"))) == ["send_message"]
 
 
 def test_memory_pressure_keeps_what_the_user_said() -> None:
-    """The last statements go into the archive, in at most 600 characters, and nobody is told."""
+    """The last statements go into the archive, five of them, each cut to 200 characters, and nobody is told."""
     statements = [user(f"I sailed to island number {n} in the year {1900 + n}") for n in range(40)]
     body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(decide.PRESSURE_WARNING))
     ((name, arguments),) = calls(body)
     assert name == "archival_memory_insert"
-    assert len(arguments["content"]) <= 600
+    assert len(arguments["content"]) <= 1100
     assert "island number 39" in arguments["content"]
 
 
@@ -193,13 +172,6 @@ def test_other_failures_are_told_and_not_repeated() -> None:
     assert "weather" in said(body)
     body = request(user("q?"), called("send_message"), result("wrong arguments", ok=False), beat(FAILED))
     assert names(body) == []
-
-
-def test_small_talk_varies_and_is_honest() -> None:
-    """Different words get different answers; who expects understanding is told that there is none."""
-    assert len({said(request(user(f"the rain fell {n}"))) for n in range(30)}) > 3
-    assert "rule-based" in said(request(user("write a poem for the evening")))
-    assert said(request(user("thanks!"))) == "You are welcome."
 
 
 @pytest.mark.parametrize("text", ["", " ", "?", "\n\n", "((((", "你叫什么名字？", "\x00\u2028", "I " * 5000,
@@ -246,16 +218,34 @@ def test_a_summary_keeps_the_earlier_one_first_and_then_facts() -> None:
     assert "born in 2019" in summary(f"Summary so far: {text}", 60)
 
 
-def test_it_is_fast() -> None:
-    """A request of 32 kB is answered in about a millisecond, the best of several tries."""
-    body = request(*[user("I sailed far away " * 10)] * 100, *SPOKEN, user("my name is Chad and I sail"))
-    assert len(body) > 25_000
-    taken = []
-    for _ in range(20):
-        started = time.perf_counter()
-        reply(body)
-        taken.append(time.perf_counter() - started)
-    assert min(taken) < 0.005
+IMPORTED = (
+    UserMessage(text="Hi Mel, I love pottery", name="Caroline", imported=True),
+    MessageSent(text="Hello Caroline", name="Melanie", imported=True),
+    UserMessage(text="My cat is called Tom. What is your dog called?", name="Caroline", imported=True),
+    UserMessage(text="We can really accept who we are", name="Caroline", imported=True),
+)
+
+
+def test_the_tail_of_an_import_is_no_input() -> None:
+    """After an import that ends with a user's lines, only what is asked now is answered."""
+    hello, cat = talk(["hello", "What is my cat called?"], IMPORTED)
+    assert [name for name, _ in hello] == ["send_message"]
+    assert "accept" not in spoken(hello)
+    assert "cat" not in spoken(hello)
+    assert "Tom" in spoken(cat)
+
+
+@pytest.mark.parametrize(("day", "name", "served"), [
+    ("2023-05-20", None, True), ("2022-05-20", None, False), ("2023-05-20", "Caroline", False),
+])  # fmt: skip
+def test_what_waits_is_of_the_same_day_and_speaker(day: str, name: str | None, served: bool) -> None:
+    """An earlier message is served too where it came on the day of the newest, from the same speaker."""
+    event = {"type": "user_message", "message": "I sail", "time": f"{day} 09:00:00 AM UTC+0000", "name": name}
+    body = request({"role": "user", "content": json.dumps(event)}, user("I live in Oslo"))
+    assert ("sail" in said(body)) is served
+    assert "Oslo" in said(body)
+    daily = beat("A timer went off (daily)")
+    assert bool(calls(request({"role": "user", "content": json.dumps(event)}, daily))) is (day == AT[:10])
 
 
 def test_presets_are_package_data() -> None:

@@ -1,0 +1,207 @@
+"""What the offline model does about everything that waits for it: one reply to all of it. Pure, no state.
+
+No call is repeated: a search of the conversation is followed by one of the archive, then by words, and so is a failed
+call. So every turn ends.
+"""
+
+from collections.abc import Sequence
+
+from everlog.actors.models.offline import facts
+from everlog.actors.models.offline.completion import INTRODUCTION, Completion
+from everlog.actors.models.offline.english import any_case, content, days, plain, sentences, short, stems
+from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
+from everlog.actors.models.offline.request import Event, Request, Result
+from everlog.actors.ports.constants import PAUSE_MINUTES_MAX
+
+USERS_MAX = 3
+"""Messages of users, and questions in each, served in one reply."""
+KEPT_MAX = 5
+"""Statements that are kept when memory is under pressure."""
+HELP = (
+    'I note what you tell me and look up what was said: try "My name is ...", "Remind me to ...", '
+    '"What is on my to-do list?", "What did I say about ...?", "Keep this: ..." or "Forget that ...".'
+)
+NOT_UNDERSTOOD = "I do not understand that, for I am rule-based and not a language model. It is in my log all the same."
+
+_SEARCHES = ("conversation_search", DATED, "archival_memory_search")
+_PRESSURE = any_case(r"context window|memory pressure")
+_KEEP = any_case(r"(?:please )?(?:(?:keep|save|store|archive) this|archive)(?:\s*[:,-]\s*|\s+)(\S.*)")
+_PAUSE = any_case(r"\bpause\b[^.?!]{0,60}?\bfor (\d{1,6}|an?) (min|hour)")
+_FORGET = any_case(r"(?:please )?(?:forget|cross off|remove|done(?: with|:))(?: that| about)? (.+)")
+_OF_LIST = any_case(r"\b(?:from|off) (?:my|the) (?:to-?do )?list\b")
+_THANKS = any_case(r"(?:thanks|thank you)\b")
+_BYE = any_case(r"(?:bye|goodbye|good night|see you)\b")
+_GREETING = any_case(r"(?:hi|hello|hey|good (?:morning|evening|afternoon))\b")
+_WHO = any_case(r"\b(?:who|what) are you\b|\byour name\b|\bare you (?:an? )?(?:ai|bot|human|language model)\b")
+_ABOUT_ME = any_case(r"\b(?:know|remember|tell me) (?:anything )?about (?:me|myself)\b|\bwho am i\b")
+_TO_DO = any_case(r"\bto-?do\b|\bwhat (?:do|did|should) i (?:have|need|want) to do\b")
+_SAID = any_case(r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|discuss|discussed)\b")
+_ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
+
+
+def answered(request: Request) -> Completion:
+    """Return the reply to everything that waits."""
+    made = Completion()
+    users = [event for event in request.events if event.type == "user_message"]
+    reasons = " ".join(event.reason for event in request.events if event.type == "heartbeat")
+    if "call failed" in reasons:
+        _failed(made, [result for result in request.results if not result.ok])
+    if "request_heartbeat" in reasons:
+        _searched(request, made, [result for result in request.results if result.ok and result.name in _SEARCHES])
+    for event in request.events:
+        if event.type == "login":
+            made.say(greeting(request, ask=not users))
+        elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
+            made.think("My context is getting full, so I put away what the user told me.")
+            told = [text for text in request.statements if not facts.tells_nothing(plain(text))][-KEPT_MAX:]
+            if told:
+                kept = "; ".join(short(text, 200) for text in told)
+                made.call("archival_memory_insert", content=f"{facts.SAID}: {kept}")
+    for event in users[-USERS_MAX:]:
+        if not _ordered(request, made, event):
+            _serve(request, made, event)
+    made.think("Nothing needs to be done right now, so I rest.")
+    return made
+
+
+def greeting(request: Request, *, ask: bool) -> str:
+    """Return a greeting; the first one says what we are, and asks for a name that we do not know."""
+    name = facts.known_name(request.human or [])
+    hello = f"Hello, {name}!" if name else "Hello!"
+    if not request.first:
+        return f"{hello} It is good to hear from you."
+    return f"{hello} {INTRODUCTION}" + (" What is your name?" if ask and not name else "")
+
+
+def _failed(made: Completion, results: Sequence[Result]) -> None:
+    """Keep elsewhere what core memory has no room for, and tell of what else failed but messages."""
+    made.think("Something that I tried did not work, so I deal with that first.")
+    for result in results:
+        text = result.arguments.get("content") or result.arguments.get("new_content")
+        if text and result.name.startswith("core_memory_") and "limit" in result.text:
+            made.call("archival_memory_insert", content=str(text))
+            made.say("My core memory is full, so I keep that in my archival memory instead.")
+        elif result.name != "send_message":
+            made.say(f"Something failed: {result.name} said {short(result.text, 300)!r}.")
+
+
+def _searched(request: Request, made: Completion, searches: Sequence[Result]) -> None:
+    """Answer from what searches found; look into the archive where the conversation holds nothing."""
+    for search in searches:
+        made.think("The search is back, so I read what it found and answer.")
+        if hits := best(search, request.asked):
+            made.say(" ".join(hit.told for hit in hits))
+        elif search.name == "conversation_search":
+            made.call("archival_memory_search", heartbeat=True, query=query_of(search))
+        else:
+            made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
+
+
+def _ordered(request: Request, made: Completion, event: Event) -> bool:
+    """Serve an order to keep, pause or forget something. False where the message is none."""
+    text = plain(event.message or "")
+    if match := _KEEP.match((event.message or "").strip()):
+        made.call("archival_memory_insert", content=match[1])
+        made.say("I keep that in my archival memory.")
+    elif match := _PAUSE.search(text):
+        minutes = (int(match[1]) if match[1].isdecimal() else 1) * (60 if match[2].lower() == "hour" else 1)
+        minutes = min(minutes, PAUSE_MINUTES_MAX)
+        made.calls.append(("pause_heartbeats", {"minutes": minutes}))
+        made.say(f"I pause my timed heartbeats for {minutes} minutes. You can still write to me.")
+    elif match := _FORGET.match(text):
+        wanted = stems(_OF_LIST.sub("", match[1]))
+        gone = [line for line in request.human or [] if wanted and wanted <= stems(line)]
+        for line in gone:
+            made.call("core_memory_remove", name="human", content=line)
+        taken = "I have taken that out of my core memory. The log of what was said keeps it."
+        made.say(taken if gone else "That is not in my core memory, so there is nothing to take out.")
+    else:
+        return False
+    made.think("The user wants something done, and I have a function for it.")
+    return True
+
+
+def _serve(request: Request, made: Completion, event: Event) -> None:
+    """Serve one message: write down what it tells, answer what it asks, or say that it is not understood."""
+    text = plain(event.message or "")
+    lines = list(request.human or [])
+    told = facts.told_in(text)
+    questions = [sentence for sentence in sentences(text) if facts.is_question(sentence)]
+    if told:
+        made.think("The user told me something about themselves, so I write it down.")
+        _learn(request, made, told, lines)
+    for question in questions[:USERS_MAX]:
+        made.think("The user asks something, so I look for the answer in what I know.")
+        _answer(made, question, lines, event.time)
+    if told or questions:
+        return
+    made.think("No rule of mine finds a fact or a question here.")
+    if _THANKS.match(text):
+        made.say("You are welcome.")
+    elif _BYE.match(text):
+        made.say("Goodbye. I keep what you told me.")
+    elif not _GREETING.match(text):
+        made.say(NOT_UNDERSTOOD)
+    elif not made.says:
+        made.say(greeting(request, ask=True))
+
+
+def _learn(request: Request, made: Completion, told: Sequence[facts.Fact], lines: list[str]) -> None:
+    """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
+    known = {fact.told.casefold() for fact in facts.read(lines)}
+    fresh = [fact for fact in told if fact.told.casefold() not in known]
+    added: list[str] = []
+    for fact in fresh:
+        old = facts.replaced(fact, lines + added)
+        new = f"{old.partition(':')[0].strip()}: {fact.value}" if old else fact.line
+        if old in added:
+            added[added.index(old)] = new
+        elif old:
+            made.call("core_memory_replace", name="human", old_content=old, new_content=new)
+            lines[lines.index(old)] = new
+        else:
+            added.append(new)
+    if added and request.human is not None:
+        made.call("core_memory_append", name="human", content="\n".join(added))
+    elif added:
+        made.call("archival_memory_insert", content="\n".join(added))
+    lines += added
+    for fact in fresh:
+        if fact.key == facts.NAME:
+            made.say(f"Nice to meet you, {fact.value}.")
+    if request.first and INTRODUCTION not in " ".join(made.says):
+        made.say(INTRODUCTION)
+    if others := [fact for fact in fresh if fact.key != facts.NAME]:
+        that = all(fact.told.startswith("you") for fact in others)
+        made.say(f"I noted{' that' if that else ':'} {facts.listed(others)}.")
+    elif not fresh:
+        made.say(f"I know that already: {facts.listed(told)}.")
+
+
+def _answer(made: Completion, question: str, lines: Sequence[str], time: str) -> None:
+    """Answer from what we are or from the block, else search: days by day, the archive where it is named."""
+    known = facts.read(lines)
+    words = " ".join(content(question))
+    in_archive = " ".join(content(_ARCHIVE.sub(" ", question))) if _ARCHIVE.search(question) else ""
+    said = _SAID.search(question)
+    found = facts.recalled(question, known) if not said and facts.about_user(question) else []
+    if _WHO.search(question):
+        made.say(f"{INTRODUCTION} I keep what you tell me in everlog's log, and look it up when you ask.")
+    elif _ABOUT_ME.search(question):
+        made.say(f"This is what I know: {facts.listed(known)}." if known else "I know nothing about you yet. Tell me!")
+    elif _TO_DO.search(question):
+        to_do = "; ".join(fact.value for fact in known if fact.key == facts.TO_DO)
+        made.say(f"On your to-do list: {to_do}." if to_do else "Your to-do list is empty.")
+    elif span := days(question if words or not said else f"{question} today", time):
+        made.call(DATED, heartbeat=True, start_date=span[0], end_date=span[1])
+    elif in_archive:
+        made.call("archival_memory_search", heartbeat=True, query=in_archive)
+    elif found:
+        told = facts.listed(found)
+        made.say(f"{told[:1].upper()}{told[1:].rstrip('.')}.")
+    elif stems(question) == {"nam"}:
+        made.say("I do not know your name yet. What is it?")
+    elif words:
+        made.call("conversation_search", heartbeat=True, query=words)
+    else:
+        made.say(f"{INTRODUCTION} {HELP}")

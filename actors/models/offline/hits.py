@@ -1,0 +1,86 @@
+"""How the offline model reads the result of a search (`builtin.shown`), and which hits it quotes. Pure, no state."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from everlog.actors.models.offline.english import any_case, short, stems
+from everlog.actors.models.offline.facts import tells_nothing
+from everlog.actors.models.offline.request import Result
+
+NOT_KNOWN = "I do not know"
+DATED = "conversation_search_date"
+_QUOTE_CHARS_MAX = 400
+_COMMON_MIN = 2
+"""Words of a question that a hit holds, where the question has more than two: fewer is chance."""
+_DATED_HITS = 3
+"""Hits quoted of a search by day, where they are as good as each other."""
+
+_LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
+_MEMORY = re.compile(r"(?:id: [^,]+, (?:.*?, )??)?memory: (.*)", re.DOTALL)
+_AMONG = re.compile(r'timestamp: \d{4}-.*?(?="\s*,\s*"timestamp: |"\]|\Z)', re.DOTALL)
+_ORDER = any_case(r"(?:please )?(?:forget|search|look up|find|show me|list)\b")
+_SPEAKERS = {"user": "you said", "assistant": "I said", "memory": "I kept"}
+
+
+class Hit(NamedTuple):
+    """One result of a search."""
+
+    day: str
+    who: str
+    text: str
+
+    @property
+    def told(self) -> str:
+        """The hit as the user is told it."""
+        who = _SPEAKERS.get(self.who, f"{self.who} said")
+        return f'On {self.day} {who}: "{short(self.text, _QUOTE_CHARS_MAX)}"'
+
+
+def query_of(search: Result) -> str:
+    """Return what was looked for, in words for the user."""
+    days = dict.fromkeys(str(search.arguments.get(key, "")) for key in ("start_date", "end_date"))
+    return str(search.arguments.get("query") or " to ".join(days))
+
+
+def hits(search: Result) -> list[Hit]:
+    """Return the hits, in order; also of a result that is shown cut."""
+    _, opened, listed = search.text.partition("): [")
+    try:
+        lines = msgspec.json.decode(f"[{listed}", type=list[str]) if opened else []
+    except msgspec.DecodeError:
+        lines = _AMONG.findall(listed)
+    return [_hit(match[1], match[2]) for line in lines if (match := _LINE.match(line))]
+
+
+def _hit(day: str, rest: str) -> Hit:
+    memory = _MEMORY.match(rest)
+    who, dash, text = rest.partition(" - ")
+    return Hit(day, "memory", memory[1]) if memory else Hit(day, who if dash else "somebody", text or rest)
+
+
+def best(search: Result, asked: Sequence[str]) -> list[Hit]:
+    """Return the hit to quote, which has most words of the question; of a search by day a few.
+
+    What the user just asked is no answer, nor is what we said when we did not know.
+    """
+    wanted = stems(" ".join(asked) if search.name == DATED else query_of(search))
+    own = {" ".join(text.split()) for text in asked}
+    usable = [
+        hit
+        for hit in hits(search)
+        if " ".join(hit.text.split()) not in own and NOT_KNOWN not in hit.text and not _ORDER.match(hit.text)
+    ]
+    ranked = sorted(((_score(hit, wanted), hit) for hit in usable), key=lambda scored: -scored[0])
+    if search.name == DATED:
+        return [hit for score, hit in ranked if score == ranked[0][0]][:_DATED_HITS]
+    needed = min(_COMMON_MIN, -(-len(wanted) // 2)) - 0.5
+    return [hit for score, hit in ranked if score >= needed][:1]
+
+
+def _score(hit: Hit, wanted: set[str]) -> float:
+    """Words in common; a question says little, and what we said ourselves less than what others said."""
+    common = len(wanted & stems(f"{hit.who} {hit.text}"))
+    return common - 0.8 * tells_nothing(hit.text) - 0.5 * (hit.who == "assistant")

@@ -1,0 +1,157 @@
+"""What the offline model sees of a request: the block `human`, what waits for an answer, what the last calls gave."""
+
+from typing import Any
+
+import msgspec
+
+from everlog.events import ModelError
+
+_MESSAGES_MAX = 400
+"""How many messages back words of users are looked for."""
+_MEMORY = "\nCore memory shown below"
+_HUMAN = '\n<human characters="'
+_HUMAN_END = "\n</human>"
+_HIDDEN = "Note: prior messages ("
+"""In a message that holds a summary."""
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    arguments: str = ""
+
+
+class _Call(msgspec.Struct):
+    """A call, or a function that may be called."""
+
+    function: _Function
+    id: str = ""
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str = ""
+
+
+class _Body(msgspec.Struct):
+    messages: list[_Message]
+    tools: list[_Call] | None = None
+
+
+class Event(msgspec.Struct):
+    """One of the small JSON objects that users' messages hold."""
+
+    type: str = ""
+    message: str | None = None
+    name: str | None = None
+    time: str = ""
+    reason: str = ""
+
+
+_body, _envelope = msgspec.json.Decoder(_Body), msgspec.json.Decoder(Event)
+_object = msgspec.json.Decoder(dict[str, Any])
+
+
+class Result(msgspec.Struct):
+    """A call of the last reply, and what came of it."""
+
+    name: str
+    arguments: dict[str, Any]
+    ok: bool
+    text: str
+
+
+class Request(msgspec.Struct):
+    """Everything that the rules look at."""
+
+    system: str
+    last_text: str
+    functions: set[str] | None
+    """The names of those that may be called; None where the request holds none, as for a summary."""
+    human: list[str] | None
+    """The lines of the block `human`; None where there is no such block."""
+    first: bool
+    """Whether the agent never replied, as far as the request shows."""
+    events: list[Event]
+    """What waits, in order."""
+    results: list[Result]
+    """Of the calls of the last reply."""
+    asked: list[str]
+    """What the user said last: a search finds that too, and it is no answer."""
+    statements: list[str]
+    """What users said, in order."""
+
+
+def read(body: bytes) -> Request:
+    """Return the request that `body` is. Raises ModelError where it is none."""
+    try:
+        decoded = _body.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"The offline model was sent no chat-completions request: {error}.", kind="request") from error
+    messages = decoded.messages
+    system = messages[0].content or "" if messages and messages[0].role == "system" else ""
+    last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), 0)
+    events = [(n, _event(m.content or "")) for n, m in enumerate(messages) if m.role == "user"][-_MESSAGES_MAX:]
+    users = [(n, event) for n, event in events if event.type == "user_message"]
+    waiting = _together([event for n, event in events if n >= last])
+    asked = [event for n, event in users if n < last][-1:]
+    asked += [event for event in waiting if event.type == "user_message"]
+    return Request(
+        system=system,
+        last_text=messages[-1].content or "" if messages else "",
+        functions=None if decoded.tools is None else {tool.function.name for tool in decoded.tools},
+        human=_human(system),
+        first=not any(message.role == "assistant" and not _was_given(message) for message in messages),
+        events=waiting,
+        results=_results(messages[last:]),
+        asked=[event.message or "" for event in asked],
+        statements=[event.message for _, event in users if event.message],
+    )
+
+
+def _decoded(text: str, otherwise: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _object.decode(text)
+    except msgspec.DecodeError:
+        return otherwise
+
+
+def _event(content: str) -> Event:
+    """A message as an event; what is none of ours is taken for a user's words."""
+    try:
+        return Event() if _HIDDEN in content[:100] else _envelope.decode(content)
+    except msgspec.DecodeError:
+        return Event("user_message", content)
+
+
+def _was_given(message: _Message) -> bool:
+    """Whether a reply was put there by an import or by the start-up."""
+    return bool(message.tool_calls) and all(c.id.startswith(("import_", "boot")) for c in message.tool_calls or [])
+
+
+def _together(events: list[Event]) -> list[Event]:
+    """Those without a user's words of another speaker or day than the newest: an import may end with such."""
+    newest = events[-1] if events else Event()
+    names = {newest.name} if newest.type == "user_message" else {event.name for event in events}
+    return [e for e in events if e.type != "user_message" or (e.time[:10] == newest.time[:10] and e.name in names)]
+
+
+def _results(messages: list[_Message]) -> list[Result]:
+    """The calls of the first message with their results."""
+    calls = {call.id: call.function for message in messages[:1] for call in message.tool_calls or []}
+    results = []
+    for message in messages[1:]:
+        if message.role == "tool" and (call := calls.get(message.tool_call_id)):
+            told = _decoded(message.content or "", {"message": message.content})
+            ok, text = told.get("status", "OK") == "OK", str(told.get("message") or "")
+            results.append(Result(call.name, _decoded(call.arguments, {}), ok, text))
+    return results
+
+
+def _human(system: str) -> list[str] | None:
+    """The lines of the block `human`."""
+    start = system.find(_HUMAN, max(0, system.rfind(_MEMORY)))
+    opened = system.find("\n", start + 1) if start >= 0 else -1
+    end = system.find(_HUMAN_END, opened) if opened >= 0 else -1
+    return [line for line in system[opened + 1 : end].split("\n") if line.strip()] if end >= 0 else None
