@@ -1,6 +1,6 @@
 """Four questions to the logs of a whole fleet: how long an answer takes, against SQLite, and what writers notice of it.
 
-The logs are written straight as sealed files, by the store's own writer (`bench.fleetlog`). A time is that of a whole
+The logs are written straight as sealed files, by the store's own writer (`fleetlog`). A time is that of a whole
 call of `fleet_sql`: the position is taken, the views are made, the question is answered. SQLite has the same rows in a
 table whose primary key is (agent, seq), and is asked the same questions in turns, as one would write them for it.
 """
@@ -20,8 +20,8 @@ import duckdb
 import msgspec
 import pyarrow.parquet as pq
 
-from bench.fleetlog import PHRASE, Fleet, make
-from bench.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.support.fleetlog import PHRASE, Fleet, make
+from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.actors.reports.analytics import fleet_sql
 from everlog.events import UserMessage, draft

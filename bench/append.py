@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.harness import (
+from bench.support.harness import (
     BareFile,
     Figure,
     Line,
@@ -31,8 +31,8 @@ from bench.harness import (
     together,
     workspace,
 )
-from bench.peers import Rows
-from bench.script import words
+from bench.support.peers import Rows
+from bench.support.script import words
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Draft, UserMessage, draft, uuid7
 from everlog.store import Append, FileLog, FileStore, RealDisk

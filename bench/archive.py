@@ -18,7 +18,7 @@ import lancedb
 import msgspec
 import numpy as np
 
-from bench.harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
+from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import ArchivalInserted, Draft, draft
 from everlog.store import Append, FileLog, FileStore

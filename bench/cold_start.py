@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
-from bench.script import InstantModel, words
+from bench.support.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import OFFLINE, Settings
 from everlog.actors.agent.system import System
 from everlog.actors.ports.real import RealClock, RealIds

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bench.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
 from everlog.actors.agent.commands import Open
 from everlog.actors.cluster.addresses import prepare
 from everlog.actors.cluster.places import dedicated

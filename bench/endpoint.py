@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.harness import ROOT
+from bench.support.harness import ROOT
 
 _CALL = {
     "id": "call_1",

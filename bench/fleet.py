@@ -17,8 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench import endpoint, fleet_history, fleet_rig
-from bench.harness import (
+from bench import endpoint
+from bench.replay import pairs, talk_of
+from bench.support import fleet_history, fleet_rig
+from bench.support.harness import (
     ROOT,
     Figure,
     Line,
@@ -33,7 +35,6 @@ from bench.harness import (
     show,
     workspace,
 )
-from bench.replay import pairs, talk_of
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.as_of import AGENT, QUICK, Plan, grow, store_in
-from bench.harness import (  # fmt: skip
+from bench.support.harness import (  # fmt: skip
     BareFile,
     Figure,
     Line,

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bench import endpoint, prefixes
-from bench.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
+from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
 from everlog.actors.cluster.addresses import prepare
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.store import FileStore

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from bench.harness import ROOT, Figure, Line, noise, options, show, workspace
+from bench.support.harness import ROOT, Figure, Line, noise, options, show, workspace
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem

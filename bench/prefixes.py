@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.harness import ROOT, median
 from bench.replay import talk_of
+from bench.support.harness import ROOT, median
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System
 from everlog.actors.models.offline import Offline

@@ -19,9 +19,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
-from bench.peers import EVENTSOURCING, eventsourced
-from bench.script import InstantModel, words
+from bench.support.harness import (
+    ROOT,
+    Figure,
+    Line,
+    Noise,
+    among,
+    line,
+    median,
+    noise,
+    options,
+    ratios,
+    show,
+    workspace,
+)
+from bench.support.peers import EVENTSOURCING, eventsourced
+from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System
 from everlog.actors.ports.real import RealClock, RealIds

@@ -19,8 +19,8 @@ import msgspec
 
 from bench import as_of, forks
 from bench.as_of import store_in
-from bench.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
-from bench.script import InstantModel, words
+from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
+from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System
 from everlog.actors.ports.real import RealClock, RealIds

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from bench import hosted
-from bench.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
 from bench.nested import nested_kv
+from bench.support import hosted
+from bench.support.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
 from everlog.actors.agent.importing import Said, conversation
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import View

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.harness import BareFile, Figure, Line, Noise, among, line, median, noise, options, show, workspace
-from bench.script import CountingDisk, InstantModel, words
+from bench.support.harness import BareFile, Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from bench.support.script import CountingDisk, InstantModel, words
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent.system import System

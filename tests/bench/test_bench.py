@@ -21,15 +21,13 @@ from bench import (  # fmt: skip
     dedicated,
     fleet,
     gateway,
-    harness,
-    hosted,
-    peers,
     replay,
     replay_agent,
     retrieval,
     step,
 )
-from bench.script import InstantModel, words
+from bench.support import harness, hosted, peers
+from bench.support.script import InstantModel, words
 from tests.tidy.source import ROOT
 
 TINY = {

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bench import fleet, fleet_history, fleet_rig, harness
+from bench import fleet
+from bench.support import fleet_history, fleet_rig, harness
 from everlog.events import Record, uuid7
 from everlog.interfaces.fleet import generating as load
 

@@ -20,7 +20,7 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     ),
     "interfaces": ("common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "cli"),
 }  # fmt: skip
-"""In each room, lowest first: a sub-room may import itself and those before it. What lies at the top of a room comes last."""
+"""In each room, lowest first: a sub-room may import itself and those before it. The top of a room comes last."""
 
 BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {

@@ -43,6 +43,7 @@ def test_the_command_starts_thin() -> None:
 
 def test_agents_start_thin() -> None:
     """An agent's process begins without a client for HTTP: most agents never use theirs."""
-    probe = 'import sys, everlog.actors.agent.agent, everlog.actors.api, everlog.actors.functions.extras;print("httpx2" in sys.modules)'
+    probe = "import sys, everlog.actors.agent.agent, everlog.actors.api, everlog.actors.functions.extras\n"
+    probe += "print('httpx2' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout == "False\n", "Cure: import the file that speaks HTTP inside the function that asks"

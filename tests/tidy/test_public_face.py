@@ -1,8 +1,10 @@
 """What `import everlog` offers: every name is there, costs nothing until it is used, and is known to type checkers."""
 
 import ast
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import everlog
 from tests.tidy.source import ROOT
@@ -32,3 +34,28 @@ def test_importing_everlog_imports_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]", "Cure: import it where a name is first used, in `everlog.__getattr__`"
+
+
+PROGRAM = """
+import actors, events, interfaces, projections, store
+import everlog
+from everlog.events import UserMessage
+
+assert {actors.mine, events.mine, interfaces.mine, projections.mine, store.mine} == {True}
+with everlog.open("agents") as system:
+    print(system.agent("sam").send(UserMessage(text="Hi, my name is Chad")).text)
+"""
+
+
+def test_modules_of_a_user_change_nothing(tmp_path: Path) -> None:
+    """Beside a program that has its own `events.py`, `store/`, `actors.py` and so on, everlog works, and so do they."""
+    for name in ("actors", "events", "interfaces", "projections"):
+        (tmp_path / f"{name}.py").write_text("mine = True\n")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "__init__.py").write_text("mine = True\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "program.py"]
+    environment = {**os.environ, "EVERLOG_RUNTIME": "local"}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "Chad" in run.stdout

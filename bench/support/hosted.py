@@ -7,8 +7,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.harness import Figure, Line, median
-from bench.script import words
+from bench.support.harness import Figure, Line, median
+from bench.support.script import words
 from everlog.events import AgentCreated, Event, MessageSent, Record, UserMessage, draft, place, uuid7
 from everlog.projections import HEAD, Kept, Projections, Search
 

@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOOPS = 60
 SYNCS = 60
 SYNC_BYTES = 4096
