@@ -64,12 +64,9 @@ ERASED_PREFIX = '{"erased":true'
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in CATALOGUE.items()}
 _decode_today: dict[tuple[str, int], Callable[[str], Any]] = {
-    (kind, version): _decoders[kind].decode
-    for kind, cls in CATALOGUE.items()
-    for version in range(1, cls.version + 1)
-    if upcast.reads_as_today(kind, version, cls.version)
+    (kind, cls.version): _decoders[kind].decode for kind, cls in CATALOGUE.items()
 }
-"""By kind and version, for every shape that today's decoder reads."""
+"""By kind and version, for every shape of today."""
 
 
 def draft(
@@ -181,11 +178,9 @@ def event_of(record: Record | Draft) -> AnyEvent:
 
 
 def current(record: Record) -> Record:
-    """`record` with its payload in today's shape; the same object if it reads as today's already, or is unknown."""
+    """`record` with its payload in today's shape; the same object if it has that already, or is unknown."""
     cls = CATALOGUE.get(record.type)
     if cls is None or record.version >= cls.version or is_erased(record.payload):
-        return record
-    if (record.type, record.version) in _decode_today:
         return record
     shape = upcast.upcast(
         record.type, record.version, cls.version, msgspec.json.decode(record.payload), record.recorded_at

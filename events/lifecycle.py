@@ -56,7 +56,6 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """How every later request is made; `text` is the system prompt. A request depends on nothing outside the log."""
 
     kind: ClassVar[str] = "agent_configured"
-    version: ClassVar[int] = 2
 
     model: str
     window: int
@@ -127,8 +126,8 @@ class AgentMoved(Event, frozen=True, kw_only=True):
     """The seq before this record's own."""
     chain: str
     """Chain value there, in hexadecimal."""
-    epoch: int = 0
-    """Generation of the assignment to the new partition, from 2; 0 where it was not written down."""
+    epoch: int
+    """Generation of the assignment to the new partition, from 2."""
 
 
 class AgentDeleted(Event, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ class MemoryEdited(Event, frozen=True, kw_only=True):
     """A memory block has a new value: `text`, the whole of it."""
 
     kind: ClassVar[str] = "memory_edited"
-    version: ClassVar[int] = 2
 
     label: str
     operation: Literal["created", "appended", "replaced", "removed", "set", "changed", "copied"]
@@ -114,7 +113,6 @@ class Summary(Event, frozen=True, kw_only=True):
     """`text` stands in the context for the records `covers_from` to `covers_to` (inclusive): hidden, not deleted."""
 
     kind: ClassVar[str] = "summary"
-    version: ClassVar[int] = 3
 
     covers_from: int
     covers_to: int

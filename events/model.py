@@ -33,7 +33,6 @@ class ModelReply(Event, frozen=True, kw_only=True):
     """The model answered a request; `text` is the inner monologue. All of it can be parsed from `raw` again."""
 
     kind: ClassVar[str] = "model_reply"
-    version: ClassVar[int] = 3
 
     calls: list[Call] = []
     finish_reason: str = ""
@@ -44,7 +43,7 @@ class ModelReply(Event, frozen=True, kw_only=True):
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
     raw: str = ""
     """The body of the answer, verbatim; of one that was streamed, its pieces put together."""
     attempts: int = 1
@@ -61,7 +60,6 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     """The model could not be asked or understood; `text` says why. The turn ends; what was said stays in view."""
 
     kind: ClassVar[str] = "model_failed"
-    version: ClassVar[int] = 3
 
     failure: str
     """A short word, the `kind` of a ModelError; `actors/models/failures.py` says what each means."""
@@ -72,7 +70,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
     raw: str = ""
 
 
@@ -80,7 +78,6 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     """A reply was read and refused; `text` says why. A first message broke the rules, or a summary did not shrink."""
 
     kind: ClassVar[str] = "reply_rejected"
-    version: ClassVar[int] = 3
 
     purpose: Literal["reply", "summary"] = "reply"
     attempt: int
@@ -98,7 +95,7 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`; empty in older logs."""
+    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
     raw: str = ""
 
 

@@ -85,7 +85,6 @@ class FleetViews:
         paths: Sequence[str],
         fresh: pa.Table,
         *,
-        figured: Sequence[str] = (),
         upto: int | None = None,
         agent_id: str | None = None,
         threads: int | None = None,
@@ -94,8 +93,9 @@ class FleetViews:
         damage: Damage = lambda: None,
         prices: Sequence[ListedPrice] = (),
     ) -> None:
-        """`upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
-        `figured` are sealed files that have the columns of `FIGURES`, `paths` those that have not.
+        """`paths` are sealed files, which have the columns of `FIGURES`; `fresh` are records that have not.
+
+        `upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
 
         `damage` looks whether a file is to blame where reading fails. `prices`: the first that
         fits counts.
@@ -119,7 +119,7 @@ class FleetViews:
         )
         try:
             self._make_prices(prices)
-            self._make(paths, figured, fresh, upto, agent_id)
+            self._make(paths, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
@@ -129,21 +129,17 @@ class FleetViews:
         for statement in (price_of(prices), COST, VIEW):
             self._db.execute(statement)
 
-    def _make(
-        self, paths: Sequence[str], figured: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None
-    ) -> None:
+    def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
         run = self._db.execute
         run("SET TimeZone = 'UTC'")
         self._db.register("fresh", _Rows(fresh))
-        if paths or figured:
-            run(f"SET allowed_paths = [{_quoted([*paths, *figured])}]")
-        run("SET enable_external_access = false")
-        sources = [sql("fleet/figured").format(source="fresh")]
         if paths:
-            sources.append(sql("fleet/figured").format(source=f"read_parquet([{_quoted(paths)}])"))
-        if figured:
+            run(f"SET allowed_paths = [{_quoted(paths)}]")
+        run("SET enable_external_access = false")
+        sources = [sql("fleet/figured")]
+        if paths:
             columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
-            sources.append(_FIGURED.format(columns=columns, paths=_quoted(figured)))
+            sources.append(_FIGURED.format(columns=columns, paths=_quoted(paths)))
         run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
         time = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
         run(f"CREATE VIEW by_then AS FROM everything WHERE {time}")

@@ -79,7 +79,6 @@ class Step:
 
     Only functions that the context's configuration names can be called, however many `tools` there are.
     `finish()` comes last and says what follows. The same reply, context and results always give the same events.
-    `keys`: by call id, those that calls were begun with, where they were begun before.
     """
 
     def __init__(
@@ -90,14 +89,12 @@ class Step:
         desk: Desk,
         place: str,
         results: Mapping[str, FunctionResult] | None = None,
-        keys: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
         self._reply = reply
         self._tools = tools
         self._desk = desk
         self._place = place
-        self._keys = keys or {}
         self._waiting = list(reply.calls)
         self._failed: list[str] = []
         self._requested: list[str] = []
@@ -182,7 +179,7 @@ class Step:
             return False
         if tool.effect == "pure" and not (tool.takes_memory and intent.effect == "idempotent"):
             return False
-        arguments = parse.arguments(intent.arguments, self._reply.reader)
+        arguments = parse.arguments(intent.arguments)
         arguments.pop(HEARTBEAT, None)
         try:
             tool.bind(arguments)
@@ -231,7 +228,7 @@ class Step:
             self._refused(call, f"No function named {call.name}")
             return None
         try:
-            arguments = parse.arguments(call.arguments, self._reply.reader)
+            arguments = parse.arguments(call.arguments)
         except (ValueError, TypeError) as error:
             self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
@@ -248,10 +245,8 @@ class Step:
 
     def _key(self, call: Call) -> str:
         """Place and call come again when the agent is deleted and created again; what was asked, and when, do not."""
-        if call.id in self._keys:
-            return self._keys[call.id]
         asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
-        return f"{bare_key(self._context.agent_id, self._place, call.id)}/{asked}"
+        return f"{self._context.agent_id}/{self._place}/{call.id}/{asked}"
 
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> Outside | None:
         """Run a pure call; give it back where it edits shared blocks, with nothing done yet."""
@@ -292,12 +287,7 @@ class Step:
         tool = self._tool(call.name)
         if tool is not None and not tool.heartbeat:
             return False
-        return parse.arguments(call.arguments, self._reply.reader).get(HEARTBEAT) is True
-
-
-def bare_key(agent_id: str, place: str, call_id: str) -> str:
-    """Where a call stands in a life of its agent. Older logs have this for the whole key."""
-    return f"{agent_id}/{place}/{call_id}"
+        return parse.arguments(call.arguments).get(HEARTBEAT) is True
 
 
 def returned(result: Any, *, whole: bool) -> str:

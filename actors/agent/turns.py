@@ -82,10 +82,9 @@ class Turns:
         step: int,
         now: int,
         results: Mapping[str, FunctionResult] | None = None,
-        keys: Mapping[str, str] | None = None,
     ) -> Step:
         desk = Desk(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results, keys)
+        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results)
 
     async def _work_off(
         self,
@@ -184,8 +183,7 @@ class Turns:
         asked = await self._thinker.context(row["turn"], row["seq"] - 1)
         now = await self._thinker.context(row["turn"])  # with what the calls before left
         context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
-        keys = {intent.call_id: intent.key for intent in begun}
-        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results, keys)
+        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
         for intent in begun:
             if intent.call_id not in results and not work.repeats(intent):
                 work.given(interrupted(intent))

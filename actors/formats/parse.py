@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.formats import given, parse_first
+from everlog.actors.formats import given
 from everlog.actors.formats import rungs as ladder
 from everlog.actors.formats.calling import WAYS
-from everlog.actors.formats.reading import Function, Reading, Said, ToolCall, numbered, unthought
+from everlog.actors.formats.reading import Function, Reading, Said, ToolCall, unthought
 from everlog.actors.formats.text import unstopped
 from everlog.actors.models.usage import BOM, Told, usage_in
-from everlog.events import BadReply, ContextOverflow, ModelReply, Usage
+from everlog.events import BadReply, ContextOverflow, ModelReply
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
@@ -18,10 +18,10 @@ _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 NEARLY = 0.9
 """Part of the window above which it is full, so that a reply which stopped for length had no room."""
 
-
-READER = 2
-"""Version of the code that reads replies, raised when a reply may be read otherwise. What the first one read is read as
-it did; a later one that is gone is told by `verify`."""
+READER = 1
+"""Version of the code that reads replies, raised when a reply may be read otherwise. A reply names the one that read
+it; where that one is gone, `verify` says so.
+"""
 
 
 class _Part(msgspec.Struct):
@@ -57,16 +57,13 @@ def _decoded(raw: str) -> _Completion:
     return _decoder.decode(raw.removeprefix(BOM))
 
 
-def reply(raw: str, window: int, calling: str = "native", reader: int = READER) -> ModelReply:
+def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
     """The reply inside `raw`, without what only the caller knows (latency, request).
 
     Raises ContextOverflow when the model ran out of its `window` (tokens), BadReply when `raw` is no completion.
     A reply that was cut although the request left room for it is read as far as it goes, and called lossy.
     """
     completion, choice = _answered(raw)
-    if reader == 1:
-        _refuse_cut(raw, completion, choice, window)
-        return _told(raw, completion, choice, _first(_said(choice)), reader=1)
     said = _said(choice)
     if choice.finish_reason == "length" and _had_no_room(completion, said, window):
         raise ContextOverflow("The model stopped for length: the request left no room for a reply in the window.", raw)
@@ -75,7 +72,7 @@ def reply(raw: str, window: int, calling: str = "native", reader: int = READER) 
     rungs = [*reading.rungs]
     if choice.finish_reason == "length":
         rungs.append("cut")
-    return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs), reader=READER)
+    return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs))
 
 
 def _had_no_room(completion: _Completion, said: Said, window: int) -> bool:
@@ -102,17 +99,15 @@ def _refuse_refusal(raw: str, choice: _Choice, said: Said) -> None:
         raise BadReply(f"The model refused to answer: {refusal[:400]}", raw, kind="filtered")
 
 
-def words(raw: str, window: int, reader: int = READER) -> ModelReply:
+def words(raw: str, window: int) -> ModelReply:
     """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
     completion, choice = _answered(raw)
     _refuse_cut(raw, completion, choice, window)
     said = _said(choice)
-    if reader == 1:
-        return _told(raw, completion, choice, _first(said), reader=1)
     _refuse_refusal(raw, choice, said)
     own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
     _, text, rungs = unthought(own)
-    return _told(raw, completion, choice, Reading(text, [], [*stopped, *rungs]), reader=READER)
+    return _told(raw, completion, choice, Reading(text, [], [*stopped, *rungs]))
 
 
 def _answered(raw: str) -> tuple[_Completion, _Choice]:
@@ -140,17 +135,17 @@ def _no_completion(raw: str, why: str) -> BadReply:
     )
 
 
-def _told(raw: str, completion: _Completion, choice: _Choice, reading: Reading, *, reader: int) -> ModelReply:
+def _told(raw: str, completion: _Completion, choice: _Choice, reading: Reading) -> ModelReply:
     return ModelReply(
         text=reading.text,
         calls=reading.calls,
         finish_reason=choice.finish_reason or "",
-        usage=_usage(completion, reader),
+        usage=usage_in(completion.usage, completion.timings),
         model=completion.model or "",
         raw=raw,
         repair=ladder.told(reading.rungs),
         lossy=ladder.is_lossy(reading.rungs),
-        reader=reader,
+        reader=READER,
     )
 
 
@@ -164,12 +159,6 @@ def _said(choice: _Choice) -> Said:
         calls = [ToolCall(message.function_call)]
     reasoning = message.reasoning_content or (message.reasoning if isinstance(message.reasoning, str) else "")
     return Said(_text(message.content) or choice.text or "", calls, reasoning.strip())
-
-
-def _first(said: Said) -> Reading:
-    """What the first reader read."""
-    calls = [(call.id, call.function.name, _arguments(call.function.arguments)) for call in said.calls]
-    return Reading(said.text, numbered(calls))
 
 
 def lossy_fault(reply: ModelReply) -> str:
@@ -196,12 +185,6 @@ def _arguments(arguments: object) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-def _usage(completion: _Completion, reader: int) -> Usage:
-    """What it cost; the first reader knew nothing of what a provider still had."""
-    usage = usage_in(completion.usage, completion.timings)
-    return usage if reader > 1 else msgspec.structs.replace(usage, cached=0)
-
-
-def arguments(text: str, reader: int = READER) -> dict[str, Any]:
+def arguments(text: str) -> dict[str, Any]:
     """The arguments of a call as an object. Raises ValueError or TypeError, with the reason, when there is none."""
-    return parse_first.arguments(text) if reader == 1 else given.arguments(text).value
+    return given.arguments(text).value

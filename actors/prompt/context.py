@@ -92,9 +92,6 @@ class Context(msgspec.Struct, frozen=True):
     """The seq of the configuration."""
     reply_place: tuple[int, int] = (0, 0)
     """Seq and turn of the newest reply."""
-    by_model: bool = True
-    """Estimates go by what the model that is asked has cost; False: by the last reply, as they did before models were
-    told from each other."""
 
     @property
     def model(self) -> str:
@@ -135,12 +132,9 @@ class Context(msgspec.Struct, frozen=True):
 
         A figure that cannot be, more tokens than the window holds, counts as none.
         """
-        replies = self._own_replies() if self.by_model else [self.last_reply] if self.last_reply else []
-        for reply in replies:
+        for reply in self._own_replies():
             if reply.context_bytes and 0 < reply.usage.prompt <= self.config.window:
                 return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
-        if not self.by_model:
-            return TOKENS_PER_BYTE
         return _guessed(self.model) * (SCHEMA_SHARE if self.config.calling == "schema" else 1)
 
     def _own_replies(self) -> Iterator[ModelReply]:

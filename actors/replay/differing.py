@@ -38,8 +38,6 @@ class Made(msgspec.Struct, frozen=True):
 
 def difference(then: Mapping[str, str], now: Made, matched: Made | None, seen: Mapping[int, str]) -> Difference:
     """The first part that differs, from the marks of `then`. `seen`: marks of single messages in earlier requests."""
-    if not then:
-        return _without_marks(now, matched)
     today = marks(now.parts)
     changed = [name for name in _merged(list(then), list(today)) if then.get(name) != today.get(name)]
     if not changed:
@@ -68,18 +66,6 @@ def _arranged(then: Sequence[str], today: Sequence[str]) -> Difference:
             lines = [f"- {', '.join(then)}", f"+ {', '.join(today)}"]
             return Difference(part=f"the order of its parts, at {old!r}", against="the order of then", lines=lines)
     return Difference(part="what joins its parts, which are all the same")
-
-
-def _without_marks(now: Made, matched: Made | None) -> Difference:
-    """An older everlog wrote no marks: nobody can say which part it is, only what is new since a call that is equal."""
-    if matched is None:
-        return Difference(part="", lines=["  An older everlog wrote it, without marks of its parts: it may be any."])
-    new = [name for name, part in now.parts.items() if matched.parts.get(name) != part]
-    names = ", ".join(_worded(name, now) for name in new)
-    return Difference(
-        part="",
-        lines=[f"  It has no marks of its parts. Not in the call at seq {matched.seq}, which is equal: {names}."],
-    )
 
 
 def _worded(name: str, now: Made) -> str:

@@ -75,8 +75,7 @@ class Doubts(msgspec.Struct, frozen=True):
     def of_desk(self, then: Iterable[str]) -> bool:
         """What a reply is worked off with; `then`: the names of the parts of its request."""
         labels = [name for name in (*then, *(f"block {b.label}" for b in self.context.blocks)) if _is_block(name)]
-        unknown = not then and bool(self.edited)
-        return self.config or self.warned or unknown or any(self._is_edited(name) for name in labels)
+        return self.config or self.warned or any(self._is_edited(name) for name in labels)
 
     def excused(self, then: Iterable[str], today: Parts, parted: Collection[int] = ()) -> set[str]:
         """The names of parts that may differ; `today`: the parts as they are grouped in `then`.

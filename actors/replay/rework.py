@@ -1,4 +1,6 @@
-"""A recorded reply worked off again: the events that it would leave today, beside those that it left. Pure."""
+"""A recorded answer of a model, read again and worked off again: the events that it would leave today, beside those
+that it left. Pure.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -8,19 +10,24 @@ from itertools import zip_longest
 import msgspec
 
 from everlog.actors.agent import transitions
-from everlog.actors.agent.decide import Outside, Step, bare_key
+from everlog.actors.agent.decide import Outside, Step, first_message_fault
+from everlog.actors.formats import parse
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.memory import Desk
 from everlog.actors.prompt.context import Context
+from everlog.actors.prompt.fit import summary_fault, summary_room
 from everlog.actors.replay.differing import compared
 from everlog.actors.replay.verdicts import Difference
-from everlog.events import (  # fmt: skip
+from everlog.events import (
     AgentForked,
+    ContextOverflow,
     Event,
     FunctionResult,
-    FunctionStarted,
+    ModelError,
     ModelReply,
     Record,
+    ReplyRejected,
+    Summary,
     TurnAbandoned,
     draft,
     event_of,
@@ -110,6 +117,53 @@ def _is_forked(record: Record) -> bool:
     return isinstance(event, TurnAbandoned) and event.reason == "forked"
 
 
+def reply_of(event: ModelReply, context: Context) -> ModelReply:
+    """What the raw reply says today, with what it does not say: of the request, and of the time that it took.
+
+    Raises ModelError.
+    """
+    parsed = parse.reply(event.raw, context.config.window, context.config.calling)
+    return msgspec.structs.replace(
+        parsed,
+        latency_us=event.latency_us,
+        attempts=event.attempts,
+        context_sha256=event.context_sha256,
+        context_bytes=event.context_bytes,
+        parts=event.parts,
+    )
+
+
+def refusal_of(event: ReplyRejected, context: Context) -> str | None:
+    """Why the reply would be refused today; None where it would not."""
+    try:
+        if event.purpose == "summary":
+            text = parse.words(event.raw, context.config.window).text
+            return summary_fault(text, summary_room(context, event.covers_to))
+        parsed = parse.reply(event.raw, context.config.window, context.config.calling)
+    except ModelError as error:
+        return str(error)
+    if event.shown:
+        return parse.lossy_fault(parsed) if parsed.lossy and parse.said(event.raw) == event.said else None
+    return first_message_fault(parsed)
+
+
+def has_overflowed(event: ReplyRejected, context: Context) -> bool:
+    """Whether the request was refused because it or its answer was too long for the window."""
+    try:
+        if event.raw:
+            parse.reply(event.raw, context.config.window, context.config.calling)
+    except ContextOverflow:
+        return True
+    except ModelError:
+        return False
+    return not event.raw
+
+
+def summary_text(event: Summary, context: Context) -> str:
+    """What the raw summary says today. Raises ModelError."""
+    return parse.words(event.raw, context.config.window).text.strip()
+
+
 def missing(reply: ModelReply, context: Context, tools: Mapping[str, Tool]) -> list[str]:
     """The functions that the reply calls, which the agent had then, and which are not there now."""
     had = {function.name for function in context.config.functions}
@@ -140,8 +194,7 @@ def _again(
     """The events that the reply would leave today; calls that reach outside are given their recorded results."""
     results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
     desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone)
-    place = f"{record.turn}/{record.step}"
-    step = Step(context, reply, tools, desk, place, keys=_bare_keys(record.agent_id, place, recorded))
+    step = Step(context, reply, tools, desk, f"{record.turn}/{record.step}")
     while (outside := step.outside()) is not None:
         if outside.intended:
             step.started(outside)
@@ -152,13 +205,6 @@ def _again(
     else:
         step.finish()
     return [_shape(event) for event in step.taken()]
-
-
-def _bare_keys(agent_id: str, place: str, recorded: Sequence[Record]) -> dict[str, str]:
-    """By call id, the keys of calls that were begun when a key was the place of its call and no more."""
-    begun = [event for event in map(event_of, recorded) if isinstance(event, FunctionStarted)]
-    bare = {event.call_id: bare_key(agent_id, place, event.call_id) for event in begun}
-    return {event.call_id: event.key for event in begun if event.key == bare[event.call_id]}
 
 
 def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: Outside) -> list[Event]:
@@ -176,7 +222,7 @@ def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: Outsid
 
 
 def _recorded(record: Record) -> str:
-    """The event of a record as it would be written today: an older everlog left out what it did not know."""
+    """The event of a record as it would be written today."""
     event = event_of(record)
     return _shape(event) if isinstance(event, Event) else _line(record.type, record.text, record.payload)
 
@@ -189,15 +235,3 @@ def _shape(event: Event) -> str:
 
 def _line(kind: str, text: str | None, payload: str) -> str:
     return f"{kind} {text!r} {payload}"
-
-
-def with_request(parsed: ModelReply, recorded: ModelReply) -> ModelReply:
-    """What was parsed again, with what the raw reply does not say: of the request, and of the time that it took."""
-    return msgspec.structs.replace(
-        parsed,
-        latency_us=recorded.latency_us,
-        attempts=recorded.attempts,
-        context_sha256=recorded.context_sha256,
-        context_bytes=recorded.context_bytes,
-        parts=recorded.parts,
-    )

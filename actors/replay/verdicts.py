@@ -10,7 +10,7 @@ class Difference(msgspec.Struct, frozen=True):
     """The first part of a request that is another today than it was."""
 
     part: str
-    """In words, as `the memory block 'human'`; empty where the log does not say which part it is."""
+    """In words, as `the memory block 'human'`."""
     also: list[str] = []
     """The other parts that differ, in words."""
     against: str = ""

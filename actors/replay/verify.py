@@ -15,7 +15,7 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.constants import RENDERER
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.fit import transcript_bytes_max
-from everlog.actors.replay import chains, differing, measures, reread, rework
+from everlog.actors.replay import chains, differing, measures, rework
 from everlog.actors.replay.differing import Made
 from everlog.actors.replay.doubts import Doubts, Erasures, newest_of
 from everlog.actors.replay.verdicts import Checked, Difference, Mismatch, Report, groups, headline, span
@@ -134,11 +134,6 @@ class Verifier:
                 self._calls.renderer_gone.setdefault(context.config.renderer, []).append(record.seq)
             return
         found = [*self._mismatches(index, record, event, context)] if context is not None else [None]
-        if context is not None and any(found):  # older logs were estimated by the last reply, whichever model's it was
-            before = msgspec.structs.replace(context, by_model=False)
-            if before.tokens_per_byte != context.tokens_per_byte:
-                again = [*self._mismatches(index, record, event, before)]
-                found = found if any(again) else again
         faults = [mismatch for mismatch in found if mismatch is not None]
         self.report.mismatches += faults
         if is_call:
@@ -202,18 +197,14 @@ class Verifier:
             then, now = sure
         matched = self._made(*self._matched) if self._matched else None
         difference = differing.difference(then, now, matched, self._seen)
-        where = f"differs first in {difference.part}" if difference.part else "differs"
         fresh = difference if difference.part != self._part else None
         self._part = difference.part
-        return _mismatch(record, "request", f"the request {where}; it had {sizes}", fresh)
+        return _mismatch(record, "request", f"the request differs first in {difference.part}; it had {sizes}", fresh)
 
     def _sure(
         self, then: dict[str, str], event: ModelCall, now: Made, doubts: Doubts
     ) -> tuple[dict[str, str], Made] | None:
         """Marks of then and parts of today less those that may differ; None if nothing else does."""
-        if not then:
-            excused = doubts.of_transcript if _asks_summary(event) else doubts.of_any
-            return None if excused else (then, now)
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
             request = render.composed(now.context, self._schemas)
@@ -242,14 +233,14 @@ class Verifier:
         """Read the raw reply again: it must say what it said, be refused as it was, leave what it left."""
         try:
             if isinstance(event, ReplyRejected):
-                again = reread.refusals(event, context)
-                if event.text not in again:
-                    yield _refused(record, event, again[0])
+                again = rework.refusal_of(event, context)
+                if event.text != again:
+                    yield _refused(record, event, again)
             elif isinstance(event, Summary):
-                summaries = reread.summaries(event, context)
-                if event.text not in summaries:
-                    yield _other_summary(record, event, summaries[0])
-            elif event.reader not in reread.READERS:
+                summary = rework.summary_text(event, context)
+                if event.text != summary:
+                    yield _other_summary(record, event, summary)
+            elif event.reader != parse.READER:
                 self._calls.reader_gone.setdefault(event.reader, []).append(record.seq)
             else:
                 yield from self._of_answer(index, record, event, context)
@@ -258,12 +249,11 @@ class Verifier:
 
     def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[Mismatch]:
         """Read a reply again and work it off: it must leave what it left."""
-        parsed = reread.reply(event, context)
-        if gone := rework.missing(parsed, context, self._tools):
+        reply = rework.reply_of(event, context)
+        if gone := rework.missing(reply, context, self._tools):
             for name in gone:
                 self._calls.missing_function.setdefault(name, []).append(record.seq)
             return
-        reply = rework.with_request(parsed, event)
         difference = rework.reply_difference(self._history, index, reply, context, self._tools)
         if difference is not None:
             yield _mismatch(record, "reply", difference.part, difference)
@@ -283,7 +273,7 @@ class Verifier:
         for record in self._history.before_in_step(index):
             event = event_of(record)
             if not isinstance(event, ModelSwitched) and not (_asks_summary(event) and isinstance(event, ReplyRejected)):
-                return isinstance(event, ReplyRejected) and reread.has_overflowed(event, context)
+                return isinstance(event, ReplyRejected) and rework.has_overflowed(event, context)
         return False
 
 

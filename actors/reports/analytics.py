@@ -44,7 +44,6 @@ def fleet_views(
         FleetViews(
             position.paths,
             position.fresh,
-            figured=position.figured,
             upto=as_of,
             agent_id=name,
             memory_mb=memory_mb,

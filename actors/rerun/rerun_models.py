@@ -66,7 +66,7 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> Shape:
     `then` tells which number a record had that it names.
     """
     payload = msgspec.json.decode(current(record).payload)
-    payload.pop("parts", None)  # of a request, which is known by its sha256; older logs have none
+    payload.pop("parts", None)  # of a request, which is known by its sha256
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)

@@ -265,8 +265,6 @@ COMMANDS = (
     Command("verify", "show.proving:verify",
             "render every request ever sent again, and compare", "everlog verify --all",
             (_name_or_all, proof_arguments.sampling, _tools, _json), proof_arguments.VERIFY),
-    Command("reparse", "show.reparsing:reparse", "read every recorded reply again with today's reader",
-            "everlog reparse sam", (_name_or_all, _json), proof_arguments.REPARSE),
     Command("fork", "manage.forking:fork", "begin another agent as what this one was at any moment",
             "everlog fork sam --at 40 --as sam-before-the-trip", (_name, fork_arguments.forking, _json, _runtime),
             fork_arguments.FORK),

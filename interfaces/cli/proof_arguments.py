@@ -11,11 +11,6 @@ and is no fault: its renderer is gone, records were erased, a function is
 missing. A sample is spread over the agent's life, and is the same each time
 until the log grows; the chain and the order of records are checked whole."""
 
-REPARSE = """\
-Replies that were refused or could not be read are in the log as they came, so a
-better reader can read them. What is told is what today's would do: the agent
-goes on from what its log says, and no event is changed."""
-
 
 def sampling(parser: argparse.ArgumentParser) -> None:
     """How many model calls, and which."""

@@ -24,7 +24,6 @@ from everlog.store.log.reader import closed_frames, heads_before
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import Scan, corrupt, gone
-from everlog.store.sealed.figured import FIGURES_VERSION
 from everlog.store.sealed.parquet import is_whole
 from everlog.store.stores.filestore import FileStore
 
@@ -81,13 +80,8 @@ class Snapshot:
 
     @property
     def paths(self) -> list[str]:
-        """Where the sealed files without figures of today can be read, while this is open."""
-        return [str(_HELD / str(held.fd)) for held in self._held if held.entry.figures != FIGURES_VERSION]
-
-    @property
-    def figured(self) -> list[str]:
-        """Where those can be read that have the columns of `FIGURES` beside the records."""
-        return [str(_HELD / str(held.fd)) for held in self._held if held.entry.figures == FIGURES_VERSION]
+        """Where the sealed files can be read, while this is open: with the columns of `FIGURES` beside the records."""
+        return [str(_HELD / str(held.fd)) for held in self._held]
 
     @property
     def records(self) -> int:

@@ -45,8 +45,6 @@ class ParquetEntry(msgspec.Struct, frozen=True):
     """Of the bytes after the last row group."""
     maker: str = ""
     """Of a state file: what made it. Another one must not use it."""
-    figures: int = 0
-    """Version of the columns of figures that are beside the records; 0 for none."""
 
 
 class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):

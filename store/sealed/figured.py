@@ -1,7 +1,7 @@
 """Columns beside the log's own in sealed files: figures that questions to all agents need, taken out of the payloads.
 
 They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not
-read them. `projections/sql/fleet/figured.sql` takes the same out of payloads that have none.
+read them. `projections/sql/fleet/figured.sql` takes the same out of records that are not sealed.
 """
 
 from typing import Any
@@ -11,9 +11,6 @@ import pyarrow as pa
 
 from everlog.events import ERASED_PREFIX
 from everlog.store.base.lazy import pc
-
-FIGURES_VERSION = 1
-"""Of what the columns mean. Columns of another version are passed over."""
 
 FIGURES = pa.schema(
     {

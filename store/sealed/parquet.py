@@ -29,7 +29,7 @@ from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy import pc, pq
 from everlog.store.partition.manifest import GroupEntry, ParquetEntry
 from everlog.store.partition.partition import Partition
-from everlog.store.sealed.figured import FIGURES_VERSION, figured
+from everlog.store.sealed.figured import figured
 
 ROWS_AT_ONCE = 2048
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
@@ -110,7 +110,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
         row += rows
     footer = ends[-1] if ends else 0
     crc = google_crc32c.value(content[footer:])
-    return content, ParquetEntry(name, len(content), groups, crc, maker, 0 if maker else FIGURES_VERSION)
+    return content, ParquetEntry(name, len(content), groups, crc, maker)
 
 
 def _rows_together(table: pa.Table, bytes_max: int) -> int:

@@ -38,7 +38,7 @@ class Configuration(msgspec.Struct, frozen=True):
     """Number of shared partitions; 0 for none."""
     format: int = FORMAT_VERSION
     crc32c: str = ""
-    """Of the other fields; empty in a store of everlog 0.1."""
+    """Of the other fields, with this one empty."""
 
 
 class FileStore(Restoring):
@@ -286,7 +286,7 @@ def _load(disk: Disk, root: Path) -> Configuration:
             f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
         )
     configuration = understood(content, Configuration, path)
-    if configuration.crc32c and configuration != _signed(configuration):
+    if configuration != _signed(configuration):
         raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
     return configuration
 

@@ -2,21 +2,25 @@
 
 import types
 import typing
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from everlog.events import CATALOGUE, draft
+from everlog.events import CATALOGUE, FunctionRef, draft
 
 REAL = {"agent_created", "agent_forked", "agent_moved", "agent_deleted", "records_erased"}
 """Kinds that the store or a scene acts on: the scenes leave real ones."""
+SCHEMA = '{"name":"fly","description":"Fly.","parameters":{"type":"object","properties":{}}}'
+DIGEST = sha256(SCHEMA.encode()).hexdigest()
 FIXED: dict[str, Any] = {
     "zone": "Europe/Berlin",
     "window": 8192,
     "renderer": 0,
-    "functions": [],
-    "schemas": {},
-    "context_sha256": "",
+    "functions": [FunctionRef("fly", DIGEST)],
+    "schemas": {DIGEST: SCHEMA},
+    "context_sha256": DIGEST,
+    "ok": False,
 }
 """Fields of which not every value can be: the renderer is none that there was, so that nobody makes a request of it."""
 

@@ -14,7 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.agent import decide
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.importing import Said
 from everlog.actors.agent.system import System
@@ -129,7 +128,7 @@ async def converse(world: World) -> None:
 
 
 async def leave_other_shapes(world: World, agent: Agent) -> None:
-    """A record as an older everlog wrote it, and one from a newer everlog."""
+    """A pause in the shape of its version 1, which is upcast, and a record from a newer everlog."""
     await leave(
         world,
         agent,
@@ -208,15 +207,12 @@ async def remember(world: World) -> None:
 
 
 async def reach_outside(world: World) -> None:
-    """An agent that acts outside its log: first with keys as they were at first, then with those of today."""
-    today = decide.Step._key
-    for key in (lambda step, call: decide.bare_key("pat", step._place, call.id), today):
-        decide.Step._key = key  # type: ignore[method-assign, assignment]
-        world.model.lines = [
-            line("post", text="hello", request_heartbeat=True),
-            line("send_message", message="Posted."),
-        ]
-        await world.tell("Post it.", agent="pat")
+    """An agent that acts outside its log."""
+    world.model.lines = [
+        line("post", text="hello", request_heartbeat=True),
+        line("send_message", message="Posted."),
+    ]
+    await world.tell("Post it.", agent="pat")
 
 
 async def live_twice(world: World) -> None:
@@ -226,10 +222,16 @@ async def live_twice(world: World) -> None:
     await world.tell("Second life.", agent="dan")
 
 
+async def part_ways(world: World) -> None:
+    """An agent that goes on from the past of another."""
+    world.system.fork("pat", "pia", at=len(world.log("pat")) - 2)
+    await world.tell("Who are you?", agent="pia")
+
+
 def grow(world: World) -> None:
     """Everything that the agents of a golden log do."""
     load(world)
-    for scene in (converse, every_shape, wander, remember, reach_outside, live_twice):
+    for scene in (converse, every_shape, wander, remember, reach_outside, part_ways, live_twice):
         asyncio.run(scene(world))
     assert any(isinstance(event_of(record), Summary) for record in world.log())
 

@@ -1,5 +1,5 @@
--- Records of {source} with the figures that sealed files have in columns of their own (`store/figured.py`): here they are
--- taken out of the payload, where and only where somebody asks for them.
+-- Records that are not sealed, with the figures that sealed files have in columns of their own (`store/figured.py`): here
+-- they are taken out of the payload, where and only where somebody asks for them.
 SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
     CASE WHEN type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')
         THEN TRY((payload->>'$.usage.total')::BIGINT) END
@@ -8,7 +8,7 @@ SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step
         AS f_asked,
     CASE type
         WHEN 'function_result' THEN CASE
-            WHEN starts_with(payload, '{{"erased":true') THEN NULL
+            WHEN starts_with(payload, '{"erased":true') THEN NULL
             WHEN coalesce(TRY((payload->>'$.unknown')::BOOLEAN), false) THEN 'unknown'
             WHEN coalesce(TRY((payload->>'$.ok')::BOOLEAN), true) THEN 'ok' ELSE 'failed' END
         WHEN 'model_failed' THEN TRY(payload->>'$.failure')
@@ -20,4 +20,4 @@ SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step
     CASE type WHEN 'function_result' THEN TRY(payload->>'$.name') END AS f_name,
     CASE type WHEN 'agent_configured' THEN TRY((payload->>'$.window')::BIGINT) END AS f_window,
     CASE type WHEN 'agent_configured' THEN TRY((payload->>'$.pressure_fraction')::DOUBLE) END AS f_fraction
-FROM {source}
+FROM fresh

@@ -198,13 +198,16 @@ def test_an_agent_changes_its_way_in_the_middle_of_a_conversation() -> None:
     assert [e.calling for e in configured if isinstance(e, AgentConfigured)] == ["native", "text", "schema", "native"]
 
 
-def test_an_older_reader_that_is_gone_is_told_and_is_no_fault() -> None:
+def test_another_reader_that_is_gone_is_told_and_is_no_fault() -> None:
     """The request is checked, and what the reply was read as is left alone."""
     made = World(say("Hi."))
     asyncio.run(made.tell("Hello"))
     view = made.system.view("sam")
     tampered = [
-        msgspec.structs.replace(r, payload=r.payload.replace(f'"reader":{READER}', '"reader":99')) for r in made.log()
+        msgspec.structs.replace(r, payload=r.payload.replace('"raw":', '"reader":99,"raw":'))
+        if r.type == "model_reply"
+        else r
+        for r in made.log()
     ]
     view.reader.read = lambda *_: iter(tampered)  # type: ignore[method-assign]
     report = verify(view, made.system.tools)

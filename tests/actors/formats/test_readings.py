@@ -241,11 +241,10 @@ def test_what_is_nested_without_end_is_refused_in_no_time() -> None:
 
 
 def test_cached_tokens_are_counted_where_the_server_tells() -> None:
-    """The first reader did not know of them, and still does not."""
+    """Of the tokens of the prompt, those that the provider still had."""
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}
     text = json.dumps({"choices": [{"message": {"content": "Hm."}}], "usage": usage})
     assert parse.reply(text, 8192).usage.cached == 4
-    assert parse.reply(text, 8192, "native", 1).usage.cached == 0
 
 
 def test_the_page_names_every_rung() -> None:

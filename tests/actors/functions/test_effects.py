@@ -218,27 +218,12 @@ def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
     assert first != second
 
 
-def bare_keys(monkeypatch: pytest.MonkeyPatch, extra: str = "") -> None:
-    """Keys as they were in older logs: place and call, and no more."""
-    monkeypatch.setattr(Step, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}{extra}")
-
-
-def test_a_call_of_an_older_log_keeps_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was begun under a key without a digest is run again under that one, and verifies."""
-    with monkeypatch.context() as older:
-        bare_keys(older)
-        world, bank = killed_in("idempotent")
-    world, _ = recovered(world)
-    assert [asked["key"] for asked in bank.asked] == ["sam/1/1/call_1"] * 2
-    assert_verified(world)
-
-
 def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
-    """Verify takes the two forms of a key, and no third."""
+    """Verify takes the one form of a key, and no other."""
     world, _ = banking(completion(calls=[CALLS["idempotent"]]))
     every_system.remove(world.system)  # this one is not to verify when the suite ends
     with monkeypatch.context() as other:
-        bare_keys(other, "/another")
+        other.setattr(Step, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}/another")
         told(world)
     view = world.system.view("sam")
     assert "event 1 of the step was function_started" in str(verify(view, world.system.tools).faults)

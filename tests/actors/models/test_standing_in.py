@@ -11,7 +11,6 @@ from everlog.actors.agent.system import System
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.models.endpoints import Known
 from everlog.actors.models.spending import spent_in
-from everlog.actors.replay.reparse import reparse
 from everlog.actors.replay.replay import verify
 from everlog.events import ModelError, ModelFailed, ModelSwitched, ReplyRejected, Sampling, event_of
 from tests.support.models.asked import SlowModel, outcome, run, seconds
@@ -35,7 +34,7 @@ def events(world: World, kind: type) -> list[Any]:
 
 def test_a_fallback_is_called_in_its_own_way() -> None:
     """Its calling, window, sampling and stream are recorded with the switch, and are those of the request and of the
-    reading; the next turn goes by the agent's own again, and the log verifies and reads the same.
+    reading; the next turn goes by the agent's own again, and the log verifies.
     """
     own = Known(calling="native")
     other = Known(calling="schema", window=16_000, sampling=Sampling(temperature=0.25), stream=True)
@@ -52,7 +51,6 @@ def test_a_fallback_is_called_in_its_own_way() -> None:
     assert (switched.calling, switched.window, switched.stream) == ("schema", 16_000, True)
     assert "In its place." in [record.text for record in world.log() if record.type == "message_sent"]
     assert not verify(world.system.view("sam"), world.system.tools).faults
-    assert reparse("sam", world.log()).found == []
 
 
 def test_a_fallback_that_is_the_model_itself_is_asked_once() -> None:
@@ -129,7 +127,6 @@ def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
     (refused,) = [event for event in events(world, ReplyRejected) if event.purpose == "reply"]
     assert (refused.raw, refused.usage.total, refused.model) == (cut, 8192, "scripted")
     assert not verify(world.system.view("sam"), world.system.tools).faults
-    assert reparse("sam", world.log()).read >= 2
 
 
 @pytest.mark.parametrize("kind", ["server", "overloaded", "loading"])

@@ -85,22 +85,3 @@ def test_a_figure_that_cannot_be_gives_way_to_the_one_before(wrong: dict[str, in
     told(world, model="one")
     told(world, model="one")
     assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)
-
-
-def test_a_log_that_was_estimated_by_the_last_reply_still_verifies() -> None:
-    """As older logs were: a request that today's estimate would not send is excused by that of then."""
-    world = World(after=costing(0.05))
-    told(world, model="one")
-    world.settings = Settings(window=60_000, verify_first=False, model="claude-sonnet-4")
-    long = "The sea was calm. " * 10_000
-    estimate = Context.__dict__["tokens_per_byte"].fget
-
-    def by_the_last(context: Context) -> float:
-        return estimate(msgspec.structs.replace(context, by_model=False))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Context, "tokens_per_byte", property(by_the_last))
-        asyncio.run(world.tell(long))
-    context = world.system.view("sam").context(len(world.log()) - 3)
-    assert context.tokens_per_byte > 4 * msgspec.structs.replace(context, by_model=False).tokens_per_byte
-    assert not verify(world.system.view("sam"), world.system.tools).faults

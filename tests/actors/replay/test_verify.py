@@ -214,25 +214,6 @@ def test_a_mismatch_that_goes_on_is_told_once(world: World, monkeypatch: Patch) 
     assert len(report.faults) == 1 and f"seq {replies[1]} to {replies[-1]}" in report.faults[0]
 
 
-def test_without_marks_the_call_is_named_and_what_is_new_in_it(world: World) -> None:
-    """A log of an older everlog has no marks: which part it is nobody can know, and nobody says."""
-
-    def unmarked(record: Record) -> Record:
-        event = event_of(record)
-        if not getattr(event, "parts", None):
-            return record
-        fields = payload_of(record)
-        del fields["parts"]
-        return msgspec.structs.replace(record, payload=msgspec.json.encode(fields).decode(), version=1)
-
-    edited = first(world, "memory_edited", "Sails")
-    report = verified(world, unmarked, replaced(edited.seq, "Sails", "Soils"))
-    found = next(m for m in report.mismatches if m.what == "request")
-    assert found.difference is not None and found.difference.part == ""
-    assert "the memory block 'human'" in found.difference.lines[0]
-    assert verified(world, unmarked).mismatches == []
-
-
 def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
     """Calls of another renderer are counted apart, and nothing else is said of them."""
     record = first(world, "agent_configured")

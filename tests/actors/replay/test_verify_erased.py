@@ -7,7 +7,7 @@ import pytest
 
 from everlog.actors.formats import parts, render
 from everlog.actors.prompt import envelopes
-from everlog.events import Record, event_of, tombstone
+from everlog.events import tombstone
 from tests.support.agents.edited import edited
 from tests.support.agents.tampered import Change, calls, conversed, first, lived, payload_of, replaced, some, verified
 from tests.support.world import World
@@ -31,15 +31,6 @@ TELLING = {
 def erased(*seqs: int) -> Change:
     """Those records as an erasure leaves them."""
     return lambda record: tombstone(record) if record.seq in seqs else record
-
-
-def unmarked(record: Record) -> Record:
-    """A record as an everlog wrote it that did not know marks."""
-    if not getattr(event_of(record), "parts", None):
-        return record
-    fields = payload_of(record)
-    del fields["parts"]
-    return msgspec.structs.replace(record, payload=msgspec.json.encode(fields).decode(), version=1)
 
 
 def other_prompt(patch: Patch) -> None:
@@ -95,16 +86,14 @@ def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World,
     assert later[0] in [m.seq for m in verified(world, erased(gone.seq)).mismatches]
 
 
-@pytest.mark.parametrize("marked", [True, False])
-def test_calls_after_a_summary_that_hides_what_was_erased_are_checked(marked: bool, monkeypatch: Patch) -> None:
+def test_calls_after_a_summary_that_hides_what_was_erased_are_checked(monkeypatch: Patch) -> None:
     """Such a request holds nothing of it but the counts of the memory header, and of a result not even those."""
     world, gone, later = next(filter(None, map(_hidden, range(40))))
-    changes: list[Change] = [erased(gone)] if marked else [unmarked, erased(gone)]
-    report = verified(world, *changes)
+    report = verified(world, erased(gone))
     assert report.mismatches == []
     assert set(later) <= set(report.calls.equal)
     other_prompt(monkeypatch)
-    assert set(later) <= set(verified(world, *changes).calls.mismatch)
+    assert set(later) <= set(verified(world, erased(gone)).calls.mismatch)
 
 
 def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
@@ -120,25 +109,16 @@ def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
     return None
 
 
-def test_an_old_call_without_marks_that_shows_what_was_erased_is_excused(world: World) -> None:
-    """Nobody can know which of its parts is another."""
-    gone = first(world, "user_message", "I sail")
-    report = verified(world, unmarked, erased(gone.seq))
-    assert report.mismatches == [] and report.calls.erased
-    assert set(report.calls.erased) | set(report.calls.equal) == {call.seq for call in calls(world)}
-
-
-@pytest.mark.parametrize("marked", [True, False])
 @pytest.mark.parametrize("seed", some(3, 12))
-def test_whatever_is_erased_nobody_is_accused(seed: int, marked: bool) -> None:
+def test_whatever_is_erased_nobody_is_accused(seed: int) -> None:
     """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
     world = lived(seed)
     chance = random.Random(seed)
     for _ in range(4):
         gone = _ranges(chance, world)
-        report = verified(world, *([] if marked else [unmarked]), erased(*gone))
+        report = verified(world, erased(*gone))
         assert report.mismatches == [], sorted(gone)
-        assert report.faults == [] or not marked
+        assert report.faults == []
         whole = [call.seq for call in calls(world) if call.seq not in gone]
         checked = report.calls
         assert sorted({*checked.equal, *checked.erased} - gone) == whole

@@ -86,8 +86,8 @@ def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.M
     assert payload_of(call)["raw"] == body
     read = parse.reply
 
-    def repaired(raw: str, window: int, calling: str, reader: int) -> object:
-        return msgspec.structs.replace(read(raw, window, calling, reader), text="I thought.")
+    def repaired(raw: str, window: int, calling: str) -> object:
+        return msgspec.structs.replace(read(raw, window, calling), text="I thought.")
 
     monkeypatch.setattr(parse, "reply", repaired)
     assert [(m.seq, m.what) for m in verified(world).mismatches] == [(call.seq, "reply")]

@@ -33,7 +33,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def held(position: Snapshot) -> str:
     """The path under which the sealed file may be opened."""
-    (path,) = [*position.paths, *position.figured]
+    (path,) = position.paths
     return path
 
 

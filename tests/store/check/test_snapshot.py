@@ -33,9 +33,9 @@ def seqs(position: Snapshot, name: str) -> list[int]:
     """The seqs of an agent that DuckDB reads, sorted."""
     fresh = position.fresh
     found: list[int] = fresh.filter(pc.equal(fresh.column("agent_id"), name)).column("seq").to_pylist()
-    for paths in filter(None, (position.paths, position.figured)):
+    if position.paths:
         query = "SELECT seq FROM read_parquet(?) WHERE agent_id = ?"
-        found += [seq for (seq,) in duckdb.execute(query, [paths, name]).fetchall()]
+        found += [seq for (seq,) in duckdb.execute(query, [position.paths, name]).fetchall()]
     return sorted(found)
 
 

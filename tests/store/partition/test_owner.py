@@ -1,12 +1,13 @@
 """P7: one writer. Fencing in one process and across two, take-over, and what a dead owner leaves."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from everlog.events import Fenced, NewerFormat, PartitionBusy
+from everlog.events import CorruptLog, Fenced, NewerFormat, PartitionBusy
 from everlog.store import FileLog, FileStore, Partition, check
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
@@ -148,6 +149,18 @@ def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(mome
         old.append("sam", seq, drafts.some(1))
     new.append("sam", new.head("sam").seq, drafts.some(1))
     assert check(store.partition(old.partition)).ok
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_configuration_that_was_changed_is_refused(store: FileStore, checksum: bool) -> None:
+    """Another number of shards would look for agents where they are not; a file without a checksum is none of ours."""
+    path = store.root / "everlog.json"
+    fields = {**json.loads(path.read_text()), "shards": 7}
+    if not checksum:
+        del fields["crc32c"]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(CorruptLog, match="wrong checksum"):
+        FileStore(store.root, now)
 
 
 def test_a_newer_format_is_refused(store: FileStore, where: Partition) -> None:
