@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from everlog.actors.agent import commands
-from everlog.actors.agent.commands import Command, Done, Heard, Means, Opened
+from everlog.actors.agent.commands import Command, CommandResult, OpenReport, SessionCapabilities, StreamItem
 from everlog.actors.agent.decide import PRESSURE_WARNING
-from everlog.actors.agent.importing import Imported, Said
+from everlog.actors.agent.importing import ImportedMessage, ImportReport
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.formats.preview import Preview
 from everlog.actors.ports.constants import BLOCK_CHARS, MICROSECONDS, PAGE_RESULTS, RESENDS_MAX
 from everlog.actors.ports.effects import ANYTHING, Clock, Filters, Ids, Page
-from everlog.actors.runtime import Answer, Foretell, Placement, Runtime
+from everlog.actors.runtime import Answer, Placement, PreviewCallback, Runtime
 from everlog.events import (
     BadInput,
     Event,
@@ -39,20 +39,20 @@ class ArchivalMemory:
         A text that is there already is not inserted again: the id is that of the older memory. Raises BadInput for a
         text that is empty or too long, and for unusable tags.
         """
-        return str(await self._agent.perform(commands.Keep, text=text, tags=tags))
+        return str(await self._agent.perform(commands.InsertMemory, text=text, tags=tags))
 
     async def insert_many(self, texts: Sequence[str], tags: Sequence[str] = ()) -> Sequence[str]:
         """Insert many texts in one commit, all or none. Return their ids, as `insert` does for one."""
-        ids: Sequence[str] = await self._agent.perform(commands.KeepAll, texts=texts, tags=tags)
+        ids: Sequence[str] = await self._agent.perform(commands.InsertMemories, texts=texts, tags=tags)
         return ids
 
     async def update(self, memory_id: str, text: str, tags: Sequence[str] | None = None) -> None:
         """Replace the text of a memory, and its tags unless `tags` is None. Raises BadInput for an unknown id."""
-        await self._agent.perform(commands.Amend, memory_id=memory_id, text=text, tags=tags)
+        await self._agent.perform(commands.UpdateMemory, memory_id=memory_id, text=text, tags=tags)
 
     async def delete(self, memory_id: str) -> None:
         """Delete a memory; the log still has its text. Raises BadInput for an unknown id."""
-        await self._agent.perform(commands.Forget, memory_id=memory_id)
+        await self._agent.perform(commands.DeleteMemory, memory_id=memory_id)
 
     async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search by words and by meaning. Return one page of `count` results, best first; pages begin at 0."""
@@ -67,16 +67,16 @@ class AgentRef:
         agent_id: str,
         runtime: Runtime,
         *,
-        means: Means | None,
+        means: SessionCapabilities | None,
         clock: Clock,
         ids: Ids,
-        listen: Listener | None,
+        listen: CommitListener | None,
         search: Search,
         refuse_deletion: Callable[[str], None] | None = None,
     ) -> None:
         """`search` finds memories of the agent. `refuse_deletion` raises BadInput if the agent has living forks."""
         self.agent_id = agent_id
-        self.opened: Opened
+        self.opened: OpenReport
         """How it was when it was opened, or set up last."""
         self._runtime = runtime
         self._means = means
@@ -88,7 +88,12 @@ class AgentRef:
         """The agent's archival memory."""
 
     def send(
-        self, message: str | Event, *, speaker: str = "", event_id: str | None = None, preview: Foretell | None = None
+        self,
+        message: str | Event,
+        *,
+        speaker: str = "",
+        event_id: str | None = None,
+        preview: PreviewCallback | None = None,
     ) -> Answer:
         """Send a user's message, or another input event. Return the records that follow.
 
@@ -98,23 +103,25 @@ class AgentRef:
         UsageError, StoreError, HostLost.
         """
         event = UserMessage(text=message, name=speaker) if isinstance(message, str) else message
-        say = commands.Say(id=event_id or self._new_id(), means=self._means, event=event, preview=preview is not None)
+        say = commands.SendInput(
+            id=event_id or self._new_id(), means=self._means, event=event, preview=preview is not None
+        )
         return self._do(say, preview)
 
-    def heartbeat(self, text: str = "", *, preview: Foretell | None = None) -> Answer:
+    def heartbeat(self, text: str = "", *, preview: PreviewCallback | None = None) -> Answer:
         """Run the agent once without a user."""
         return self.send(Heartbeat(text=text, reason="manual"), preview=preview)
 
-    def resume(self, *, preview: Foretell | None = None) -> Answer:
+    def resume(self, *, preview: PreviewCallback | None = None) -> Answer:
         """Finish the turns that are not finished."""
-        return self._do(self._command(commands.Resume, preview=preview is not None), preview)
+        return self._do(self._command(commands.ResumeTurns, preview=preview is not None), preview)
 
     async def cancel(self, *, every: bool = False) -> Sequence[int]:
         """End the turn that runs, at whatever it is doing, or `every` one that is not finished; their numbers.
 
         None where no turn is open. What a turn has committed stays, and nothing else of it is kept.
         """
-        ended: Sequence[int] = await self.perform(commands.Cancel, means=None, every=every)
+        ended: Sequence[int] = await self.perform(commands.CancelTurn, means=None, every=every)
         return ended
 
     def subscribe(self) -> Answer:
@@ -125,39 +132,39 @@ class AgentRef:
         """
         return Answer(self._watched(), self._listen)
 
-    def warn(self, *, preview: Foretell | None = None) -> Answer:
+    def warn(self, *, preview: PreviewCallback | None = None) -> Answer:
         """Warn the agent of memory pressure by hand."""
         return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"), preview=preview)
 
-    def retry(self, *, preview: Foretell | None = None) -> Answer:
+    def retry(self, *, preview: PreviewCallback | None = None) -> Answer:
         """Hide the newest turn that a user opened, and what came after it, and say the same again."""
-        return self._do(self._command(commands.Retry, preview=preview is not None), preview)
+        return self._do(self._command(commands.RetryTurn, preview=preview is not None), preview)
 
     async def undo(self, turns: int = 1) -> Sequence[int]:
         """Exclude the newest turns, 1 or more, from the context. Return their numbers. Nothing is deleted."""
-        hidden: Sequence[int] = await self.perform(commands.Hide, turns=turns)
+        hidden: Sequence[int] = await self.perform(commands.HideTurns, turns=turns)
         return hidden
 
     async def rethink(self, text: str) -> None:
         """Put other words in the place of the agent's last monologue."""
-        await self.perform(commands.Rethink, text=text)
+        await self.perform(commands.RethinkReply, text=text)
 
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now; False if there is nothing to summarize."""
-        return bool(await self.perform(commands.Summarize))
+        return bool(await self.perform(commands.SummarizeContext))
 
     async def expand(self) -> bool:
         """Take the newest summary back; False if there is none."""
-        return bool(await self.perform(commands.Expand))
+        return bool(await self.perform(commands.ExpandSummary))
 
-    async def configure(self, settings: Settings) -> Opened:
+    async def configure(self, settings: Settings) -> OpenReport:
         """Set the agent up anew."""
-        self.opened = await self.perform(commands.Configure, settings=settings)
+        self.opened = await self.perform(commands.ConfigureAgent, settings=settings)
         return self.opened
 
-    async def import_messages(self, messages: Sequence[Said]) -> Imported:
+    async def import_messages(self, messages: Sequence[ImportedMessage]) -> ImportReport:
         """Import a past conversation in one commit. Return what was imported. No turn runs."""
-        imported: Imported = await self.perform(commands.TakeIn, said=messages)
+        imported: ImportReport = await self.perform(commands.ImportConversation, said=messages)
         return imported
 
     async def set_timer(self, name: str, text: str = "", *, due_at: int | None = None, every_s: int = 0) -> str:
@@ -212,29 +219,29 @@ class AgentRef:
 
         The source may be loaded later.
         """
-        return bool(await self.perform(commands.Attach, source=source))
+        return bool(await self.perform(commands.AttachSource, source=source))
 
     async def detach_source(self, source: str) -> bool:
         """Stop the agent from searching the documents of a source. Return False if it could not before."""
-        return bool(await self.perform(commands.Detach, source=source))
+        return bool(await self.perform(commands.DetachSource, source=source))
 
     async def attach_block(self, block: str, label: str = "") -> bool:
         """Put a shared block into core memory, as the memory block `label` (empty: the block's own name).
 
         Return False if it is there already. Raises BadInput where there is no such block, or the label is taken.
         """
-        return bool(await self.perform(commands.Follow, block=block, label=label))
+        return bool(await self.perform(commands.FollowBlock, block=block, label=label))
 
     async def detach_block(self, block: str) -> bool:
         """Take a shared block out of core memory. Return False if it is not there. Other agents keep it."""
-        return bool(await self.perform(commands.Unfollow, block=block))
+        return bool(await self.perform(commands.UnfollowBlock, block=block))
 
     async def move(self, placement: Placement) -> None:
         """Move the agent to a shard that many agents share, or to a host and a partition of its own.
 
         Raises Busy while it is at work, BadInput where the store has no shards.
         """
-        await self.perform(commands.Move, shared=placement == "shared")
+        await self.perform(commands.MoveAgent, shared=placement == "shared")
 
     async def delete(self) -> None:
         """End the agent: its name can be created again, its records stay until they are erased.
@@ -243,7 +250,7 @@ class AgentRef:
         """
         if self._refuse_deletion is not None:
             self._refuse_deletion(self.agent_id)
-        await self.perform(commands.Delete)
+        await self.perform(commands.DeleteAgent)
 
     async def unload(self) -> bool:
         """Unload the agent now, so that another process can open it. Return False if it is at work."""
@@ -253,24 +260,24 @@ class AgentRef:
         self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
     ) -> None:
         """Bring it into memory; `System.agent` does so."""
-        means = self._means if as_it_is else self._means or Means()  # what others lent it stays, as it is
+        means = self._means if as_it_is else self._means or SessionCapabilities()  # what others lent it stays, as it is
         self.opened = await self.perform(
-            commands.Open, means=means, settings=settings, create=create, take_over=take_over, as_it_is=as_it_is,
+            commands.OpenAgent, means=means, settings=settings, create=create, take_over=take_over, as_it_is=as_it_is,
             command=command,
         )  # fmt: skip
 
     def _new_id(self) -> str:
         return self._ids.new(self._clock.now())
 
-    def _do(self, command: Command, preview: Foretell | None = None) -> Answer:
+    def _do(self, command: Command, preview: PreviewCallback | None = None) -> Answer:
         return Answer(self._sent(command), self._listen, preview, command.id)
 
-    async def _watched(self) -> AsyncIterator[Heard]:
+    async def _watched(self) -> AsyncIterator[StreamItem]:
         since = self.opened.head  # a timer may have gone off before anybody could watch
         while True:
-            command = self._command(commands.Watch)
+            command = self._command(commands.WatchAgent)
             async for heard in self._runtime.perform(self.agent_id, command, since):
-                if isinstance(heard, Done):
+                if isinstance(heard, CommandResult):
                     since = heard.value  # what happens until it is watched again is told then
                 else:
                     yield heard
@@ -284,7 +291,7 @@ class AgentRef:
     def _command(self, command: type[Command], /, **arguments: Any) -> Command:
         return command(id=self._new_id(), **{"means": self._means, **arguments})
 
-    async def _sent(self, command: Command) -> AsyncIterator[Heard]:
+    async def _sent(self, command: Command) -> AsyncIterator[StreamItem]:
         """What a command leads to. Where its host died it is sent again: its id makes it count once."""
         seen, sent = 0, 0
         told: Preview | None = None
@@ -294,7 +301,7 @@ class AgentRef:
                 async for heard in self._runtime.perform(self.agent_id, command, seen):
                     if isinstance(heard, Preview):
                         told = heard
-                    elif not isinstance(heard, Done):
+                    elif not isinstance(heard, CommandResult):
                         heard = [record for record in heard if record.seq > seen]
                         seen = max((record.seq for record in heard), default=seen)
                     yield heard

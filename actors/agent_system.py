@@ -11,28 +11,28 @@ import msgspec
 import pyarrow as pa
 
 from everlog.actors.agent import commands
-from everlog.actors.agent.commands import Command, Means
-from everlog.actors.agent.forking import Forked
+from everlog.actors.agent.commands import Command, SessionCapabilities
+from everlog.actors.agent.forking import NewFork
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.agent.view import since_epoch
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.hosting.many import Order
-from everlog.actors.memory.shared import SharedBlocks
+from everlog.actors.hosting.many import BatchCommand
+from everlog.actors.memory.shared import SharedBlockService
 from everlog.actors.memory.sources import Sources
 from everlog.actors.ports.constants import RESENDS_MAX
 from everlog.actors.ports.effects import Clock, Filters, Ids, Model, Page
 from everlog.actors.reports import backups
-from everlog.actors.rerun.rerun import Rerun, Tell, WhatIf, compared, rerun
-from everlog.actors.rerun.rerun_report import Comparison
+from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compared, rerun
+from everlog.actors.rerun.rerun_report import RerunComparison
 from everlog.actors.rerunning import stage
 from everlog.actors.runtime import Placement, Runtime
 from everlog.events import Event, EverlogError, HostLost, Record, UserMessage
-from everlog.store import Contents, FileStore, Progress, Restoration, name_of, refuse_reserved
+from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, name_of, refuse_reserved
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SendOutcome(msgspec.Struct, frozen=True):
     """What came of one command among many."""
 
     agent_id: str
@@ -59,7 +59,7 @@ class AgentSystem:
         runtime: Runtime,
         store: FileStore,
         *,
-        means: Means | None,
+        means: SessionCapabilities | None,
         clock: Clock,
         ids: Ids,
         placement: Placement = "dedicated",
@@ -69,10 +69,10 @@ class AgentSystem:
         """`placement`: where agents are that are made here and not told otherwise. `models`: those of reruns."""
         self.runtime, self.store = runtime, store
         self._placement = placement
-        self._reading = System(store, tools=means.tools if means else (), clock=clock, ids=ids)
+        self._reading = LocalSystem(store, tools=means.tools if means else (), clock=clock, ids=ids)
         self._means = means
         self._clock, self._ids = clock, ids
-        self.shared = SharedBlocks(store, runtime.blocks, clock=clock, ids=ids)
+        self.shared = SharedBlockService(store, runtime.blocks, clock=clock, ids=ids)
         """The memory blocks that agents share."""
         self._staged = partial(stage, store, means, models=models, clock=clock, ids=ids, note=note)
 
@@ -85,7 +85,7 @@ class AgentSystem:
         take_over: bool = False,
         as_it_is: bool = False,
         placement: Placement | None = None,
-        listen: Listener | None = None,
+        listen: CommitListener | None = None,
         command: str = "everlog",
     ) -> AgentRef:
         """The agent of that name, in memory and set up; made if it does not exist, unless `create` is False.
@@ -106,7 +106,7 @@ class AgentSystem:
         await agent.open(settings or Settings(), create=create, take_over=take_over, as_it_is=as_it_is, command=command)
         return agent
 
-    def _ref(self, agent_id: str, listen: Listener | None = None) -> AgentRef:
+    def _ref(self, agent_id: str, listen: CommitListener | None = None) -> AgentRef:
         return AgentRef(
             agent_id,
             self.runtime,
@@ -127,10 +127,10 @@ class AgentSystem:
 
     async def create_many(
         self, names: Iterable[str], settings: Settings | None = None, *, placement: Placement | None = None
-    ) -> AsyncIterator[Sent]:
+    ) -> AsyncIterator[SendOutcome]:
         """Make many agents at once, and set up those that there are already; each as it is done.
 
-        The value of a `Sent` is the agent as it was `Opened`.
+        The value of a `SendOutcome` is the agent as it was `Opened`.
         """
         wanted = [name_of(name) for name in names]
         for name in wanted:
@@ -138,22 +138,22 @@ class AgentSystem:
         self.runtime.refuse_unlendable(self._means)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [
-            commands.Open(id=self._new_id(), means=self._means, settings=settings or Settings(), command="everlog")
+            commands.OpenAgent(id=self._new_id(), means=self._means, settings=settings or Settings(), command="everlog")
             for _ in wanted
         ]
         async for sent in self._sent_many(list(zip(wanted, opens, strict=True))):
             yield sent
 
-    async def send_many(self, said: Iterable[tuple[str, str | Event]]) -> AsyncIterator[Sent]:
+    async def send_many(self, said: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
         """Say something to many agents at once: (name, words) or (name, event); what came of each, as it is done.
 
         Nothing that one agent does holds up another. What one of them is told twice it hears in the order given. A
-        `Sent` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try again.
+        `SendOutcome` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try again.
         """
         say = [
             (
                 name_of(name),
-                commands.Say(
+                commands.SendInput(
                     id=self._new_id(),
                     means=self._means,
                     event=UserMessage(text=words) if isinstance(words, str) else words,
@@ -164,11 +164,11 @@ class AgentSystem:
         async for sent in self._sent_many(say):
             yield sent
 
-    async def _sent_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[Sent]:
+    async def _sent_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[SendOutcome]:
         """What came of commands, as it does; those whose host died are sent again, and count once."""
         left = list(range(len(said)))
         for attempt in range(1 + RESENDS_MAX):
-            orders = [Order(number, *said[which]) for number, which in enumerate(left)]
+            orders = [BatchCommand(number, *said[which]) for number, which in enumerate(left)]
             lost = []
             async for outcomes in self.runtime.perform_many(orders):
                 for outcome in outcomes:
@@ -177,7 +177,7 @@ class AgentSystem:
                         lost.append(which)
                     else:
                         agent_id, command = said[which]
-                        yield Sent(agent_id, command.id, outcome.records, outcome.value, outcome.error)
+                        yield SendOutcome(agent_id, command.id, outcome.records, outcome.value, outcome.error)
             left = sorted(lost)
             if not left:
                 return
@@ -191,7 +191,7 @@ class AgentSystem:
 
     async def fork(
         self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
-    ) -> Forked:
+    ) -> NewFork:
         """Begin the agent `new_name` as what `name` was at a seq or a time (None: its head), however long its log is.
 
         The parent may be at work meanwhile, and nothing is written to it. A turn that was open at the cut is closed in
@@ -211,7 +211,7 @@ class AgentSystem:
         with_sources: bool = False,
         replace: bool = False,
         progress: Progress | None = None,
-    ) -> Contents:
+    ) -> ExportHeader:
         """Write an agent into one file, and the ancestors of a fork, with checksums; `replace` a file that is there.
 
         The agent may be at work: what it has now is written. `with_sources`: and the documents that it can search.
@@ -222,7 +222,7 @@ class AgentSystem:
             with_sources=with_sources, replace=replace, progress=progress,
         )  # fmt: skip
 
-    def restore(self, path: str | Path, progress: Progress | None = None) -> Restoration:
+    def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
         """Take in what a file of `export` holds, under the names that it had, once all of it was checked.
 
         What is here already is left as it is. Blocks. Raises CorruptLog for a file that is damaged, BadInput for one
@@ -230,7 +230,7 @@ class AgentSystem:
         """
         return backups.restore_agent(self.store, Path(path).expanduser(), progress)
 
-    async def rerun(self, what: WhatIf, tell: Tell = lambda _: None) -> Rerun:
+    async def rerun(self, what: RerunOptions, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
         """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
 
         It runs in this process. `tell` is told each turn as it has ended, beside that of then. Functions that act
@@ -240,7 +240,7 @@ class AgentSystem:
         async with self._staged() as scene:
             return await rerun(what, scene, tell)
 
-    async def compare(self, name: str, fork: str) -> Comparison:
+    async def compare(self, name: str, fork: str) -> RerunComparison:
         """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
         async with self._staged() as scene:
             return compared(name_of(name), name_of(fork), scene)
@@ -285,7 +285,7 @@ class AgentSystem:
         upto = None if as_of is None else since_epoch(as_of)
         return fleet_sql(self.store, query, as_of=upto, agent=agent)
 
-    def view(self, name: str, *, as_of: int | datetime | None = None) -> View:
+    def view(self, name: str, *, as_of: int | datetime | None = None) -> AgentView:
         """Return an agent for reading, as it is now or was at a seq or a time. It starts nothing; close it.
 
         Raises BadInput for a moment before the agent's first record or after its last.

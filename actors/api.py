@@ -19,15 +19,15 @@ from typing import Literal
 
 import msgspec
 
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.archive.archivist import Patience
+from everlog.actors.archive.archivist import WaitPolicy
 from everlog.actors.archive.indexes import local_archive
 from everlog.actors.cluster.addresses import prepare, running, to_join
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits, limits_from
+from everlog.actors.gateway.limits import GatewayLimits, limits_from
 from everlog.actors.hosting.local import local_runtime
 from everlog.actors.ports.constants import IDLE_S
 from everlog.actors.ports.effects import Clock, Ids, Model
@@ -57,8 +57,8 @@ async def open_system(
     timers: bool = True,
     placement: Placement = "dedicated",
     shards: int | None = None,
-    limits: Limits | None = None,
-    patience: Patience | None = None,
+    limits: GatewayLimits | None = None,
+    patience: WaitPolicy | None = None,
 ) -> AsyncIterator[AgentSystem]:
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
@@ -82,8 +82,8 @@ async def open_system(
     clock, ids = clock or RealClock(), ids or RealIds()
     place = place_of(runtime, _folder(store))
     files = make_store(_folder(store), clock, ids, shards)
-    lent = Means(tools=tuple(tools), base_url=base_url, grants=grants)
-    means = lent if lent.same != Means().same else None
+    lent = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
+    means = lent if lent.same != SessionCapabilities().same else None
     note = note or (lambda _: None)
     if place == "ray":
         address = to_join(files.root)

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanag
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-Value = TypeVar("Value")
+ReturnT = TypeVar("ReturnT")
 InterruptHandler = Callable[[], Coroutine[Any, Any, bool]]
 """What is done about Ctrl-C; whether that was something."""
 
@@ -36,14 +36,14 @@ class LoopThread:
             self._thread.join()
             self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, Value], heed: InterruptHandler | None = None) -> Value:
+    def run(self, work: Coroutine[Any, Any, ReturnT], heed: InterruptHandler | None = None) -> ReturnT:
         """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
 
         `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises
         is raised here. RuntimeError: the loop itself has failed, and nobody waits for a thread that has ended.
         """
-        begun: list[asyncio.Task[Value]] = []
-        ended: Future[asyncio.Task[Value]] = Future()
+        begun: list[asyncio.Task[ReturnT]] = []
+        ended: Future[asyncio.Task[ReturnT]] = Future()
 
         def begin() -> None:
             begun.append(self._loop.create_task(work))
@@ -63,7 +63,7 @@ class LoopThread:
             if not begun:
                 work.close()
 
-    def _heeding(self, ended: "Future[asyncio.Task[Value]]", heed: InterruptHandler | None) -> Value:
+    def _heeding(self, ended: "Future[asyncio.Task[ReturnT]]", heed: InterruptHandler | None) -> ReturnT:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:
@@ -76,7 +76,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @contextmanager
-    def holding(self, context: AbstractAsyncContextManager[Value]) -> Iterator[Value]:
+    def holding(self, context: AbstractAsyncContextManager[ReturnT]) -> Iterator[ReturnT]:
         """An asynchronous context, entered and left in the loop."""
         stack = AsyncExitStack()
         value = self.run(stack.enter_async_context(context))
@@ -85,7 +85,7 @@ class LoopThread:
         finally:
             self.run(stack.aclose())
 
-    def _wait(self, future: "Future[Value]") -> Value:
+    def _wait(self, future: "Future[ReturnT]") -> ReturnT:
         """What it comes to, once it is done. Raises RuntimeError if the loop ends before it."""
         either: list[Future[Any]] = [future, self._over]
         wait(either, return_when=FIRST_COMPLETED)

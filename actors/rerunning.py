@@ -4,18 +4,18 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.archive.indexes import local_archive
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits, limits_from
+from everlog.actors.gateway.limits import GatewayLimits, limits_from
 from everlog.actors.gateway.models import served_at
-from everlog.actors.ports.effects import Answer, Clock, Ids, Model
-from everlog.actors.rerun.rerun import Stage
-from everlog.actors.rerun.rerun_report import Prices
+from everlog.actors.ports.effects import Clock, Ids, Model, ModelResponse
+from everlog.actors.rerun.rerun import RerunEnvironment
+from everlog.actors.rerun.rerun_report import TokenPrices
 from everlog.store import FileStore
 
 
-class _Through:
+class _RerunGatewayModel:
     """A model behind a gateway."""
 
     def __init__(self, name: str, base_url: str, gateway: Gateway) -> None:
@@ -23,7 +23,7 @@ class _Through:
         self._base_url = base_url
         self._gateway = gateway
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Send exactly these bytes. Raises ModelError."""
         return await self._gateway.ask(self.name, self._base_url, request)
 
@@ -31,31 +31,31 @@ class _Through:
         """Connections are the gateway's."""
 
 
-def prices_of(limits: Limits) -> Prices:
+def prices_of(limits: GatewayLimits) -> TokenPrices:
     """What tokens cost, as far as the gateway was told."""
-    return Prices(limits.price_in, limits.price_out)
+    return TokenPrices(limits.price_in, limits.price_out)
 
 
 @asynccontextmanager
 async def stage(
     store: FileStore,
-    lent: Means | None,
+    lent: SessionCapabilities | None,
     *,
     models: Callable[[str, str], Model] | None,
     clock: Clock,
     ids: Ids,
     note: Callable[[str], None],
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[RerunEnvironment]:
     """What a rerun works with here: a gateway with the limits of the variables, and the index of the store."""
-    lent, limits = lent or Means(), limits_from(os.environ)
+    lent, limits = lent or SessionCapabilities(), limits_from(os.environ)
     gateway = Gateway(models, limits, clock=clock, root=store.root)
     archive = local_archive(store, "spare", note=note)
     try:
-        yield Stage(
+        yield RerunEnvironment(
             store=store,
             clock=clock,
             ids=ids,
-            models=lambda name: _Through(name, served_at(store.root, name, lent.base_url), gateway),
+            models=lambda name: _RerunGatewayModel(name, served_at(store.root, name, lent.base_url), gateway),
             tools=lent.tools,
             grants=lent.grants,
             archive=archive,

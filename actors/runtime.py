@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Literal, Protocol
 
-from everlog.actors.agent.commands import Command, Done, Heard, Means
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.formats.preview import Preview
-from everlog.actors.hosting.many import Order, Outcome
-from everlog.actors.memory.blocks import Blocks
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome
+from everlog.actors.memory.blocks import BlockClient
 from everlog.events import MessageSent, Record, UsageError
 
 
@@ -15,11 +15,11 @@ class Runtime(Protocol):
     """Where agents run."""
 
     @property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockClient:
         """The shared blocks of the store, as whoever owns them here gives them."""
         ...
 
-    def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Have the agent's host carry out a command; it goes on when nobody listens any more.
 
         `seen`: the last seq that was heard of this command, when it is sent again. Raises EverlogError; HostLost when
@@ -27,11 +27,11 @@ class Runtime(Protocol):
         """
         ...
 
-    def refuse_unlendable(self, means: Means | None) -> None:
+    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
         """Raises BadInput for functions that cannot be had where agents run."""
         ...
 
-    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Have many commands carried out at once; what became of each, as it does, many together. Raises ClusterError.
 
         The number of an order is its place in `orders`. An outcome may be HostLost: nobody knows how far it came.
@@ -50,7 +50,7 @@ class Runtime(Protocol):
 Placement = Literal["dedicated", "shared"]
 """Where an agent runs: with a host and a partition of its own, or in a shard among others."""
 
-Foretell = Callable[[Preview], None]
+PreviewCallback = Callable[[Preview], None]
 """Called with each part of a reply while it is generated."""
 
 
@@ -62,7 +62,11 @@ class Answer:
     """
 
     def __init__(
-        self, heard: AsyncIterator[Heard], listen: Listener | None, preview: Foretell | None = None, event_id: str = ""
+        self,
+        heard: AsyncIterator[StreamItem],
+        listen: CommitListener | None,
+        preview: PreviewCallback | None = None,
+        event_id: str = "",
     ) -> None:
         self.event_id = event_id
         """The id of the command, and of the first event that it leaves."""
@@ -84,7 +88,7 @@ class Answer:
             raise UsageError("An answer is heard once; send again for another.")
         self._used = True
         async for heard in self._heard:
-            if isinstance(heard, Done):
+            if isinstance(heard, CommandResult):
                 self.value = heard.value
                 continue
             if isinstance(heard, Preview):

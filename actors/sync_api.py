@@ -18,10 +18,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
-from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.actors.api import open_system
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.memory.shared import SharedBlocks
+from everlog.actors.memory.shared import SharedBlockService
 from everlog.actors.memory.sources import Sources
 from everlog.actors.runtime import Answer
 from everlog.events import Record, UsageError
@@ -62,15 +62,15 @@ def _plain(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Syn
     return call
 
 
-def _answered(method: Callable[Concatenate[Any, P], Answer]) -> Callable[Concatenate[SyncProxy, P], Sent]:
+def _answered(method: Callable[Concatenate[Any, P], Answer]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
     """Make a method that waits for all that follows from a command."""
 
     @functools.wraps(method)
-    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Sent:
-        async def whole() -> Sent:
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> SendOutcome:
+        async def whole() -> SendOutcome:
             answer = method(self._wrapped, *args, **kwargs)
             records = await answer
-            return Sent(self._wrapped.agent_id, answer.event_id, records, answer.value, None)
+            return SendOutcome(self._wrapped.agent_id, answer.event_id, records, answer.value, None)
 
         check_no_loop(method.__name__)
         return self._loop.run(whole())
@@ -122,7 +122,7 @@ class SyncArchivalMemory(SyncProxy):
 
 
 class SyncAgent(SyncProxy):
-    """`AgentRef`, whose calls block. `send` and its like return a `Sent`: its `text`, `records` and `value`."""
+    """`AgentRef`, whose calls block. `send` and its like return a `SendOutcome`: its `text`, `records` and `value`."""
 
     send = _answered(AgentRef.send)
     heartbeat = _answered(AgentRef.heartbeat)
@@ -166,17 +166,17 @@ class SyncAgent(SyncProxy):
 
 
 class SyncSharedBlocks(SyncProxy):
-    """`SharedBlocks`, whose calls block."""
+    """`SharedBlockService`, whose calls block."""
 
-    names = _plain(SharedBlocks.names)
-    show = _plain(SharedBlocks.show)
-    history = _plain(SharedBlocks.history)
-    followers = _plain(SharedBlocks.followers)
-    create = _blocking(SharedBlocks.create)
-    set = _blocking(SharedBlocks.set)
-    append = _blocking(SharedBlocks.append)
-    change = _blocking(SharedBlocks.change)
-    delete = _blocking(SharedBlocks.delete)
+    names = _plain(SharedBlockService.names)
+    show = _plain(SharedBlockService.show)
+    history = _plain(SharedBlockService.history)
+    followers = _plain(SharedBlockService.followers)
+    create = _blocking(SharedBlockService.create)
+    set = _blocking(SharedBlockService.set)
+    append = _blocking(SharedBlockService.append)
+    change = _blocking(SharedBlockService.change)
+    delete = _blocking(SharedBlockService.delete)
 
 
 class SyncSystem(SyncProxy):

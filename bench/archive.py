@@ -23,7 +23,7 @@ from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import ArchivalInserted, Draft, draft
 from everlog.store import Append, FileLog, FileStore
 from everlog.store.archive import Archive
-from everlog.store.archive.fold import Row, digest_of
+from everlog.store.archive.fold import ArchiveRow, digest_of
 from everlog.store.archive.table import table_of
 
 KEYS = ("hybrid_ms_p50", "inserts_per_s", "lag_s", "rebuild_per_s", "growth")
@@ -215,7 +215,7 @@ def bare_rows(folder: Path, count: int) -> float:
     for number in range(count):
         text = speech.some(TEXT_WORDS)
         rows.append(
-            Row(memory_id=str(number), kind="memory", memory=str(number), agent_id="sam", seq=number, text=text,
+            ArchiveRow(memory_id=str(number), kind="memory", memory=str(number), agent_id="sam", seq=number, text=text,
                 created_at=0, seq_from=number, from_at=0, digest=digest_of(text))
         )  # fmt: skip
     table = table_of(rows, vectors, [bytes(4 * TEXT_WORDS)] * count)

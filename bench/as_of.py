@@ -20,7 +20,7 @@ import msgspec
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
 from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Draft, Record, UserMessage
 from everlog.projections import DERIVER
@@ -67,7 +67,7 @@ class Seen(msgspec.Struct, frozen=True):
 async def talk(store: FileStore, plan: Plan) -> list[Record]:
     """The records of an agent that talks long enough to be summarized a few times."""
     chance = random.Random(3)
-    system = System(store, models=lambda _: InstantModel(), clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: InstantModel(), clock=RealClock(), ids=RealIds())
     settings = Settings(model="instant", window=plan.window)
     async with system.agent("template", settings, command="bench.as_of") as agent:
         for _ in range(plan.turns):
@@ -121,7 +121,7 @@ def grow(store: FileStore, plan: Plan) -> float:
 
 def look(root: Path, as_of: int | None) -> int:
     """What `everlog context --as-of` does before it prints: how many bytes the request has."""
-    system = System(FileStore(root, RealClock().now))
+    system = LocalSystem(FileStore(root, RealClock().now))
     view = system.view(AGENT, as_of=as_of)
     try:
         return len(view.request())

@@ -20,7 +20,7 @@ import msgspec
 from bench.support.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import OFFLINE, Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import UserMessage
 from everlog.store import FileStore
@@ -105,7 +105,7 @@ async def grow(root: Path, plan: Plan) -> None:
     """An agent of the offline model with a history, which an instant model has spoken."""
     clock, ids, chance = RealClock(), RealIds(), random.Random(1)
     store = FileStore.create(root, clock.now, ids.new(clock.now()))
-    system = System(store, models=lambda _: InstantModel(), clock=clock, ids=ids)
+    system = LocalSystem(store, models=lambda _: InstantModel(), clock=clock, ids=ids)
     async with system.agent(AGENT, Settings(model=OFFLINE, window=plan.window), command="bench.cold_start") as agent:
         for _ in range(plan.turns):
             await agent.receive(UserMessage(text=words(chance, 20)))

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
-from everlog.actors.agent.commands import Open
+from everlog.actors.agent.commands import OpenAgent
 from everlog.actors.cluster.addresses import prepare
 from everlog.actors.cluster.places import dedicated
 from everlog.actors.ports.real import RealClock, RealIds
@@ -73,14 +73,14 @@ async def measure(plan: Plan) -> Seen:
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
         from everlog.actors.cluster.cluster import joined
-        from everlog.actors.cluster.rayplaces import RayPlaces
+        from everlog.actors.cluster.rayplaces import RayHostProvider
 
         seen = Seen(noise(folder), [], [])
         async with joined(store, "") as runtime:
             await runtime.ready()
-            places = RayPlaces(str(store.root.resolve()), IDLE_S)
+            places = RayHostProvider(str(store.root.resolve()), IDLE_S)
             for number in range(plan.actors):
-                opening = Open(id=ids.new(clock.now()))
+                opening = OpenAgent(id=ids.new(clock.now()))
                 makers = [(seen.bare, _bare(number)), (seen.agents, _agent(store, places, number, opening))]
                 chance.shuffle(makers)
                 for made, making in makers:
@@ -99,7 +99,7 @@ async def _bare(number: int) -> int:
     return pid
 
 
-async def _agent(store: FileStore, places: Any, number: int, opening: Open) -> int:
+async def _agent(store: FileStore, places: Any, number: int, opening: OpenAgent) -> int:
     name = f"agent-{number}"
     store.register(name)
     placed = await places.start(dedicated(name), "")

@@ -116,7 +116,7 @@ class Seen(msgspec.Struct):
     gateway: fleet_rig.Round | None = None
     bare_per_s: float = 0
     """Bare requests over one connection, one after the other."""
-    check: load.Checked | None = None
+    check: load.LoadCheck | None = None
     took_s: dict[str, float] = {}
     """How long each part of the benchmark took."""
 
@@ -300,12 +300,12 @@ def profile(agents: int, messages: int, data: str | None, out: str) -> None:
     print(f"{tally.answered:,} messages, {tally.searched:,} with a search, {tally.per_s:,.0f}/s under the profiler")
 
 
-async def _profiled(agents: int, messages: int, lines: Sequence[str], profiler: cProfile.Profile) -> load.Tally:
+async def _profiled(agents: int, messages: int, lines: Sequence[str], profiler: cProfile.Profile) -> load.LoadTally:
     names = _names("fleet", agents)
     with workspace() as folder:
         async with open_system(folder / "store", runtime="local", placement="shared", shards=1) as system:
             await load.make(system, names, Settings(), at_once=agents)
-            run = load.Load(system, names, lines, messages, at_once=agents, now=monotonic_us)
+            run = load.LoadRun(system, names, lines, messages, at_once=agents, now=monotonic_us)
             profiler.enable()
             tally = await run.run()
             profiler.disable()

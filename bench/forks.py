@@ -27,7 +27,7 @@ from bench.support.harness import (  # fmt: skip
     timed,
     workspace,
 )
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock
 from everlog.events import canonical_bytes
 from everlog.store import FileStore
@@ -58,7 +58,7 @@ def size_of(root: Path) -> int:
 
 def fork(root: Path, at: int | None, name: str) -> None:
     """What `everlog fork` does."""
-    System(FileStore(root, RealClock().now)).fork(AGENT, name, at=at)
+    LocalSystem(FileStore(root, RealClock().now)).fork(AGENT, name, at=at)
 
 
 def measure(plan: Plan) -> Seen:

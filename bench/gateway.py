@@ -79,12 +79,12 @@ async def _pairs(plan: Plan, folder: Path, url: str, request: bytes) -> dict[tup
     store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
     prepare(store.root, "")
     from everlog.actors.cluster import link
-    from everlog.actors.cluster.asking import Asker
+    from everlog.actors.cluster.asking import GatewayClient
 
     root = str(store.root.resolve())
     link.connect(root, "")
     try:
-        return await _in_turns(plan, Asker(root), url, request)
+        return await _in_turns(plan, GatewayClient(root), url, request)
     finally:
         link.disconnect()
 

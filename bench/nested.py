@@ -23,7 +23,7 @@ from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
 LEVELS = range(5)
@@ -64,14 +64,14 @@ class Follower:
 
     name = "follower"
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """One call: the next page, the next key, or the answer."""
         name, arguments = next_call(json.loads(request)["messages"])
         call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         message = {"role": "assistant", "content": "I follow the keys.", "tool_calls": [call]}
         usage = {"prompt_tokens": len(request) // 4, "completion_tokens": 20, "total_tokens": len(request) // 4 + 20}
         body = {"model": self.name, "choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": usage}
-        return Answer(json.dumps(body), 1000)
+        return ModelResponse(json.dumps(body), 1000)
 
     async def close(self) -> None:
         """There is nothing to let go of."""

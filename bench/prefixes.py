@@ -13,9 +13,9 @@ import msgspec
 from bench.replay import talk_of
 from bench.support.harness import ROOT, median
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
-from everlog.actors.models.offline import Offline
-from everlog.actors.ports.effects import Answer
+from everlog.actors.agent.system import LocalSystem
+from everlog.actors.models.offline import OfflineModel
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import UserMessage
 from everlog.interfaces.fleet import fleet
@@ -48,10 +48,10 @@ class Overheard:
     name = "offline"
 
     def __init__(self) -> None:
-        self._model = Offline()
+        self._model = OfflineModel()
         self.requests: list[bytes] = []
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Answer, and keep the request."""
         self.requests.append(request)
         return await self._model.ask(request)
@@ -71,7 +71,7 @@ async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
     """An agent with the offline model, which edits and searches its memory, is told what people said."""
     source, lines = words(data)
     model = Overheard()
-    system = System(MemoryStore(), models=lambda _: model, clock=RealClock(), ids=RealIds())
+    system = LocalSystem(MemoryStore(), models=lambda _: model, clock=RealClock(), ids=RealIds())
     async with system.agent("sam", Settings(window=window)) as agent:
         for number in range(turns):
             await agent.receive(UserMessage(text=lines[number % len(lines)]))

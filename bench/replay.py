@@ -36,11 +36,11 @@ from bench.support.harness import (
 from bench.support.peers import EVENTSOURCING, eventsourced
 from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import CATALOGUE, FunctionResult, MessageSent, ModelReply, UserMessage, event_of
 from everlog.projections import DERIVER
-from everlog.store import FileStore, Reader
+from everlog.store import FileStore, PartitionReader
 
 KEYS = ("replay_vs_decode", "replay_vs_eventsourcing", "amplification", "bytes_per_turn_sealed")
 GOALS = (">= 0.35", ">= 10", "<= 1.3", "<= 600 (best peer: 630)")
@@ -142,7 +142,7 @@ class Talker(InstantModel):
 
 async def grow(store: FileStore, said: Sequence[Pair], window: int) -> None:
     """An agent that has heard and answered all of it; its log is sealed."""
-    system = System(store, models=lambda _: Talker(answer for _, answer in said), clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: Talker(answer for _, answer in said), clock=RealClock(), ids=RealIds())
     async with system.agent(AGENT, Settings(model="instant", window=window), command="bench.replay") as agent:
         for text, _ in said:
             await agent.receive(UserMessage(text=text))
@@ -187,7 +187,7 @@ def _add_columns(columns: dict[str, int], metadata: pq.FileMetaData) -> None:
             columns[column.path_in_schema] = columns.get(column.path_in_schema, 0) + column.total_compressed_size
 
 
-def decoding(reader: Reader) -> Callable[[], object]:
+def decoding(reader: PartitionReader) -> Callable[[], object]:
     """The floor: the same payloads, at hand as text, through msgspec's decoders of their types."""
     table = reader.table(AGENT)
     decoders = {kind: msgspec.json.Decoder(cls).decode for kind, cls in CATALOGUE.items()}
@@ -198,7 +198,7 @@ def decoding(reader: Reader) -> Callable[[], object]:
     return lambda: [decode(payload) for decode, payload in work]
 
 
-def replays(folder: Path, reader: Reader, plan: Plan, records: int) -> Replays:
+def replays(folder: Path, reader: PartitionReader, plan: Plan, records: int) -> Replays:
     """All of them in turns, after one round that warms the caches."""
     works = {
         "ours": lambda: list(reader.events(AGENT)),

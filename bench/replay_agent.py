@@ -22,9 +22,9 @@ from bench.as_of import store_in
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
 from bench.support.script import InstantModel, words
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock, RealIds
-from everlog.actors.replay.replay import Report, verify
+from everlog.actors.replay.replay import ReplayReport, verify
 from everlog.events import UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore
@@ -93,7 +93,7 @@ class Verified(msgspec.Struct, frozen=True):
     seconds: list[float]
     hashing: list[float]
     """Seconds of the floor, in turns with them."""
-    report: Report
+    report: ReplayReport
     kinds: dict[str, int]
     """How many records of each kind its log has."""
 
@@ -115,7 +115,7 @@ class Seen(msgspec.Struct, frozen=True):
 async def grow(store: FileStore, plan: Plan) -> None:
     """An agent whose model was called so often; its log is sealed."""
     worker, chance = Worker(), random.Random(7)
-    system = System(store, models=lambda _: worker, clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: worker, clock=RealClock(), ids=RealIds())
     async with system.agent(AGENT, Settings(model="instant", window=plan.window), command="bench") as agent:
         while worker.asked < plan.calls:
             await agent.receive(UserMessage(text=words(chance, MESSAGE_WORDS)))
@@ -127,11 +127,11 @@ async def grow(store: FileStore, plan: Plan) -> None:
 
 def verified(store: FileStore, plan: Plan) -> Verified:
     """The agent verified, after one round that warms the caches; it is an error if anything is not the same."""
-    reports: list[Report] = []
+    reports: list[ReplayReport] = []
     kinds = Counter(record.type for record in store.reader(AGENT).read(AGENT))
 
     def check() -> None:
-        system = System(store)
+        system = LocalSystem(store)
         view = system.view(AGENT)
         reports.append(verify(view, system.tools))
         view.close()
@@ -150,7 +150,7 @@ def verified(store: FileStore, plan: Plan) -> Verified:
 
 def hashed(store: FileStore) -> Callable[[], object]:
     """The floor: the sha256 of as many bytes as each request had."""
-    view = System(store).look(AGENT)
+    view = LocalSystem(store).look(AGENT)
     sizes = [row["context_bytes"] for row in view.rows("model_calls")]
     view.close()
     body = memoryview(bytes(max(sizes)))

@@ -21,13 +21,13 @@ import msgspec
 from bench.nested import nested_kv
 from bench.support import hosted
 from bench.support.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
-from everlog.actors.agent.importing import Said, conversation
+from everlog.actors.agent.importing import ImportedMessage, conversation
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.api import open_system
 from everlog.actors.archive.indexes import local_archive
 from everlog.actors.memory.searching import AgentSearcher
-from everlog.actors.ports.effects import Archive
+from everlog.actors.ports.effects import ArchiveClient
 from everlog.projections import HEAD
 
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
@@ -121,13 +121,13 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
     return tried
 
 
-def said_in(path: Path) -> Sequence[Said]:
+def said_in(path: Path) -> Sequence[ImportedMessage]:
     """The messages of a conversation."""
     return conversation(path.read_bytes().splitlines(), path.name)
 
 
 async def _ask(
-    view: View, archive: Archive, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
+    view: AgentView, archive: ArchiveClient, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
 ) -> None:
     """Put the questions to each way in turns, so that a busy minute hits all."""
     messages = view.rows("recall_memory")

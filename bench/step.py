@@ -19,7 +19,7 @@ from bench.support.harness import BareFile, Figure, Line, Noise, among, line, me
 from bench.support.script import CountingDisk, InstantModel, words
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Record, UserMessage
 from everlog.store import FileStore
@@ -110,7 +110,7 @@ async def run(folder: Path, plan: Plan, seed: int) -> Run:
     """One young and one old agent, each in a log of its own; the old one's earlier turns come first."""
     disk, clock, ids = CountingDisk(), RealClock(), RealIds()
     store = FileStore.create(folder / f"store-{seed}", clock.now, ids.new(clock.now()), disk=disk)
-    system = System(store, models=lambda _: InstantModel(seed), clock=clock, ids=ids)
+    system = LocalSystem(store, models=lambda _: InstantModel(seed), clock=clock, ids=ids)
     bare = BareFile(folder / f"bare-{seed}")
     async with AsyncExitStack() as stack:
         young, old = [await _talker(stack, system, disk, name, plan, seed) for name in ("young", "old")]
@@ -128,7 +128,7 @@ async def run(folder: Path, plan: Plan, seed: int) -> Run:
 
 
 async def _talker(
-    stack: AsyncExitStack, system: System, disk: CountingDisk, name: str, plan: Plan, seed: int
+    stack: AsyncExitStack, system: LocalSystem, disk: CountingDisk, name: str, plan: Plan, seed: int
 ) -> Talker:
     heard: list[Record] = []
     settings = Settings(model="instant", window=plan.window)

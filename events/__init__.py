@@ -3,7 +3,7 @@
 Everything here is pure and imports msgspec and nothing of ours: no disk, no clock, no ids, no chance.
 """
 
-from everlog.events.base import Draft, Event, Record, Unknown, place
+from everlog.events.base import Draft, Event, Record, UnknownEvent, place
 from everlog.events.codec import (
     CATALOGUE,
     ERASED_PREFIX,
@@ -159,8 +159,8 @@ __all__ = [
     "TurnAbandoned",
     "TurnCancelled",
     "TurnsHidden",
-    "Unknown",
     "UnknownAgent",
+    "UnknownEvent",
     "Usage",
     "UsageError",
     "UserLogin",

@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """The human words of the event; empty if it has none. Stored in the envelope, not in the payload."""
 
 
-class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a kind or version that this everlog does not know: carried through untouched and shown as unknown."""
 
     kind: str

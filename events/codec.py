@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from everlog.events import functions, inputs, lifecycle, memory, model, upcast
-from everlog.events.base import Draft, Event, Record, Unknown
+from everlog.events.base import Draft, Event, Record, UnknownEvent
 from everlog.events.errors import BadInput
 
-AnyEvent = Event | Unknown
+AnyEvent = Event | UnknownEvent
 
 CATALOGUE: dict[str, type[Event]] = {
     cls.kind: cls
@@ -83,7 +83,7 @@ def draft(
 
     Raises BadInput for an event that could not be read again: the log keeps for ever what it is given.
     """
-    if isinstance(event, Unknown):
+    if isinstance(event, UnknownEvent):
         text, payload = event.text, event.payload
     else:
         text, payload = event.text or None, _payload(event)
@@ -133,7 +133,7 @@ def _decode_odd(kind: str, version: int, text: str | None, payload: str, recorde
     """`decode` for what is old, unknown or erased."""
     cls = CATALOGUE.get(kind)
     if cls is None or version > cls.version or is_erased(payload):
-        return Unknown(kind=kind, version=version, text=text, payload=payload)
+        return UnknownEvent(kind=kind, version=version, text=text, payload=payload)
     old = msgspec.json.decode(payload)
     event = msgspec.convert(upcast.upcast(kind, version, cls.version, old, recorded_at), cls)
     if text:

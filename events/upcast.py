@@ -19,7 +19,7 @@ from typing import Any
 MICROSECONDS_PER_MINUTE = 60_000_000
 
 Payload = dict[str, Any]
-Step = Callable[[Payload, int], Payload]
+Upcaster = Callable[[Payload, int], Payload]
 """(payload of version v, the record's recorded_at) -> payload of version v + 1"""
 
 
@@ -28,7 +28,7 @@ def _heartbeats_paused_1(payload: Payload, recorded_at: int) -> Payload:
     return {**payload, "until": recorded_at + payload["minutes"] * MICROSECONDS_PER_MINUTE}
 
 
-STEPS: dict[tuple[str, int], Step] = {
+STEPS: dict[tuple[str, int], Upcaster] = {
     ("heartbeats_paused", 1): _heartbeats_paused_1,
 }
 """(kind, version it comes from) -> the step to the next version"""

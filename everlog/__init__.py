@@ -13,14 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from everlog.actors.agent.setup import BlockText, Settings
+    from everlog.actors.agent.setup import InitialBlock, Settings
     from everlog.actors.agent_ref import AgentRef
     from everlog.actors.agent_system import AgentSystem
     from everlog.actors.api import open_system
     from everlog.actors.functions.extras import Grants
     from everlog.actors.functions.tools import Tool, tool
     from everlog.actors.memory.memory import Memory
-    from everlog.actors.rerun.rerun import WhatIf
+    from everlog.actors.rerun.rerun import RerunOptions
     from everlog.actors.sync_api import open  # noqa: A004 - `everlog.open`, as `gzip.open`
     from everlog.events import (
         AgentConfigured,
@@ -107,7 +107,6 @@ __all__ = [
     "BadInput",
     "BadReply",
     "BlockRemoved",
-    "BlockText",
     "BudgetExceeded",
     "Busy",
     "ClusterError",
@@ -129,6 +128,7 @@ __all__ = [
     "Heartbeat",
     "HeartbeatsPaused",
     "HostLost",
+    "InitialBlock",
     "Memory",
     "MemoryEdited",
     "MessageSent",
@@ -145,6 +145,7 @@ __all__ = [
     "RecordsErased",
     "ReplyRejected",
     "ReplyRethought",
+    "RerunOptions",
     "Settings",
     "SourceAttached",
     "SourceDetached",
@@ -163,7 +164,6 @@ __all__ = [
     "UsageError",
     "UserLogin",
     "UserMessage",
-    "WhatIf",
     "WrongSequence",
     "event_of",
     "open",

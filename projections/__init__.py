@@ -6,10 +6,10 @@ own step, time travel and analytics over all agents.
 
 from everlog.projections.catalogue import PROJECTIONS
 from everlog.projections.engine import HEAD, OF_A_STATE, Projections
-from everlog.projections.fates import Fate, fates
-from everlog.projections.kept import Attached, Kept
+from everlog.projections.fates import InputOutcome, fates
+from everlog.projections.kept import ArchivalSearch, AttachedSources
 from everlog.projections.rows import Row, Rows
-from everlog.projections.search import Found, Search
+from everlog.projections.search import RecallPage, RecallSearch
 from everlog.projections.state import DERIVER, activate, activate_many
 
 __all__ = [
@@ -17,14 +17,14 @@ __all__ = [
     "HEAD",
     "OF_A_STATE",
     "PROJECTIONS",
-    "Attached",
-    "Fate",
-    "Found",
-    "Kept",
+    "ArchivalSearch",
+    "AttachedSources",
+    "InputOutcome",
     "Projections",
+    "RecallPage",
+    "RecallSearch",
     "Row",
     "Rows",
-    "Search",
     "activate",
     "activate_many",
     "fates",

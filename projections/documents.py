@@ -32,7 +32,7 @@ _MONTHS = (
 )  # fmt: skip
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """One thing said: a row of `search_new`."""
 
     seq: int
@@ -44,7 +44,7 @@ class Said(NamedTuple):
     ref: str
 
 
-class Document(NamedTuple):
+class SearchDocument(NamedTuple):
     """The document of one message, as it is in the table `documents`."""
 
     seq: int
@@ -58,7 +58,7 @@ class Document(NamedTuple):
     stems: str
 
 
-class Count(NamedTuple):
+class StemCount(NamedTuple):
     """What one stem is in one document."""
 
     n: float
@@ -68,16 +68,16 @@ class Count(NamedTuple):
     """It is of the name of who says it."""
 
 
-def documents(said: Iterable[Said], known: Container[int]) -> Iterator[Document]:
+def documents(said: Iterable[Utterance], known: Container[int]) -> Iterator[SearchDocument]:
     """The documents of what was said in one life whose seqs are not `known`; each comes after the one before it."""
-    before: Said | None = None
+    before: Utterance | None = None
     for one in said:
         if one.seq not in known:
             yield _document(one, before)
         before = one
 
 
-def table(agent_id: str, found: Sequence[Document]) -> pa.Table:
+def table(agent_id: str, found: Sequence[SearchDocument]) -> pa.Table:
     """Columns of `documents`, all but the agent's id."""
     key = agent_key(agent_id)
     return pa.Table.from_pylist([{"agent": key, **one._asdict()} for one in found])
@@ -93,21 +93,21 @@ def sought_as(word: str) -> str:
     return f" {word}="
 
 
-def count_at(stems: str, begin: int) -> Count:
+def count_at(stems: str, begin: int) -> StemCount:
     """What a stem is in a document: `begin` is where its count stands in the `stems`."""
     return _count(stems[begin : stems.index(" ", begin)])
 
 
 @lru_cache(maxsize=4096)
-def _count(written: str) -> Count:
-    return Count(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
+def _count(written: str) -> StemCount:
+    return StemCount(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
 
 
 _sentences = lru_cache(maxsize=2)(stems_by_sentence)
 """A message is looked at twice: as itself, and as the one before."""
 
 
-def _document(one: Said, before: Said | None) -> Document:
+def _document(one: Utterance, before: Utterance | None) -> SearchDocument:
     linked = before is not None and one.time - before.time < LINKED_US
     stated, asked = _sentences(one.text)
     speaker = frozenset(stems(one.name))
@@ -124,7 +124,7 @@ def _document(one: Said, before: Said | None) -> Document:
     written = [
         f"{word}={round(n * QUARTERS)}{'o' * (word in own)}{'s' * (word in speaker)}" for word, n in weights.items()
     ]
-    return Document(*one, linked, sum(weights.values()), f" {' '.join(written)} ")
+    return SearchDocument(*one, linked, sum(weights.values()), f" {' '.join(written)} ")
 
 
 def _day(time: int) -> Sequence[str]:

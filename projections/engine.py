@@ -44,7 +44,7 @@ _PLAIN = {"TIMESTAMP WITH TIME ZONE": 'epoch_us("{0}") AS "{0}"', "UUID": '"{0}"
 """How a column of that type is read as one that is plain in Python."""
 
 
-History = Callable[[int], pa.Table]
+HistoryLoader = Callable[[int], pa.Table]
 """All records of an agent up to a seq (inclusive), in commit order."""
 
 
@@ -95,7 +95,7 @@ class Projections:
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=_HOT_OPTIMIZERS)
         self._macros = False
-        self._resumed: dict[str, History] = {}
+        self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # of those that were resumed: the first seq that their state shows
         self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
         self._defined: set[str] = set()
@@ -153,7 +153,7 @@ class Projections:
         )
         self._note(table)
 
-    def resume(self, rows: pa.Table, histories: Mapping[str, History]) -> None:
+    def resume(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
         """Go on from states, the `states` of an engine before: as good as all records up to them, for what is now.
 
         Who asks for more of an agent than its state is enough for makes the engine read its history, once.

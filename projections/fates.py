@@ -14,7 +14,7 @@ from everlog.projections.constants import THREADS
 from everlog.store import LogReader
 
 
-class Fate(msgspec.Struct):
+class InputOutcome(msgspec.Struct):
     """What became of one input."""
 
     times: int = 0
@@ -30,9 +30,9 @@ class Fate(msgspec.Struct):
         return not self.times or not (self.answered or self.ended)
 
 
-def fates(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[str, Fate]:
+def fates(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[str, InputOutcome]:
     """The fate of each of these inputs, by its id, as the records of `logs` have it. Raises StoreError."""
-    found = {event_id: Fate() for event_id in event_ids}
+    found = {event_id: InputOutcome() for event_id in event_ids}
     inputs = pa.table({"event_id": pa.array(found, pa.string())})
     for log in logs:
         for event_id, times, answered, ended in _looked_up(log.table(), inputs):

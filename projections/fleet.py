@@ -61,7 +61,7 @@ _FAILED = (duckdb.Error, pa.ArrowException, OSError, MemoryError)
 """What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
 
 
-Damage = Callable[[], CorruptLog | None]
+DamageCheck = Callable[[], CorruptLog | None]
 
 
 class _Rows:
@@ -90,7 +90,7 @@ class FleetViews:
         threads: int | None = None,
         memory_mb: int = FLEET_MEMORY_MB,
         scratch_mb: int = FLEET_SCRATCH_MB,
-        damage: Damage = lambda: None,
+        damage: DamageCheck = lambda: None,
         prices: Sequence[ListedPrice] = (),
     ) -> None:
         """`paths` are sealed files, which have the columns of `FIGURES`; `fresh` are records that have not.
@@ -251,7 +251,7 @@ _OF_THE_QUERY = (
 """How DuckDB begins where the query is to blame; with anything else a file may be."""
 
 
-def _error(error: Exception, damage: Damage) -> EverlogError:
+def _error(error: Exception, damage: DamageCheck) -> EverlogError:
     """What DuckDB says, as one error with what to do. Raises KeyboardInterrupt where it was told to stop."""
     said = _first(error)
     if "Query interrupted" in said or said.startswith("INTERRUPT"):

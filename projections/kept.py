@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from everlog.projections.engine import HEAD, Projections
 from everlog.projections.rows import Row
-from everlog.projections.search import Found, phrases_in
+from everlog.projections.search import RecallPage, phrases_in
 from everlog.projections.stems import query_stems, stems
 from everlog.store.base.english import stem
 
@@ -32,14 +32,14 @@ NO_END = 2**62
 """Microseconds UTC that are never reached."""
 
 
-class Attached(NamedTuple):
+class AttachedSources(NamedTuple):
     """What else an agent can read: the sources attached to it, and up to when (microseconds UTC, inclusive)."""
 
     sources: Sequence[str]
     time: int
 
 
-class Kept:
+class ArchivalSearch:
     """The archival memory of one agent as of one seq."""
 
     def __init__(self, projections: Projections, agent_id: str, as_of: int) -> None:
@@ -47,15 +47,17 @@ class Kept:
         self._agent_id = agent_id
         self._as_of = as_of
 
-    def attached(self) -> Attached:
+    def attached(self) -> AttachedSources:
         """The sources that were attached by then. What was loaded into one counts up to the agent's last record."""
         if self._as_of == HEAD:  # a state is enough
             rows = self._projections.rows("sources", self._agent_id)
-            return Attached(sorted(row["source"] for row in rows if row["source"]), NO_END)
+            return AttachedSources(sorted(row["source"] for row in rows if row["source"]), NO_END)
         said = self._plainly("kept_attached")[0]
         changes = sorted(said["changes"] or (), key=itemgetter("seq"))
         attached = {one["source"]: one["attached"] for one in changes}
-        return Attached(sorted(source for source, there in attached.items() if source and there), said["time"] or 0)
+        return AttachedSources(
+            sorted(source for source, there in attached.items() if source and there), said["time"] or 0
+        )
 
     def sources(self) -> set[str]:
         """Where memories of its own came from, if from anywhere."""
@@ -85,10 +87,10 @@ class Kept:
         source: str = "",
         after: int | None = None,
         before: int | None = None,
-    ) -> Found:
+    ) -> RecallPage:
         """What was kept, in order: rows `first` (from 0) to `first + count` (exclusive); the rest as in `search`."""
         rows = self._passing(tags, source, after, before)
-        return Found([_hit(row) for row in rows[first : first + count]], len(rows))
+        return RecallPage([_hit(row) for row in rows[first : first + count]], len(rows))
 
     def search(
         self,
@@ -100,7 +102,7 @@ class Kept:
         source: str = "",
         after: int | None = None,
         before: int | None = None,
-    ) -> Found:
+    ) -> RecallPage:
         """What was kept, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
 
         `tags`: each result has all of them; `source`: each was kept from there; `after` (inclusive) and `before`
@@ -129,7 +131,7 @@ class Kept:
                 scored.append((score, row))
         scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
         page = [_hit(row, score, rarity, phrase) for score, row in scored[first : first + count]]
-        return Found(page, len(scored))
+        return RecallPage(page, len(scored))
 
     def _passing(
         self, tags: Sequence[str] = (), source: str = "", after: int | None = None, before: int | None = None

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-Births = Mapping[str, Sequence[int]]
+RecreationSeqs = Mapping[str, Sequence[int]]
 """Of agents that were created again: the seq of each time, in order."""
-Forks = Mapping[str, tuple[str, int]]
+ForkPoints = Mapping[str, tuple[str, int]]
 """Of each fork its parent and the cut."""
 
 _END = 2**63 - 1
 
 
-def lives_table(births: Births) -> pa.Table:
+def lives_table(births: RecreationSeqs) -> pa.Table:
     """The lives after the first: from `first` up to `next`, exclusive."""
     rows = [
         (name, number + 2, first, following)
@@ -23,20 +23,20 @@ def lives_table(births: Births) -> pa.Table:
     return _table(rows, {"agent_id": pa.string(), "life": pa.int64(), "first": pa.int64(), "next": pa.int64()})
 
 
-def forks_table(forks: Forks) -> pa.Table:
+def forks_table(forks: ForkPoints) -> pa.Table:
     """Each fork, its parent and the cut."""
     rows = [(name, parent, cut) for name, (parent, cut) in forks.items()]
     return _table(rows, {"agent_id": pa.string(), "parent": pa.string(), "parent_seq": pa.int64()})
 
 
-def lineage_table(forks: Forks, births: Births, names: Iterable[str]) -> pa.Table:
+def lineage_table(forks: ForkPoints, births: RecreationSeqs, names: Iterable[str]) -> pa.Table:
     """Whose records are those of the forks `names` too: of a `life` of an `ancestor`, up to the seq `upto` (it too)."""
     rows = [(name, *part) for name in names for part in _ancestors(name, forks, births)]
     columns = {"agent_id": pa.string(), "ancestor": pa.string(), "life": pa.int64(), "upto": pa.int64()}
     return _table(rows, columns)
 
 
-def _ancestors(name: str, forks: Forks, births: Births) -> list[tuple[str, int, int]]:
+def _ancestors(name: str, forks: ForkPoints, births: RecreationSeqs) -> list[tuple[str, int, int]]:
     """From the parent upwards, each with its life at the cut and the cut. A life that began anew has none above it."""
     found: dict[str, tuple[str, int, int]] = {}
     ancestor, upto = forks[name]

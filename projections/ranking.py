@@ -26,7 +26,7 @@ DIGITS = 6
 """Scores that are the same when rounded to so many digits are ties: the older comes first."""
 
 
-class Talk(msgspec.Struct, frozen=True):
+class RecallCorpus(msgspec.Struct, frozen=True):
     """The documents of what had been said by a moment in one life, in order: column by column."""
 
     seq: Sequence[int]
@@ -41,7 +41,7 @@ class Talk(msgspec.Struct, frozen=True):
     stems: Sequence[str]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RecallQuery(msgspec.Struct, frozen=True):
     """What is looked for."""
 
     text: str
@@ -82,7 +82,7 @@ class _Found(msgspec.Struct):
     """The query has nothing but names of speakers."""
 
 
-def ranked(talk: Talk, asked: Asked) -> list[tuple[int, float]]:
+def ranked(talk: RecallCorpus, asked: RecallQuery) -> list[tuple[int, float]]:
     """The places in the talk of all results and their scores, best first."""
     found = _found(talk, asked)
     order = {place: (-round(score, DIGITS), place) for place, score in enumerate(found.scores) if score}
@@ -93,7 +93,7 @@ def ranked(talk: Talk, asked: Asked) -> list[tuple[int, float]]:
 
 
 def _results(
-    talk: Talk, found: _Found, fitting: Collection[int], order: Mapping[int, tuple[float, int]]
+    talk: RecallCorpus, found: _Found, fitting: Collection[int], order: Mapping[int, tuple[float, int]]
 ) -> Iterator[int]:
     """The places of what has the words, the meaning or the speaker that is asked for."""
     near = [place for place in found.meanings if place in fitting]
@@ -106,14 +106,14 @@ def _results(
     return (place for place in places if place in fitting)
 
 
-def _answers(talk: Talk, found: _Found, place: int, best: Collection[int]) -> bool:
+def _answers(talk: RecallCorpus, found: _Found, place: int, best: Collection[int]) -> bool:
     """Whether a message is a result by its words, or by who says it."""
     one = found.worded[place]
     spoken = one.named and place in best and _told_near(talk, found, place)
     return one.telling or spoken or (one.own and found.names_alone)
 
 
-def _told_near(talk: Talk, found: _Found, place: int) -> bool:
+def _told_near(talk: RecallCorpus, found: _Found, place: int) -> bool:
     """Whether words of the query that are no names stand there, or right before or after."""
     near = [place]
     if talk.linked[place]:
@@ -123,7 +123,7 @@ def _told_near(talk: Talk, found: _Found, place: int) -> bool:
     return any(other in found.worded and found.worded[other].told for other in near)
 
 
-def _fitting(talk: Talk, asked: Asked) -> Collection[int]:
+def _fitting(talk: RecallCorpus, asked: RecallQuery) -> Collection[int]:
     """The places of what can be a result."""
     places: Collection[int] = range(len(talk.seq))
     if asked.roles:
@@ -137,7 +137,7 @@ def _fitting(talk: Talk, asked: Asked) -> Collection[int]:
     return frozenset(places) if isinstance(places, list) else places
 
 
-def _found(talk: Talk, asked: Asked) -> _Found:
+def _found(talk: RecallCorpus, asked: RecallQuery) -> _Found:
     worded, names = _worded(talk, asked.stems)
     meanings = {place: asked.meanings[seq] for place, seq in enumerate(talk.seq) if seq in asked.meanings}
     verbatim = _verbatim(talk, asked.text)
@@ -148,14 +148,14 @@ def _found(talk: Talk, asked: Asked) -> _Found:
     return _Found(worded, meanings, verbatim, scores, names == len(asked.stems))
 
 
-def _verbatim(talk: Talk, text: str) -> Collection[int]:
+def _verbatim(talk: RecallCorpus, text: str) -> Collection[int]:
     """The places of what holds the query word for word. Mostly nothing does, which one look tells."""
     if not text or text not in "\n".join(talk.text).lower():
         return ()
     return [place for place, said in enumerate(talk.text) if text in said.lower()]
 
 
-def _worded(talk: Talk, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
+def _worded(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
     """What each message that has a stem of the query has of it, by place; and how many stems are names of speakers."""
     found: dict[int, _Worded] = {}
     names = 0

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from everlog.events import FunctionError
-from everlog.projections.documents import Document, Said, agent_key, documents, table
+from everlog.projections.documents import SearchDocument, Utterance, agent_key, documents, table
 from everlog.projections.engine import Projections
-from everlog.projections.ranking import Asked, Talk, ranked
+from everlog.projections.ranking import RecallCorpus, RecallQuery, ranked
 from everlog.projections.rows import Row
 from everlog.projections.stems import query_stems, stems
 
@@ -25,7 +25,7 @@ WORTH_KEEPING = 16
 _PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
 
-class Found(list[Row]):
+class RecallPage(list[Row]):
     """One page of rows (seq, time, role, name, text, ref, score), and how many rows there are in all."""
 
     def __init__(self, rows: Sequence[Row], total: int) -> None:
@@ -33,7 +33,7 @@ class Found(list[Row]):
         self.total = total
 
 
-class Search:
+class RecallSearch:
     """Search in one agent's memory as of one seq."""
 
     def __init__(self, projections: Projections, agent_id: str, said_by: int, zone: str = "UTC") -> None:
@@ -53,8 +53,8 @@ class Search:
         start: str = "",
         end: str = "",
         meanings: Mapping[int, float] | None = None,
-        talk: Talk | None = None,
-    ) -> Found:
+        talk: RecallCorpus | None = None,
+    ) -> RecallPage:
         """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
 
         `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
@@ -67,14 +67,14 @@ class Search:
             raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(ROLES)}.")
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        asked = Asked("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
+        asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
         talk = talk or self.talk()
         found = ranked(talk, asked)
         if not found and phrases and rest:
             found = ranked(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
-        return Found([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
+        return RecallPage([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
 
-    def without_names(self, query: str, talk: Talk | None = None) -> str:
+    def without_names(self, query: str, talk: RecallCorpus | None = None) -> str:
         """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
 
         A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
@@ -85,7 +85,7 @@ class Search:
         kept = [word for word in query.split() if not names.intersection(stems(word))]
         return " ".join(kept) or query
 
-    def recall_between(self, start: str, end: str, first: int, count: int) -> Found:
+    def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
         """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
@@ -93,7 +93,7 @@ class Search:
         talk = self.talk()
         between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
         page = sorted(between)[first : first + count]
-        return Found([_row(talk, place, 0.0) for _, place in page], len(between))
+        return RecallPage([_row(talk, place, 0.0) for _, place in page], len(between))
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
@@ -101,7 +101,7 @@ class Search:
         after = int((self._day(end) + timedelta(days=1)).timestamp() * 1_000_000) if end else None
         return begin, after
 
-    def talk(self) -> Talk:
+    def talk(self) -> RecallCorpus:
         """All that can be found, by two plain statements, and one for what has no document yet."""
         (said,) = self._gathered("search_said", self._agent_id)
         self._projections.define("search_tables")
@@ -110,13 +110,13 @@ class Search:
         if not known.keys() >= set(said):
             known |= {one.seq: one for one in self._documented(said, known)}
         mine = [known[seq] for seq in said]
-        return Talk(*zip(*mine, strict=True)) if mine else Talk(*[()] * len(Document._fields))
+        return RecallCorpus(*zip(*mine, strict=True)) if mine else RecallCorpus(*[()] * len(SearchDocument._fields))
 
-    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[Document]:
+    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[SearchDocument]:
         """Documents of what has none yet. Many of them are kept."""
         new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
         rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
-        made = list(documents((Said(*row) for row in rows), known))
+        made = list(documents((Utterance(*row) for row in rows), known))
         if len(made) >= WORTH_KEEPING:
             self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
         return made
@@ -136,7 +136,7 @@ class Search:
         return day
 
 
-def _row(talk: Talk, place: int, score: float) -> Row:
+def _row(talk: RecallCorpus, place: int, score: float) -> Row:
     return {
         "seq": talk.seq[place], "time": talk.time[place], "role": talk.role[place], "name": talk.name[place],
         "text": talk.text[place], "ref": talk.ref[place], "score": round(score, 4),

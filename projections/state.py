@@ -15,13 +15,13 @@ import pyarrow as pa
 from everlog.events import CATALOGUE
 from everlog.projections.catalogue import batched, sql
 from everlog.projections.constants import BATCH_BYTES, STATE_VERSION
-from everlog.projections.engine import History, Projections, kept_from, shown_from
+from everlog.projections.engine import HistoryLoader, Projections, kept_from, shown_from
 from everlog.store import SCHEMA, LogReader
 from everlog.store.base.lazy import pc
 from everlog.store.sealed.parquet import where
 
 
-class Deriver:
+class SqlStateDeriver:
     """Makes the states of a store: its `Derive`."""
 
     @property
@@ -96,7 +96,7 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
     yield pa.array(batch, pa.string())
 
 
-DERIVER = Deriver()
+DERIVER = SqlStateDeriver()
 
 
 def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: int | None = None) -> None:
@@ -125,7 +125,7 @@ def activate_many(projections: Projections, reader: LogReader, agents: Sequence[
         raise
 
 
-def _history(reader: LogReader, agent_id: str) -> History:
+def _history(reader: LogReader, agent_id: str) -> HistoryLoader:
     """All records of an agent up to a seq, when they are asked for."""
 
     def read(head: int) -> pa.Table:

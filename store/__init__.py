@@ -7,7 +7,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 
 from everlog.store.backup.backup import export
 from everlog.store.base.arrow import SCHEMA, batch_of, events_of, records_of
-from everlog.store.base.beside import Stamp, mapped, read_whole, stamp_of, write_whole
+from everlog.store.base.beside import FileStamp, mapped, read_whole, stamp_of, write_whole
 from everlog.store.base.blocks import BLOCK_PREFIX, block_of, is_agent, is_block, refuse_reserved, stream_of_block
 from everlog.store.base.constants import (
     APPEND_BYTES_MAX,
@@ -24,32 +24,32 @@ from everlog.store.base.constants import (
 from everlog.store.base.contract import (
     Append,
     Commit,
-    Derive,
     Head,
     Log,
     LogReader,
     Progress,
-    Sealed,
+    SealReport,
     State,
+    StateDeriver,
     States,
     Store,
 )
 from everlog.store.base.disk import Disk, DiskFile, RealDisk
-from everlog.store.base.exports import Contents, Exported, Restoration, Restored
+from everlog.store.base.exports import ExportedStream, ExportHeader, RestoredStream, RestoreReport
 from everlog.store.base.names import is_shared, name_of, partition_of, shard_of
 from everlog.store.base.sources import SOURCE_PREFIX, is_source, source_of, stream_of
-from everlog.store.check.check import Report, check
+from everlog.store.check.check import CheckReport, check
 from everlog.store.check.checkforks import check_forks
 from everlog.store.check.checkmoves import check_moves
-from everlog.store.check.snapshot import LeftOut, Part, Snapshot, snapshot
-from everlog.store.check.stats import Stats, stats
+from everlog.store.check.snapshot import PartitionPosition, SkippedPartition, Snapshot, snapshot
+from everlog.store.check.stats import PartitionStats, stats
 from everlog.store.log.filelog import FileLog
-from everlog.store.log.reader import Damage, Reader
+from everlog.store.log.reader import PartitionReader, TornTail
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.figured import FIGURES
 from everlog.store.stores.filestore import FileStore
 from everlog.store.stores.memory import MemoryLog, MemoryReader, MemoryStore
-from everlog.store.stores.mounts import Sight, caveat, refuse_apart, refuse_unsafe, seen_by
+from everlog.store.stores.mounts import StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -67,38 +67,38 @@ __all__ = [
     "SHARDS_MAX",
     "SOURCE_PREFIX",
     "Append",
+    "CheckReport",
     "Commit",
-    "Contents",
-    "Damage",
-    "Derive",
     "Disk",
     "DiskFile",
-    "Exported",
+    "ExportHeader",
+    "ExportedStream",
     "FileLog",
+    "FileStamp",
     "FileStore",
     "Head",
-    "LeftOut",
     "Log",
     "LogReader",
     "MemoryLog",
     "MemoryReader",
     "MemoryStore",
-    "Part",
     "Partition",
+    "PartitionPosition",
+    "PartitionReader",
+    "PartitionStats",
     "Progress",
-    "Reader",
     "RealDisk",
-    "Report",
-    "Restoration",
-    "Restored",
-    "Sealed",
-    "Sight",
+    "RestoreReport",
+    "RestoredStream",
+    "SealReport",
+    "SkippedPartition",
     "Snapshot",
-    "Stamp",
     "State",
+    "StateDeriver",
     "States",
-    "Stats",
     "Store",
+    "StoreIdentity",
+    "TornTail",
     "batch_of",
     "block_of",
     "caveat",

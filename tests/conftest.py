@@ -130,15 +130,15 @@ def every_system(pytestconfig: pytest.Config) -> Iterator[list]:
     from everlog.actors.agent import system
     from tests.support.every_agent import verify_all
 
-    made: list[system.System] = []
-    begin = system.System.__init__
+    made: list[system.LocalSystem] = []
+    begin = system.LocalSystem.__init__
 
-    def remembered(self: system.System, *args, **kwargs) -> None:
+    def remembered(self: system.LocalSystem, *args, **kwargs) -> None:
         begin(self, *args, **kwargs)
         made.append(self)
 
-    system.System.__init__ = remembered
+    system.LocalSystem.__init__ = remembered
     yield made
-    system.System.__init__ = begin
+    system.LocalSystem.__init__ = begin
     if pytestconfig.getoption("markexpr") == "not long":
         verify_all(made)

@@ -12,20 +12,20 @@ from typing import Any, cast
 
 from everlog.actors.agent import asked, setup
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
-from everlog.actors.agent.hiding import Placed, commit_of, ended, last_reply, last_said, newest_turns
-from everlog.actors.agent.importing import Imported, Said
+from everlog.actors.agent.hiding import PositionedEvent, commit_of, ended, last_reply, last_said, newest_turns
+from everlog.actors.agent.importing import ImportedMessage, ImportReport
 from everlog.actors.agent.journal import Journal
 from everlog.actors.agent.leftovers import without_leftovers
-from everlog.actors.agent.think import Thinker
+from everlog.actors.agent.think import ModelCaller
 from everlog.actors.agent.transitions import refuse_no_input
-from everlog.actors.agent.turns import Turns
-from everlog.actors.agent.writing import Listener, Writing, ids_of
-from everlog.actors.formats.preview import Hearing, nobody
+from everlog.actors.agent.turns import TurnRunner
+from everlog.actors.agent.writing import CommitListener, EventWriter, ids_of
+from everlog.actors.formats.preview import PreviewFactory, nobody
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.blocks import Blocks
+from everlog.actors.memory.blocks import BlockClient
 from everlog.actors.models import spending
-from everlog.actors.models.endpoints import Known
-from everlog.actors.ports.effects import Answer, Clock, Hear, Ids, Model, Searcher
+from everlog.actors.models.endpoints import ModelDefaults
+from everlog.actors.ports.effects import Clock, DeltaCallback, Ids, Model, ModelResponse, Searcher
 from everlog.actors.prompt import sections
 from everlog.actors.prompt.context import Context
 from everlog.events import (
@@ -43,10 +43,10 @@ from everlog.events import (
     UserMessage,
     event_of,
 )
-from everlog.store import Damage
+from everlog.store import TornTail
 
 
-class Agent(Writing):
+class Agent(EventWriter):
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
@@ -64,31 +64,31 @@ class Agent(Writing):
         models: Callable[[str], Model],
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
-        blocks: Blocks,
+        blocks: BlockClient,
         clock: Clock,
         ids: Ids,
-        listen: Listener | None = None,
-        known: setup.KnownOf | None = None,
+        listen: CommitListener | None = None,
+        known: setup.ModelDefaultsLookup | None = None,
     ) -> None:
         super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
         self.searcher, self.blocks = searcher, blocks
         self._tools, self._known = tools, known
-        self.models = asked.Models(models, spending.Ledger(clock, partial(spending.by_the_log, self, journal)))
-        self.hearing: Hearing = nobody
+        self.models = asked.ModelPool(models, spending.Ledger(clock, partial(spending.by_the_log, self, journal)))
+        self.hearing: PreviewFactory = nobody
         """Who is told the pieces of a reply as it comes."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
         self.model_name = setup.OFFLINE
         """What the newest configuration calls the model."""
-        self.cut: Damage | None = None
+        self.cut: TornTail | None = None
         """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
         self.unsealed = ""
         """Why the log could not be sealed when it was opened or closed, though much has gathered; empty if it could."""
         self.zone = "UTC"
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
-        self._thinker = Thinker(self)
-        self._turns = Turns(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
+        self._thinker = ModelCaller(self)
+        self._turns = TurnRunner(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
 
     async def set_up(self, *, unattended: bool) -> None:
         """What `activate` leaves for later where the agent is opened `as_it_is`."""
@@ -192,13 +192,13 @@ class Agent(Writing):
             self._closed([turn])
             return turn, failed
 
-    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
+    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse:
         """Send a request to the model of that name. Raises ModelError, for a missing key too."""
         return await self.models.ask(name, request, hear)
 
-    def known_of(self, model: str) -> Known:
+    def known_of(self, model: str) -> ModelDefaults:
         """What is known of the model of that name."""
-        return self._known(model) if self._known is not None else Known()
+        return self._known(model) if self._known is not None else ModelDefaults()
 
     async def timers(self) -> Sequence[Mapping[str, Any]]:
         """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""
@@ -275,7 +275,7 @@ class Agent(Writing):
         """Hide turns and end those that are open, after `events`, all in one commit; its first record."""
         async with self._writing:
             ended_now = ended(await self.rows("turn_records"), hidden)
-            left: list[Event | Placed] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
+            left: list[Event | PositionedEvent] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
             commit = await self._append(left, turn, 0, ids=ids_of(event_id))
             self._closed(hidden)
         return self._told(commit)[0]
@@ -307,7 +307,7 @@ class Agent(Writing):
         async with self._running:
             return await self._thinker.expand(self._turn)
 
-    async def import_messages(self, said: Sequence[Said]) -> Imported:
+    async def import_messages(self, said: Sequence[ImportedMessage]) -> ImportReport:
         """Import a past conversation: one commit, no turn, then the summaries that a live overflow would have made.
 
         The conversation is kept even where the model cannot be asked for summaries; the next turn makes them.
@@ -320,5 +320,5 @@ class Agent(Writing):
                 if await self._thinker.fitted(self._turn, 0) is None:
                     raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
-            return Imported(records, error)
-        return Imported(records, None)
+            return ImportReport(records, error)
+        return ImportReport(records, None)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.models.endpoints import served_name
 from everlog.actors.models.spending import Ledger
-from everlog.actors.ports.effects import Answer, Hear, Model
+from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse
 from everlog.events import BadReply
 
 
-class Models:
+class ModelPool:
     """Made when they are first asked: an agent can be opened, read and deleted without a key."""
 
     __slots__ = ("_make", "_models", "ledger", "window")
@@ -22,7 +22,7 @@ class Models:
         self.window = 0
         """Tokens that the agent may send at once: what a model in a file needs to know. 0: the file's own."""
 
-    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer:
+    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse:
         """Send exactly these bytes to the model of that name; `hear` is told the pieces, where the model tells them.
 
         Raises ModelError, for a missing key too.
@@ -39,7 +39,7 @@ class Models:
             answer = await _asked(model, request, hear)
         except BadReply as error:
             if counts and error.raw:
-                self.ledger.add(name, request, Answer(error.raw, 0))
+                self.ledger.add(name, request, ModelResponse(error.raw, 0))
             raise
         if counts:
             self.ledger.add(name, request, answer)
@@ -52,9 +52,9 @@ class Models:
             await self._models.pop(name).close()
 
 
-async def _asked(model: Model, request: bytes, hear: Hear | None) -> Answer:
+async def _asked(model: Model, request: bytes, hear: DeltaCallback | None) -> ModelResponse:
     aloud = None if hear is None else getattr(model, "ask_aloud", None)
     if aloud is None or hear is None:
         return await model.ask(request)
-    answer: Answer = await aloud(request, hear)
+    answer: ModelResponse = await aloud(request, hear)
     return answer

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from everlog.actors.agent.importing import Said
+from everlog.actors.agent.importing import ImportedMessage
 from everlog.actors.agent.setup import Settings
 from everlog.actors.formats.preview import Preview
 from everlog.actors.functions.extras import NO_GRANTS, Grants
@@ -18,7 +18,7 @@ from everlog.actors.functions.tools import Tool
 from everlog.events import BadInput, Event, Record
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
+class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What those who talk to an agent lend it. Given each time and never in the log: a log makes nobody run code."""
 
     tools: Sequence[Tool] = ()
@@ -44,7 +44,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may be sent again when the process that had it is gone."""
 
     id: str
-    means: Means | None = None
+    means: SessionCapabilities | None = None
     """None: what the agent was lent before."""
 
     def __post_init__(self) -> None:
@@ -61,8 +61,8 @@ def _plain(kind: type[Command]) -> Sequence[tuple[str, type]]:
     return [(field.name, field.type) for field in msgspec.structs.fields(kind) if field.type in (str, int)]
 
 
-class Open(Command, frozen=True, kw_only=True):
-    """Bring the agent into memory, begin it if it does not exist, and set it up. The value is an `Opened`."""
+class OpenAgent(Command, frozen=True, kw_only=True):
+    """Bring the agent into memory, begin it if it does not exist, and set it up. The value is an `OpenReport`."""
 
     settings: Settings = Settings()
     create: bool = True
@@ -75,7 +75,7 @@ class Open(Command, frozen=True, kw_only=True):
     """What a person reads when the agent is busy."""
 
 
-class Say(Command, frozen=True, kw_only=True):
+class SendInput(Command, frozen=True, kw_only=True):
     """An input; the value is its Record. What follows until its turn ends is told as it becomes durable."""
 
     event: Event
@@ -83,7 +83,7 @@ class Say(Command, frozen=True, kw_only=True):
     """Whether the caller wants to hear what replies say while they are still coming."""
 
 
-class Fire(Command, frozen=True, kw_only=True):
+class FireTimer(Command, frozen=True, kw_only=True):
     """A timer went off. The value is whether it left a heartbeat: a timer that is not due any more does nothing."""
 
     timer: str
@@ -92,14 +92,14 @@ class Fire(Command, frozen=True, kw_only=True):
     late: bool = False
 
 
-class Resume(Command, frozen=True, kw_only=True):
+class ResumeTurns(Command, frozen=True, kw_only=True):
     """Finish the turns that are not finished."""
 
     preview: bool = False
-    """As that of `Say`."""
+    """As that of `SendInput`."""
 
 
-class Cancel(Command, frozen=True, kw_only=True):
+class CancelTurn(Command, frozen=True, kw_only=True):
     """End the turn that runs, at whatever it is doing. The value is a list: its number, or nothing where none is open.
 
     What the turn has committed stays. A call that had started outside gets a result that says so.
@@ -109,7 +109,7 @@ class Cancel(Command, frozen=True, kw_only=True):
     """End all turns that are not finished."""
 
 
-class Watch(Command, frozen=True, kw_only=True):
+class WatchAgent(Command, frozen=True, kw_only=True):
     """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
 
     It ends after a while, and is said again by who still listens: nobody hears for one who is gone. The value is the
@@ -119,27 +119,27 @@ class Watch(Command, frozen=True, kw_only=True):
     repeats: ClassVar[bool] = False
 
 
-class Retry(Command, frozen=True, kw_only=True):
+class RetryTurn(Command, frozen=True, kw_only=True):
     """Hide the newest turn that a user opened, and what came after it, and say the same again."""
 
     preview: bool = False
-    """As that of `Say`."""
+    """As that of `SendInput`."""
 
 
-class Hide(Command, frozen=True, kw_only=True):
+class HideTurns(Command, frozen=True, kw_only=True):
     """Hide the newest turns from the context. The value is their numbers."""
 
     turns: int = 1
 
 
-class Rethink(Command, frozen=True, kw_only=True):
+class RethinkReply(Command, frozen=True, kw_only=True):
     """Put other words in the place of the agent's last monologue."""
 
     text: str
 
 
-class Configure(Command, frozen=True, kw_only=True):
-    """Set the agent up anew. The value is an `Opened`."""
+class ConfigureAgent(Command, frozen=True, kw_only=True):
+    """Set the agent up anew. The value is an `OpenReport`."""
 
     settings: Settings
 
@@ -162,21 +162,21 @@ class CancelTimer(Command, frozen=True, kw_only=True):
     timer: str
 
 
-class Keep(Command, frozen=True, kw_only=True):
+class InsertMemory(Command, frozen=True, kw_only=True):
     """Keep a text in archival memory. The value is the memory's id; that of one which holds the same text already."""
 
     text: str
     tags: Sequence[str] = ()
 
 
-class KeepAll(Command, frozen=True, kw_only=True):
+class InsertMemories(Command, frozen=True, kw_only=True):
     """Keep many texts in one commit. The value is a list of ids: for each text that of the memory which holds it."""
 
     texts: Sequence[str]
     tags: Sequence[str] = ()
 
 
-class Amend(Command, frozen=True, kw_only=True):
+class UpdateMemory(Command, frozen=True, kw_only=True):
     """Put another text in the place of a memory."""
 
     memory_id: str
@@ -185,7 +185,7 @@ class Amend(Command, frozen=True, kw_only=True):
     """All of the new tags; None: those that it has stay."""
 
 
-class Forget(Command, frozen=True, kw_only=True):
+class DeleteMemory(Command, frozen=True, kw_only=True):
     """Delete a memory."""
 
     memory_id: str
@@ -217,19 +217,19 @@ class RemoveBlock(Command, frozen=True, kw_only=True):
     label: str
 
 
-class Attach(Command, frozen=True, kw_only=True):
+class AttachSource(Command, frozen=True, kw_only=True):
     """Let the agent search the documents of a source. The value is False if it could already."""
 
     source: str
 
 
-class Detach(Command, frozen=True, kw_only=True):
+class DetachSource(Command, frozen=True, kw_only=True):
     """Keep the documents of a source from the agent. The value is False if it could not search them."""
 
     source: str
 
 
-class Follow(Command, frozen=True, kw_only=True):
+class FollowBlock(Command, frozen=True, kw_only=True):
     """Have a shared block in the agent's core memory. The value is False if it is there already."""
 
     block: str
@@ -237,45 +237,45 @@ class Follow(Command, frozen=True, kw_only=True):
     """What the agent calls it; empty: as it is called."""
 
 
-class Unfollow(Command, frozen=True, kw_only=True):
+class UnfollowBlock(Command, frozen=True, kw_only=True):
     """Take a shared block out of the agent's core memory. The value is False if it was not there."""
 
     block: str
 
 
-class Summarize(Command, frozen=True, kw_only=True):
+class SummarizeContext(Command, frozen=True, kw_only=True):
     """Summarize the oldest part of the context now. The value is False if there is nothing to summarize."""
 
     repeats: ClassVar[bool] = False
 
 
-class Expand(Command, frozen=True, kw_only=True):
+class ExpandSummary(Command, frozen=True, kw_only=True):
     """Take the newest summary back. The value is False if there is none."""
 
     repeats: ClassVar[bool] = False
 
 
-class TakeIn(Command, frozen=True, kw_only=True):
+class ImportConversation(Command, frozen=True, kw_only=True):
     """Import a past conversation. The value is an `Imported`."""
 
     repeats: ClassVar[bool] = False
 
-    said: Sequence[Said]
+    said: Sequence[ImportedMessage]
 
 
-class Move(Command, frozen=True, kw_only=True):
+class MoveAgent(Command, frozen=True, kw_only=True):
     """Let the agent live elsewhere: with a host and a log of its own, or among others in its shard."""
 
     shared: bool
 
 
-class Delete(Command, frozen=True, kw_only=True):
+class DeleteAgent(Command, frozen=True, kw_only=True):
     """End the agent."""
 
     repeats: ClassVar[bool] = False
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class OpenReport(msgspec.Struct, frozen=True, kw_only=True):
     """An agent as it is when it was opened."""
 
     born: bool
@@ -292,13 +292,13 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """What a person should know of its log."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """The command was carried out."""
 
     value: Any = None
 
 
-Heard = Sequence[Record] | Preview | Done
+StreamItem = Sequence[Record] | Preview | CommandResult
 """What comes back of a command: the records of each commit, in order, and at last that it is done. In between, for who
 asks for them, previews of what is not durable yet.
 """

@@ -13,8 +13,8 @@ import msgspec
 from everlog.actors.formats import parse
 from everlog.actors.functions.builtin import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool, said
-from everlog.actors.memory.following import Carried
-from everlog.actors.memory.memory import Desk, Wish
+from everlog.actors.memory.following import AppliedEdits
+from everlog.actors.memory.memory import FunctionMemory, PendingEdit
 from everlog.actors.ports.constants import RESULT_CHARS_MAX
 from everlog.actors.prompt.context import Context, summary_of
 from everlog.events import (
@@ -43,16 +43,16 @@ KEY_CHARS = 16
 """Of the SHA-256 in an idempotency key, in hexadecimal."""
 
 
-class Tried(msgspec.Struct, frozen=True):
+class TentativeResult(msgspec.Struct, frozen=True):
     """A pure function that was run, and edits shared blocks: what it leaves if those edits are made."""
 
-    wishes: Sequence[Wish]
+    wishes: Sequence[PendingEdit]
     events: Sequence[Event]
     """What it did to the agent's own memory."""
     result: Any
 
 
-class Outside(msgspec.Struct, frozen=True):
+class ExternalCall(msgspec.Struct, frozen=True):
     """A call that must be run by the caller, because it reaches outside the log, or waits for a search of it."""
 
     call: Call
@@ -60,7 +60,7 @@ class Outside(msgspec.Struct, frozen=True):
     arguments: Mapping[str, Any]
     key: str
     """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
-    tried: Tried | None = None
+    tried: TentativeResult | None = None
     """Of a function that edits shared blocks: the caller carries the edits to them."""
 
     @property
@@ -74,7 +74,7 @@ class Outside(msgspec.Struct, frozen=True):
         return self.effect in ("idempotent", "at_most_once")
 
 
-class Step:
+class ReplyExecution:
     """One reply being worked off: `outside()` runs what is pure and stops at each call that is not; `events` collects.
 
     Only functions that the context's configuration names can be called, however many `tools` there are.
@@ -86,7 +86,7 @@ class Step:
         context: Context,
         reply: ModelReply,
         tools: Mapping[str, Tool],
-        desk: Desk,
+        desk: FunctionMemory,
         place: str,
         results: Mapping[str, FunctionResult] | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Step:
         if results is not None:
             self._resume(results)
 
-    def outside(self) -> Outside | None:
+    def outside(self) -> ExternalCall | None:
         """Run calls in order until one reaches outside; None when all are done."""
         while self._waiting:
             outside = self._run(self._waiting[0])
@@ -111,7 +111,7 @@ class Step:
             self._waiting.pop(0)
         return None
 
-    def started(self, outside: Outside) -> None:
+    def started(self, outside: ExternalCall) -> None:
         """Leave the intent of an outside call: the caller commits it before the effect leaves."""
         effect = outside.effect
         if effect == "pure":
@@ -126,12 +126,14 @@ class Step:
             )
         )
 
-    def desk_of(self, outside: Outside) -> Desk:
+    def desk_of(self, outside: ExternalCall) -> FunctionMemory:
         """The desk at which a call that searches is worked off."""
         self._desk.call_id = outside.call.id
         return self._desk
 
-    def ended(self, outside: Outside, result: Any = None, *, error: str | None = None, unknown: bool = False) -> None:
+    def ended(
+        self, outside: ExternalCall, result: Any = None, *, error: str | None = None, unknown: bool = False
+    ) -> None:
         """Give the result of the outside call, or why it failed, or that nobody knows."""
         self._waiting.pop(0)
         left = self._desk.taken() if outside.tool.searches else []
@@ -152,7 +154,7 @@ class Step:
             self._forget(result.call_id)
         self._events.append(result)
 
-    def shared(self, outside: Outside, carried: Carried) -> None:
+    def shared(self, outside: ExternalCall, carried: AppliedEdits) -> None:
         """Give what became of a call that edits shared blocks."""
         call, tried = outside.call, outside.tried
         assert tried is not None, "it has no edits to carry"
@@ -221,7 +223,7 @@ class Step:
         has = any(function.name == name for function in self._context.config.functions)
         return self._tools.get(name) if has else None
 
-    def _run(self, call: Call) -> Outside | None:
+    def _run(self, call: Call) -> ExternalCall | None:
         """Run a pure call; give any other back."""
         tool = self._tool(call.name)
         if tool is None:
@@ -240,7 +242,7 @@ class Step:
             self._refused(call, f"Error calling function {call.name}: {error}")
             return None
         if tool.effect != "pure" or tool.searches:
-            return Outside(call, tool, bound, self._key(call))
+            return ExternalCall(call, tool, bound, self._key(call))
         return self._run_pure(call, tool, bound)
 
     def _key(self, call: Call) -> str:
@@ -248,7 +250,7 @@ class Step:
         asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
         return f"{self._context.agent_id}/{self._place}/{call.id}/{asked}"
 
-    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> Outside | None:
+    def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
         """Run a pure call; give it back where it edits shared blocks, with nothing done yet."""
         before = self._desk.blocks()
         faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
@@ -262,7 +264,7 @@ class Step:
         events, wishes = self._desk.taken(), self._desk.wished()
         if wishes:
             self._desk.restore(before)
-            return Outside(call, tool, bound, self._key(call), Tried(wishes, events, result))
+            return ExternalCall(call, tool, bound, self._key(call), TentativeResult(wishes, events, result))
         self._events.extend(events)
         self._succeeded(call, tool, result)
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import BadInput, Fenced, RecordsErased, StoreError, draft, event_of
 from everlog.projections import DERIVER, Projections, activate
-from everlog.store import Log, Progress, Sealed, Store
+from everlog.store import Log, Progress, SealReport, Store
 
 COMMAND = "everlog erase"
 
@@ -30,7 +30,7 @@ def erase(
     ids: Ids,
     open_log: Callable[[str], Log],
     progress: Progress | None = None,
-) -> Sealed:
+) -> SealReport:
     """Erase what records `from_seq` to `to_seq` say, both inclusive and in the log of the agent.
 
     Forks that share some of them are told first, by a record of their own, and drop the states that may quote them; the
@@ -40,7 +40,7 @@ def erase(
     """
     refuse_of_ancestor(store, agent_id, from_seq)
     reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
-    done, told = Sealed(), set[str]()
+    done, told = SealReport(), set[str]()
     while reach:
         with ExitStack() as stack:
             opened = _Opened(store, open_log, stack)
@@ -54,9 +54,9 @@ def erase(
     return done
 
 
-def _both(one: Sealed, other: Sealed) -> Sealed:
+def _both(one: SealReport, other: SealReport) -> SealReport:
     """What two sealings did together."""
-    return Sealed(*(getattr(one, field) + getattr(other, field) for field in Sealed.__struct_fields__))
+    return SealReport(*(getattr(one, field) + getattr(other, field) for field in SealReport.__struct_fields__))
 
 
 def forks_untold(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
@@ -117,14 +117,16 @@ class _Opened:
         return log.partition
 
 
-def _erased(store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None) -> Sealed:
+def _erased(
+    store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
+) -> SealReport:
     """Erase what an agent has: it goes through all partitions that it was in once more, and is erased in each."""
     here, *others = reach.logs
     with Projections() as projections:
         activate(projections, store.reader(reach.agent_id, here), reach.agent_id)
         turn = projections.rows("standing", reach.agent_id)[0]["turn"]
     event = RecordsErased(from_seq=from_seq, to_seq=reach.to_seq)
-    at, done = here, Sealed()
+    at, done = here, SealReport()
     for log in [*others, here]:
         if log is not at:
             store.begin_move(at, reach.agent_id, log.partition)
@@ -137,7 +139,7 @@ def _erased(store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, 
 
 def _erased_in(
     log: Log, agent_id: str, event: RecordsErased, turn: int, clock: Clock, ids: Ids, progress: Progress | None
-) -> Sealed:
+) -> SealReport:
     """Erase what one partition has of it. The record comes first, durably."""
     head, now = log.head(agent_id).seq, clock.now()
     log.append(agent_id, head, [draft(event, event_id=ids.new(now), recorded_at=now, turn=turn, step=0)])

@@ -33,7 +33,7 @@ TAIL_RECORDS = 64
 """Records that are read first, to find the turns that are open at a cut."""
 
 
-class Forked(msgspec.Struct, frozen=True):
+class NewFork(msgspec.Struct, frozen=True):
     """A fork that was made."""
 
     agent_id: str
@@ -46,7 +46,7 @@ class Forked(msgspec.Struct, frozen=True):
     """Turns that were open at the cut: they are not run again in the fork."""
 
 
-def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> Forked:
+def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> NewFork:
     """Begin `name` as what `parent` was at seq `at`, which it has.
 
     Raises BadInput for a seq at which it was deleted, or whose record was erased, and for a name that is taken.
@@ -64,7 +64,7 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
     rows = [msgspec.structs.asdict(record) for record in records]
     closing = _closing(rows, woken.open_turns, parent, now, ids)
     left = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)
-    return Forked(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
+    return NewFork(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
 
 
 def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.prompt.context import Context, Message, is_imported
+from everlog.actors.prompt.context import Context, ContextMessage, is_imported
 from everlog.events import (
     BadInput,
     Event,
@@ -19,7 +19,7 @@ from everlog.events import (
     ModelReply,
     Record,
     TurnCancelled,
-    Unknown,
+    UnknownEvent,
     UserMessage,
     is_erased,
 )
@@ -28,7 +28,7 @@ INTERRUPTED = "The call was interrupted: its effect may or may not have happened
 CANCELLED = "The turn was taken back before it had ended."
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PositionedEvent(msgspec.Struct, frozen=True):
     """An event of another turn and step than the rest of its commit."""
 
     event: Event
@@ -36,9 +36,11 @@ class Placed(msgspec.Struct, frozen=True):
     step: int
 
 
-def in_view(context: Context) -> list[Message]:
+def in_view(context: Context) -> list[ContextMessage]:
     """What the context shows of turns: not the boot messages, not what was imported, not what was erased."""
-    return [m for m in context.messages if m.turn and not is_imported(m.event) and not isinstance(m.event, Unknown)]
+    return [
+        m for m in context.messages if m.turn and not is_imported(m.event) and not isinstance(m.event, UnknownEvent)
+    ]
 
 
 def newest_turns(context: Context, count: int) -> list[int]:
@@ -79,20 +81,22 @@ def last_reply(context: Context) -> int:
     return seqs[-1]
 
 
-def ended(records: Sequence[Mapping[str, Any]], turns: Sequence[int], how: Event | None = None) -> list[Placed]:
+def ended(
+    records: Sequence[Mapping[str, Any]], turns: Sequence[int], how: Event | None = None
+) -> list[PositionedEvent]:
     """How the open ones among `turns` end, from the rows of `turn_records`; a call that had started gets its result.
 
     `how` is what ends them; None: a person cancelled them.
     """
     how = how or TurnCancelled(text=CANCELLED)
-    left: list[Placed] = []
+    left: list[PositionedEvent] = []
     for turn in turns:
         mine = [row for row in records if row["turn"] == turn]
         if mine:
             step = max((row["step"] for row in mine if row["type"] == ModelReply.kind), default=0)
             calls = unanswered([row for row in mine if row["step"] == step])
-            left += [Placed(interrupted(intent), turn, step) for intent in calls]
-            left.append(Placed(how, turn, step if calls else step + 1))
+            left += [PositionedEvent(interrupted(intent), turn, step) for intent in calls]
+            left.append(PositionedEvent(how, turn, step if calls else step + 1))
     return left
 
 

@@ -15,7 +15,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Line(msgspec.Struct):
+class ImportLine(msgspec.Struct):
     """One line of the file."""
 
     role: Literal["user", "assistant"]
@@ -25,14 +25,14 @@ class Line(msgspec.Struct):
     ref: str | int | None = None
 
 
-class Said(msgspec.Struct, frozen=True):
+class ImportedMessage(msgspec.Struct, frozen=True):
     """One message of a past conversation, and when it was said."""
 
     event: Event
     said_at: int
 
 
-class Imported(msgspec.Struct, frozen=True):
+class ImportReport(msgspec.Struct, frozen=True):
     """A past conversation that was taken in."""
 
     records: Sequence[Record]
@@ -40,12 +40,12 @@ class Imported(msgspec.Struct, frozen=True):
     """Why its summaries are still to be made; None if they are made, or none was needed."""
 
 
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(ImportLine)
 
 
-def conversation(lines: Iterable[bytes], source: str) -> Sequence[Said]:
+def conversation(lines: Iterable[bytes], source: str) -> Sequence[ImportedMessage]:
     """The messages in `lines` (JSON objects, empty lines ignored). Raises BadInput naming the first bad line."""
-    said: list[Said] = []
+    said: list[ImportedMessage] = []
     for number, line in enumerate(lines, start=1):
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
@@ -56,7 +56,7 @@ def conversation(lines: Iterable[bytes], source: str) -> Sequence[Said]:
     return said
 
 
-def _said(data: bytes, place: str) -> Said:
+def _said(data: bytes, place: str) -> ImportedMessage:
     try:
         return _message(_decoder.decode(data.decode()))
     except UnicodeDecodeError as error:
@@ -71,7 +71,7 @@ def _said(data: bytes, place: str) -> Said:
     )
 
 
-def _message(line: Line) -> Said:
+def _message(line: ImportLine) -> ImportedMessage:
     """What a line says. Raises ValueError."""
     if not line.content.strip():
         raise ValueError("its content is empty")
@@ -80,8 +80,8 @@ def _message(line: Line) -> Said:
     for text in (line.content, name, ref):
         text.encode()
     if line.role == "user":
-        return Said(UserMessage(text=line.content, name=name, ref=ref, imported=True), at)
-    return Said(MessageSent(text=line.content, name=name, ref=ref, imported=True), at)
+        return ImportedMessage(UserMessage(text=line.content, name=name, ref=ref, imported=True), at)
+    return ImportedMessage(MessageSent(text=line.content, name=name, ref=ref, imported=True), at)
 
 
 def _microseconds(text: str) -> int:

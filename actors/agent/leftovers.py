@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from everlog.actors.agent.activation_state import ActivationState
-from everlog.actors.agent.hiding import Placed, ended
+from everlog.actors.agent.hiding import PositionedEvent, ended
 from everlog.events import AgentForked, Event, FunctionResult, Record, TurnAbandoned
 
 BEGUN = (
@@ -19,17 +19,19 @@ BEGUN = (
 LEFT = "The turn was begun in a rerun that ended early, and is not run outside of it."
 
 
-class Author(Protocol):
+class CleanupAgent(Protocol):
     """What is needed of the agent."""
 
     def records(self, from_seq: int) -> Iterator[Record]: ...
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
-    async def commit(self, events: Sequence[Event | Placed], *, turn: int | None, step: int) -> Sequence[Record]: ...
+    async def commit(
+        self, events: Sequence[Event | PositionedEvent], *, turn: int | None, step: int
+    ) -> Sequence[Record]: ...
 
 
-async def without_leftovers(agent: Author, woken: ActivationState) -> Sequence[int]:
+async def without_leftovers(agent: CleanupAgent, woken: ActivationState) -> Sequence[int]:
     """The open turns that an agent goes on with; those that a rerun left are ended."""
     if not woken.causes:
         return woken.open_turns
@@ -39,14 +41,14 @@ async def without_leftovers(agent: Author, woken: ActivationState) -> Sequence[i
     return [turn for turn in woken.open_turns if turn not in left]
 
 
-async def end(agent: Author, turns: Sequence[int]) -> None:
+async def end(agent: CleanupAgent, turns: Sequence[int]) -> None:
     """End open turns of a rerun, in one commit; calls that had begun get a result that says so."""
     if turns:
         placed = ended(await agent.rows("turn_records"), turns, TurnAbandoned(text=LEFT, reason="forked"))
         await agent.commit([_told(one) for one in placed], turn=placed[-1].turn, step=0)
 
 
-def _told(placed: Placed) -> Placed:
+def _told(placed: PositionedEvent) -> PositionedEvent:
     if not isinstance(placed.event, FunctionResult):
         return placed
     return msgspec.structs.replace(placed, event=msgspec.structs.replace(placed.event, text=BEGUN))

@@ -7,10 +7,10 @@ from functools import partial
 from everlog.actors.agent.journal import Journal, LocalJournal
 from everlog.events import Fenced, StoreError
 from everlog.projections import DERIVER, Projections, activate
-from everlog.store import SEAL_BYTES_MIN, Damage, Log, LogReader
+from everlog.store import SEAL_BYTES_MIN, Log, LogReader, TornTail
 
 
-class Seat:
+class Activation:
     """What an agent works with as long as it is in memory."""
 
     __slots__ = ("cut", "head", "journal", "projections", "unsealed")
@@ -21,7 +21,7 @@ class Seat:
         """Seq of the last record when it took the seat."""
         self.projections = projections
         """What its functions search."""
-        self.cut: Damage | None = None
+        self.cut: TornTail | None = None
         """The damaged tail that was cut off the log when it was opened."""
         self.unsealed = ""
         """Why the log could not be sealed, or an erasure not be carried out; empty if it could."""
@@ -30,11 +30,11 @@ class Seat:
 OpenLog = Callable[[str, str, bool], Log]
 """Opens the log that an agent is in: name, what a person reads meanwhile, whether a live owner is fenced."""
 
-Enter = Callable[[str, str, bool], AbstractAsyncContextManager[Seat]]
+ActivationFactory = Callable[[str, str, bool], AbstractAsyncContextManager[Activation]]
 """Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
 
 
-def alone(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> Enter:
+def alone(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> ActivationFactory:
     """Each agent opens its own log, and has it to itself. `reader`: through all partitions that it was in."""
     return partial(_Alone, open_log, reader)
 
@@ -54,7 +54,7 @@ class _Alone:
         self._open = partial(open_log, agent_id, command, take_over)
         self._agent_id = agent_id
 
-    async def __aenter__(self) -> Seat:
+    async def __aenter__(self) -> Activation:
         self._log = log = self._open()
         self._projections = Projections()
         seated = False
@@ -62,7 +62,7 @@ class _Alone:
             unsealed = seal(log)  # of an owner that was killed
             reader = self._reader(self._agent_id, log)
             activate(self._projections, reader, self._agent_id)
-            self._seat = Seat(
+            self._seat = Activation(
                 LocalJournal(log, self._projections, reader), log.head(self._agent_id).seq, self._projections
             )
             self._seat.cut = getattr(log, "cut", None)

@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.tools import Tool
-from everlog.actors.models.endpoints import Known, is_gguf
+from everlog.actors.models.endpoints import ModelDefaults, is_gguf
 from everlog.actors.ports.constants import (
     BLOCK_CHARS,
     RENDERER,
@@ -37,13 +37,13 @@ from everlog.events import (
 
 OFFLINE = "offline"
 
-KnownOf = Callable[[str], Known]
+ModelDefaultsLookup = Callable[[str], ModelDefaults]
 """From the name of a model to what is known of it: read when an agent gets another model."""
 
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 
-class BlockText(msgspec.Struct, frozen=True):
+class InitialBlock(msgspec.Struct, frozen=True):
     """A memory block as it begins."""
 
     label: str
@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     persona: str = "sam"
     """Name of a shipped persona, for a new agent without a `persona` block."""
     human: str = "basic"
-    blocks: Sequence[BlockText] = ()
+    blocks: Sequence[InitialBlock] = ()
     """Blocks of a new agent; `persona` and `human` replace the shipped ones."""
     verify_first: bool | None = None
     """None: on for the models for which MemGPT had it on, off for all others."""
@@ -109,8 +109,8 @@ def configuration(
     recorded: AgentConfigured | None,
     tools: Mapping[str, Tool],
     known: Mapping[str, str],
-    known_of: KnownOf | None = None,
-    facts: sections.Facts | None = None,
+    known_of: ModelDefaultsLookup | None = None,
+    facts: sections.TemplateContext | None = None,
 ) -> AgentConfigured:
     """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
 
@@ -128,7 +128,7 @@ def configuration(
     model = _either(settings.model, recorded.model if recorded else OFFLINE)
     zone = _either(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
-    found = Known() if same_model or known_of is None else known_of(model)
+    found = ModelDefaults() if same_model or known_of is None else known_of(model)
     window = _either(settings.window, recorded.window if recorded and same_model else found.window or window_of(model))
     _check(model, zone, window)
     ranges.check(settings)
@@ -162,7 +162,7 @@ def configuration(
     )
 
 
-def _of_model(found: Known) -> dict[str, Any]:
+def _of_model(found: ModelDefaults) -> dict[str, Any]:
     """What goes with a model: how it is called and heard, known or not, and what else its description says."""
     described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
     said = {name: value for name, value in described.items() if value is not None}
@@ -190,7 +190,7 @@ def window_of(model: str) -> int:
     return max(found, default=WINDOW_TOKENS)
 
 
-def _either(asked: Value | None, before: Value) -> Value:
+def _either(asked: ValueT | None, before: ValueT) -> ValueT:
     return before if asked is None else asked
 
 
@@ -242,16 +242,16 @@ def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapp
     return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
 
 
-def _newborn(agent_id: str, settings: Settings) -> sections.Facts:
+def _newborn(agent_id: str, settings: Settings) -> sections.TemplateContext:
     """What templates may show of an agent that is about to be."""
     return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
 
 
-def _blocks(settings: Settings) -> Sequence[BlockText]:
+def _blocks(settings: Settings) -> Sequence[InitialBlock]:
     """The blocks that a new agent begins with."""
     shipped = [
-        BlockText("persona", presets.persona(settings.persona)),
-        BlockText("human", presets.human(settings.human)),
+        InitialBlock("persona", presets.persona(settings.persona)),
+        InitialBlock("human", presets.human(settings.human)),
     ]
     return list({block.label: block for block in (*shipped, *settings.blocks)}.values())
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 STOPPED = "The turn was cancelled before it had ended."
 
 
-class Running:
+class CancellableTurn:
     """At most one turn, while it runs."""
 
     __slots__ = ("_stopped", "_task", "_turn")

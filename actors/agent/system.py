@@ -7,29 +7,29 @@ from datetime import datetime
 
 from everlog.actors.agent import erasing, forking
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.seats import Enter, alone
-from everlog.actors.agent.setup import OFFLINE, KnownOf, Settings
-from everlog.actors.agent.view import View, seq_of
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.seats import ActivationFactory, alone
+from everlog.actors.agent.setup import OFFLINE, ModelDefaultsLookup, Settings
+from everlog.actors.agent.view import AgentView, seq_of
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.functions.builtin import ALIASES, BUILTIN
 from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, unasked
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.blocks import Blocks
+from everlog.actors.memory.blocks import BlockClient
 from everlog.actors.memory.searching import AgentSearcher
-from everlog.actors.memory.sharing import Sharing
+from everlog.actors.memory.sharing import SharedBlockWriter
 from everlog.actors.models.endpoints import file_of
-from everlog.actors.ports.effects import Archive, Clock, Ids, Model
+from everlog.actors.ports.effects import ArchiveClient, Clock, Ids, Model
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
-from everlog.store import Log, LogReader, Progress, Sealed, Store, name_of, partition_of, refuse_reserved, shard_of
+from everlog.store import Log, LogReader, Progress, SealReport, Store, name_of, partition_of, refuse_reserved, shard_of
 
-__all__ = ["Models", "System", "View", "model_for"]
+__all__ = ["AgentView", "LocalSystem", "ModelLookup", "model_for"]
 
-Models = Callable[[str], Model]
+ModelLookup = Callable[[str], Model]
 """From the name in a configuration to a model."""
-Refit = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
+ToolTransform = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
 """From the functions that agents would have to those that they get."""
 
 
@@ -43,24 +43,24 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     return named
 
 
-class System:
+class LocalSystem:
     """Every agent of a store, run in this process."""
 
     def __init__(
         self,
         store: Store,
         *,
-        models: Models | None = None,
-        models_of: Callable[[str], Models] | None = None,
+        models: ModelLookup | None = None,
+        models_of: Callable[[str], ModelLookup] | None = None,
         tools: Sequence[Tool] = (),
         grants: Grants = NO_GRANTS,
         clock: Clock | None = None,
         ids: Ids | None = None,
-        enter: Enter | None = None,
-        archive: Archive | None = None,
-        blocks: Blocks | None = None,
-        refit: Refit = dict,
-        known: KnownOf | None = None,
+        enter: ActivationFactory | None = None,
+        archive: ArchiveClient | None = None,
+        blocks: BlockClient | None = None,
+        refit: ToolTransform = dict,
+        known: ModelDefaultsLookup | None = None,
     ) -> None:
         """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
         None: each opens its own log. `archive` None: searches go by words alone. `blocks` None: shared blocks are
@@ -79,7 +79,7 @@ class System:
         self._clock = clock or RealClock()
         self._ids = ids or RealIds()
         self._refit = refit
-        self.blocks = blocks or Sharing(store, clock=self._clock, ids=self._ids)
+        self.blocks = blocks or SharedBlockWriter(store, clock=self._clock, ids=self._ids)
         """The shared blocks of the store."""
 
     def agents(self) -> list[str]:
@@ -88,7 +88,7 @@ class System:
 
     def view(
         self, agent_id: str, projections: Projections | None = None, *, as_of: int | datetime | None = None
-    ) -> View:
+    ) -> AgentView:
         """An agent for reading, now or as of a seq or a time. Raises UnknownAgent, naming those that are near.
 
         `projections`: to look at many agents with, one after the other. Raises BadInput for a moment that it did not
@@ -96,7 +96,7 @@ class System:
         """
         reader = self._reader(agent_id)
         moment = None if as_of is None else seq_of(reader, agent_id, as_of)
-        return View(agent_id, reader, self._archive, projections, moment)
+        return AgentView(agent_id, reader, self._archive, projections, moment)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:
@@ -134,7 +134,7 @@ class System:
         settings: Settings | None = None,
         *,
         command: str = "everlog",
-        listen: Listener | None = None,
+        listen: CommitListener | None = None,
         create: bool = True,
         take_over: bool = False,
         unattended: bool = False,
@@ -184,7 +184,7 @@ class System:
                     await agent.close()
         agent.unsealed = seat.unsealed
 
-    def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> forking.Forked:
+    def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> forking.NewFork:
         """Begin another agent, `name`, as what this one was at a seq or a time (None: its head).
 
         Costs the same however long its log is: nothing is copied, and nothing is written to the parent, which may be at
@@ -224,7 +224,7 @@ class System:
 
     def erase(
         self, agent_id: str, from_seq: int = 1, to_seq: int | None = None, progress: Progress | None = None
-    ) -> Sealed:
+    ) -> SealReport:
         """Erase what records `from_seq` to `to_seq` say (both inclusive; None: the head), in every file of the log.
 
         Their places stay, and so does whether the agent was deleted; it is not activated. An agent that moved goes
@@ -249,13 +249,13 @@ class System:
 def model_for(name: str, base_url: str | None = None) -> Model:
     """The model of that name: the embedded stand-in, a file, or one behind an OpenAI-compatible endpoint."""
     if name == OFFLINE:
-        from everlog.actors.models.offline import Offline
+        from everlog.actors.models.offline import OfflineModel
 
-        return Offline()
+        return OfflineModel()
     if file_of(name)[0]:
-        from everlog.actors.models.gguf import Gguf
+        from everlog.actors.models.gguf import GgufModel
 
-        return Gguf(name)
-    from everlog.actors.models.endpoint import Endpoint
+        return GgufModel(name)
+    from everlog.actors.models.endpoint import ChatEndpoint
 
-    return Endpoint(name, base_url)
+    return ChatEndpoint(name, base_url)

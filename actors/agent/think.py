@@ -10,14 +10,14 @@ import msgspec
 
 from everlog.actors.agent import decide
 from everlog.actors.formats import parse, parts, render
-from everlog.actors.formats.preview import Hearing
+from everlog.actors.formats.preview import PreviewFactory
 from everlog.actors.memory import following
-from everlog.actors.memory.blocks import Blocks
-from everlog.actors.models.endpoints import Known
+from everlog.actors.memory.blocks import BlockClient
+from everlog.actors.models.endpoints import ModelDefaults
 from everlog.actors.models.failures import failure_of
 from everlog.actors.models.usage import usage_of
 from everlog.actors.ports.constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
-from everlog.actors.ports.effects import Answer, Hear
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse
 from everlog.actors.prompt import fit
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.events import (
@@ -40,7 +40,7 @@ from everlog.events import (
 )
 
 
-class Thought(msgspec.Struct, frozen=True):
+class AcceptedReply(msgspec.Struct, frozen=True):
     """A reply that was accepted, and the context that it answers."""
 
     context: Context
@@ -48,18 +48,18 @@ class Thought(msgspec.Struct, frozen=True):
     cause: str
 
 
-class Author(Protocol):
+class StepAgent(Protocol):
     """What a thinker and a turn need of their agent."""
 
     agent_id: str
     head: int
-    blocks: Blocks
+    blocks: BlockClient
     schemas: Mapping[str, str]
-    hearing: Hearing
+    hearing: PreviewFactory
 
-    async def ask(self, name: str, request: bytes, hear: Hear | None = None) -> Answer: ...
+    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse: ...
 
-    def known_of(self, model: str) -> Known: ...
+    def known_of(self, model: str) -> ModelDefaults: ...
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
@@ -68,12 +68,12 @@ class Author(Protocol):
     ) -> Sequence[Record]: ...
 
 
-class Thinker:
+class ModelCaller:
     """Asks the model on behalf of one agent."""
 
     __slots__ = ("_agent",)
 
-    def __init__(self, agent: Author) -> None:
+    def __init__(self, agent: StepAgent) -> None:
         self._agent = agent
 
     async def context(self, turn: int, as_of: int | None = None) -> Context:
@@ -81,7 +81,7 @@ class Thinker:
         upto = self._agent.head if as_of is None else as_of
         return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
 
-    async def think(self, turn: int, step: int, cause: str) -> Thought | None:
+    async def think(self, turn: int, step: int, cause: str) -> AcceptedReply | None:
         """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""
         attempt, overflowed = 0, False
         while True:
@@ -99,7 +99,7 @@ class Thinker:
             body = request.body
             attempt += 1
             sent = _sent(body, parts.of_request(context, request))
-            answer: Answer | None = None
+            answer: ModelResponse | None = None
             try:
                 answer = await self._agent.ask(context.model, body, self._agent.hearing(turn, step, context.config))
                 reply = parse.reply(answer.raw, context.config.window, context.config.calling)
@@ -123,7 +123,7 @@ class Thinker:
                 continue
             fault = decide.first_message_fault(reply) if self._verifies(context) else None
             if fault is None:
-                return Thought(context, reply, cause)
+                return AcceptedReply(context, reply, cause)
             await self._agent.commit([_refused(reply, fault, attempt)], turn=turn, step=step, cause=cause)
             if attempt >= context.config.first_attempts_max:
                 gave_up = ModelError(
@@ -174,7 +174,7 @@ class Thinker:
                 return context, request
             overflowed = False
             match fit.measure(context, max(tokens, limit + 1)):
-                case fit.Summarize() as cut:
+                case fit.SummaryMeasure() as cut:
                     await self.summarize(context, cut, turn, step)
                 case ContextTrimmed() as trimmed:
                     await self._agent.commit([trimmed], turn=turn, step=step)
@@ -191,7 +191,7 @@ class Thinker:
         await self.summarize(context, cut, turn, 0)
         return True
 
-    async def summarize(self, context: Context, cut: fit.Summarize, turn: int, step: int) -> None:
+    async def summarize(self, context: Context, cut: fit.SummaryMeasure, turn: int, step: int) -> None:
         """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one.
 
         Where the model for summaries cannot be asked, the agent's own is. Raises ModelError where that cannot be.
@@ -224,9 +224,11 @@ class Thinker:
         text = fit.mechanical(context, covered, room)
         await self._commit_summary(context, cut, covered, turn, step, text=text, method="mechanical")
 
-    async def _summary(self, body: bytes, context: Context) -> tuple[str | None, Answer | None, ModelReply | None]:
+    async def _summary(
+        self, body: bytes, context: Context
+    ) -> tuple[str | None, ModelResponse | None, ModelReply | None]:
         """Ask for a summary: a fault in words, what came back, and the reply. Raises ModelError if nobody answers."""
-        answer: Answer | None = None
+        answer: ModelResponse | None = None
         try:
             answer = await self._agent.ask(context.summarizer, body)
             return None, answer, parse.words(answer.raw, context.config.window)
@@ -234,7 +236,7 @@ class Thinker:
             return str(error), answer, None
 
     async def _commit_summary(
-        self, context: Context, cut: fit.Summarize, covered: Sequence[object], turn: int, step: int, **fields: Any
+        self, context: Context, cut: fit.SummaryMeasure, covered: Sequence[object], turn: int, step: int, **fields: Any
     ) -> None:
         before = context.summary.event if context.summary else None
         hidden_before = before.hidden if isinstance(before, Summary | SummaryExpanded) else 0
@@ -304,7 +306,7 @@ def _raw(error: ModelError) -> str:
     return error.raw if isinstance(error, BadReply) else ""
 
 
-def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
+def _sent(body: bytes, made_of: parts.RequestParts) -> dict[str, Any]:
     """How a record names the request that was sent."""
     return {
         "context_sha256": render.sha256(body),
@@ -313,7 +315,7 @@ def _sent(body: bytes, made_of: parts.Parts) -> dict[str, Any]:
     }
 
 
-def _known(answer: Answer | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
+def _known(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
     """What a record keeps of an answer, as far as there was one; one that was not read is of the model `asked`."""
     known: dict[str, Any] = {}
     if answer is not None:

@@ -10,27 +10,27 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.decide import Outside, Step, failure
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution, failure
 from everlog.actors.agent.hiding import interrupted
-from everlog.actors.agent.think import Author, Thinker, Thought
+from everlog.actors.agent.think import AcceptedReply, ModelCaller, StepAgent
 from everlog.actors.agent.transitions import INPUTS
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory import following
-from everlog.actors.memory.memory import Desk
+from everlog.actors.memory.memory import FunctionMemory
 from everlog.actors.ports.effects import Clock, Searcher
 from everlog.actors.prompt.context import Context
 from everlog.events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 
 
-class Turns:
+class TurnRunner:
     """Runs the turns of one agent."""
 
     __slots__ = ("_agent", "_clock", "_searcher", "_thinker", "_tools")
 
     def __init__(
         self,
-        agent: Author,
-        thinker: Thinker,
+        agent: StepAgent,
+        thinker: ModelCaller,
         *,
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
@@ -68,7 +68,7 @@ class Turns:
                 return
             step += 1
 
-    async def _act(self, thought: Thought, turn: int, step: int) -> tuple[str, bool]:
+    async def _act(self, thought: AcceptedReply, turn: int, step: int) -> tuple[str, bool]:
         """Run the functions of a reply and commit everything; the id of the last input, and whether it needs a step."""
         now = self._clock.now()
         work = self._step(thought.context, thought.reply, turn, step, now)
@@ -82,13 +82,13 @@ class Turns:
         step: int,
         now: int,
         results: Mapping[str, FunctionResult] | None = None,
-    ) -> Step:
-        desk = Desk(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return Step(context, reply, self._tools, desk, f"{turn}/{step}", results)
+    ) -> ReplyExecution:
+        desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
+        return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results)
 
     async def _work_off(
         self,
-        work: Step,
+        work: ReplyExecution,
         turn: int,
         step: int,
         cause: str | None,
@@ -122,7 +122,7 @@ class Turns:
         records = await self._agent.commit(events, turn=turn, step=step, cause=cause, at=at)
         return records[-1].event_id, goes_on
 
-    async def _run_outside(self, work: Step, outside: Outside) -> None:
+    async def _run_outside(self, work: ReplyExecution, outside: ExternalCall) -> None:
         """Run a function that reaches outside the log. What a user's function raises is told to the model, a
         CancelledError of its own as well; it is none where this task is being cancelled.
         """
@@ -147,7 +147,7 @@ class Turns:
             self._end(work, outside, result)
 
     @staticmethod
-    def _end(work: Step, outside: Outside, result: Any) -> None:
+    def _end(work: ReplyExecution, outside: ExternalCall, result: Any) -> None:
         """A result that is one already, as a rerun has them, is that of the call."""
         if isinstance(result, FunctionResult):
             work.given(msgspec.structs.replace(result, call_id=outside.call.id, name=outside.call.name))

@@ -8,7 +8,7 @@ import msgspec
 
 from everlog.actors.formats import render
 from everlog.actors.memory.searching import AgentSearcher
-from everlog.actors.ports.effects import Archive
+from everlog.actors.ports.effects import ArchiveClient
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
@@ -44,14 +44,14 @@ def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
     return seq
 
 
-class View:
+class AgentView:
     """One agent at one moment, for reading: its projections. Writes nothing and locks nothing."""
 
     def __init__(
         self,
         agent_id: str,
         reader: LogReader,
-        archive: Archive | None = None,
+        archive: ArchiveClient | None = None,
         projections: Projections | None = None,
         as_of: int | None = None,
     ) -> None:
@@ -62,7 +62,7 @@ class View:
         self.archive = archive
         """What searches ask for meaning; None: they go by words alone."""
         self._borrowed = projections is not None
-        self._before: View | None = None
+        self._before: AgentView | None = None
         """The earlier moment that was asked for last."""
         self.is_past = as_of is not None
         """It stands at a moment that was given: what comes later changes nothing that it says."""
@@ -74,7 +74,7 @@ class View:
         self.projections = projections or Projections()
         activate(self.projections, reader, agent_id, as_of)
 
-    def at(self, as_of: int | None) -> "View":
+    def at(self, as_of: int | None) -> "AgentView":
         """The agent at a moment no later than this view's, until the next one is asked for. Raises BadInput.
 
         None is this view's own.
@@ -85,7 +85,7 @@ class View:
             raise BadInput(f"This is {self.agent_id!r} as of seq {self.seq}: look at it anew for seq {as_of}.")
         if self._before is None or self._before.seq != as_of:
             self._let_go()
-            self._before = View(self.agent_id, self.reader, self.archive, as_of=as_of)
+            self._before = AgentView(self.agent_id, self.reader, self.archive, as_of=as_of)
         return self._before
 
     def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.agent.hiding import Placed, cancelled, ended
+from everlog.actors.agent.hiding import PositionedEvent, cancelled, ended
 from everlog.actors.agent.journal import Journal
-from everlog.actors.agent.stopping import STOPPED, Running
+from everlog.actors.agent.stopping import STOPPED, CancellableTurn
 from everlog.actors.ports.constants import BUSY_S, INBOX_MAX
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
 from everlog.projections import HEAD
 from everlog.store import Commit
 
-Listener = Callable[[Sequence[Record]], None]
+CommitListener = Callable[[Sequence[Record]], None]
 
 
-class Writing:
+class EventWriter:
     """The log of one agent as it is written, one commit after the other; which of its turns are not finished."""
 
     __slots__ = (
@@ -25,7 +25,7 @@ class Writing:
     )  # fmt: skip
 
     def __init__(
-        self, agent_id: str, *, journal: Journal, head: int, clock: Clock, ids: Ids, listen: Listener | None
+        self, agent_id: str, *, journal: Journal, head: int, clock: Clock, ids: Ids, listen: CommitListener | None
     ) -> None:
         self.agent_id = agent_id
         self.head = head
@@ -34,13 +34,13 @@ class Writing:
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
         self._writing = asyncio.Lock()
-        self._runs = Running()
+        self._runs = CancellableTurn()
         self.repeats: str | None = None
         """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
 
     async def commit(
         self,
-        events: Sequence[Event | Placed],
+        events: Sequence[Event | PositionedEvent],
         *,
         turn: int | None,
         step: int,
@@ -66,7 +66,7 @@ class Writing:
 
     async def _append(
         self,
-        events: Sequence[Event | Placed],
+        events: Sequence[Event | PositionedEvent],
         turn: int | None,
         step: int,
         *,
@@ -146,7 +146,7 @@ class Writing:
 
 
 def _drafted(
-    events: Sequence[Event | Placed],
+    events: Sequence[Event | PositionedEvent],
     *,
     turn: int,
     step: int,
@@ -156,7 +156,7 @@ def _drafted(
     cause: str | None,
 ) -> list[Draft]:
     """One commit: each event with its id and place; the later ones are caused by the first."""
-    placed = [event if isinstance(event, Placed) else Placed(event, turn, step) for event in events]
+    placed = [event if isinstance(event, PositionedEvent) else PositionedEvent(event, turn, step) for event in events]
     times = said_at or [None] * len(events)
     return [
         draft(

@@ -14,12 +14,12 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from everlog.actors.ports.constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S, SPARE_S
-from everlog.actors.ports.effects import Hit, Page, Wanted
+from everlog.actors.ports.effects import ArchiveQuery, Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from everlog.store import stream_of
 
 
-class Near(msgspec.Struct, frozen=True):
+class MeaningQuery(msgspec.Struct, frozen=True):
     """Asks how near in meaning an agent's messages come to a query; see `effects.Archive.meanings`."""
 
     agent_id: str
@@ -27,12 +27,12 @@ class Near(msgspec.Struct, frozen=True):
     said_by: int
 
 
-Question = Wanted | Near
-Answered = Page | Mapping[int, float] | ArchiveDown
+ArchiveRequest = ArchiveQuery | MeaningQuery
+ArchiveResponse = Page | Mapping[int, float] | ArchiveDown
 """An error is a value, so that one question that fails leaves the others alone."""
 
 
-class Logs(Protocol):
+class LogSource(Protocol):
     """What is followed: a store."""
 
     def partitions(self) -> Sequence[str]: ...
@@ -42,7 +42,7 @@ class Logs(Protocol):
     def parent_of(self, agent_id: str) -> tuple[str, int] | None: ...
 
 
-def places(store: Logs, stream: str) -> Iterator[str]:
+def places(store: LogSource, stream: str) -> Iterator[str]:
     """The partitions that a stream was in, and those that its ancestors were in. Raises UnknownAgent."""
     above: tuple[str, int] | None = (stream, 0)
     while above is not None:
@@ -50,7 +50,7 @@ def places(store: Logs, stream: str) -> Iterator[str]:
         above = store.parent_of(above[0])
 
 
-class Index(Protocol):
+class SearchIndex(Protocol):
     """What is served: `everlog.store.archive.Archive`."""
 
     def follow(self, partitions: Iterable[str] | None = None) -> Any: ...
@@ -67,13 +67,13 @@ class Index(Protocol):
     def close(self) -> None: ...
 
 
-class Archivist:
+class ArchiveService:
     """Serves one index to any number of callers of one event loop."""
 
     def __init__(
         self,
-        open_index: Callable[[], Index],
-        store: Logs,
+        open_index: Callable[[], SearchIndex],
+        store: LogSource,
         *,
         note: Callable[[str], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -85,12 +85,12 @@ class Archivist:
         self._store = store
         self._note = note
         self._sleep = sleep
-        self._index: Index | None = None
+        self._index: SearchIndex | None = None
         self._thread = ThreadPoolExecutor(1, "archive")
         self._following: asyncio.Task[None] | None = None
         self._noted = ""
         self._closed = False
-        self._waiting: list[tuple[Sequence[Question], asyncio.Future[list[Answered]]]] = []
+        self._waiting: list[tuple[Sequence[ArchiveRequest], asyncio.Future[list[ArchiveResponse]]]] = []
         self._answering: asyncio.Task[None] | None = None
 
     @property
@@ -98,16 +98,16 @@ class Archivist:
         """Whether the index has been opened."""
         return self._index is not None
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: ArchiveRequest) -> Any:
         """The answer. Raises ArchiveDown where there is none."""
         (answered,) = await self.ask_many([question])
         if isinstance(answered, ArchiveDown):
             raise answered
         return answered
 
-    async def ask_many(self, questions: Sequence[Question]) -> list[Answered]:
+    async def ask_many(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
         """An answer for each question, in order. What is asked while others are answered is answered together."""
-        answers: asyncio.Future[list[Answered]] = asyncio.get_running_loop().create_future()
+        answers: asyncio.Future[list[ArchiveResponse]] = asyncio.get_running_loop().create_future()
         self._waiting.append((questions, answers))
         if self._answering is None or self._answering.done():
             self._answering = asyncio.get_running_loop().create_task(self._answer_all())
@@ -119,7 +119,7 @@ class Archivist:
             waiting, self._waiting = self._waiting, []
             questions = [question for some, _ in waiting for question in some]
             work = self._run(partial(self._answers, questions))
-            outcome: list[Answered] | BaseException
+            outcome: list[ArchiveResponse] | BaseException
             (outcome,) = await asyncio.gather(work, return_exceptions=True)
             first = 0
             for some, answers in waiting:
@@ -194,7 +194,7 @@ class Archivist:
                 self._let_go()  # another process may have made it anew, with another embedder even
             raise ArchiveDown(str(error)) from error
 
-    def _opened(self) -> Index:
+    def _opened(self) -> SearchIndex:
         if self._index is None:
             self._index = self._open_index()
         return self._index
@@ -204,7 +204,7 @@ class Archivist:
         if index is not None:
             index.close()
 
-    def _answers(self, questions: Sequence[Question]) -> list[Answered]:
+    def _answers(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
         """An answer for each. What their logs have new is taken in at once; where that fails, for each by itself."""
         taken_in = False
         if len(questions) > 1:
@@ -213,11 +213,11 @@ class Archivist:
                 taken_in = True
         return [self._answer(question, taken_in=taken_in) for question in questions]
 
-    def _partitions(self, question: Question) -> set[str]:
+    def _partitions(self, question: ArchiveRequest) -> set[str]:
         """Where all that the question is about is written down. What was said a moment ago is found by its words:
         nobody waits for its vector where the logs are followed anyway.
         """
-        if isinstance(question, Near):
+        if isinstance(question, MeaningQuery):
             streams = {question.agent_id} if self._following is None else set()
         else:
             streams = {question.agent_id, *map(stream_of, question.sources)}
@@ -227,26 +227,26 @@ class Archivist:
                 found.update(places(self._store, stream))
         return found
 
-    def _answer(self, question: Question, *, taken_in: bool) -> Answered:
+    def _answer(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
         try:
             return self._understood(partial(self._asked, question, taken_in=taken_in))
         except ArchiveDown as error:
             return error
 
-    def _asked(self, question: Question, *, taken_in: bool) -> Answered:
+    def _asked(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
         index = self._opened()
         if not taken_in:
             index.follow(self._partitions(question))
         return _answer(index, question)
 
 
-def _answer(index: Index, question: Question) -> Answered:
-    if isinstance(question, Near):
+def _answer(index: SearchIndex, question: ArchiveRequest) -> ArchiveResponse:
+    if isinstance(question, MeaningQuery):
         return index.meanings(question.agent_id, question.query, question.said_by)
     return _page(index, question)
 
 
-def _page(index: Index, wanted: Wanted) -> Page:
+def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
     found = index.search(
         wanted.query, agent_id=wanted.agent_id, as_of=wanted.as_of, sources=wanted.sources,
         as_of_time=wanted.as_of_time, tags=wanted.tags, source=wanted.source, after=wanted.after,
@@ -263,23 +263,23 @@ def _page(index: Index, wanted: Wanted) -> Page:
     return Page(found.total, wanted.first // wanted.count, pages, hits, by_meaning=found.by_meaning)
 
 
-Patience = Literal["wait", "begin", "spare"]
+WaitPolicy = Literal["wait", "begin", "spare"]
 """What a search does that could go by words alone, while the archive of its process is not open: it waits, has it
 opened for those that come later, or leaves it closed, in a process that ends at once.
 """
 
 
-class LocalArchive:
+class LocalArchiveClient:
     """The archive of a process that runs agents by itself. See `effects.Archive`.
 
     Opening takes seconds. A search in archival memory waits for it; what can do without goes by words alone meanwhile.
     """
 
-    def __init__(self, archivist: Archivist, patience: Patience) -> None:
+    def __init__(self, archivist: ArchiveService, patience: WaitPolicy) -> None:
         self._archivist = archivist
         self._patience = patience
 
-    async def search(self, wanted: Wanted) -> Page:
+    async def search(self, wanted: ArchiveQuery) -> Page:
         """What was kept, best match first."""
         page: Page = await self._archivist.ask(wanted)
         return page
@@ -287,7 +287,7 @@ class LocalArchive:
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
         """How near in meaning each message comes to the query."""
         self._spare()
-        found: Mapping[int, float] = await self._archivist.ask(Near(agent_id, query, said_by))
+        found: Mapping[int, float] = await self._archivist.ask(MeaningQuery(agent_id, query, said_by))
         return found
 
     def _spare(self) -> None:
@@ -303,21 +303,21 @@ class LocalArchive:
         await self._archivist.close()
 
 
-class Clerk:
+class ClusterArchiveClient:
     """The way from a host to the archive of its cluster. What is asked in the same moment is one call.
 
     See `effects.Archive`. Where no answer comes in time the caller goes on without.
     """
 
-    def __init__(self, send: Callable[[Sequence[Question]], Awaitable[Sequence[Answered]]]) -> None:
+    def __init__(self, send: Callable[[Sequence[ArchiveRequest]], Awaitable[Sequence[ArchiveResponse]]]) -> None:
         """`send` raises ArchiveDown where nobody is there."""
         self._send = send
-        self._waiting: list[tuple[Question, asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[ArchiveRequest, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._asks_again = 0.0
         """When, on the clock of the loop, what can do without is asked again, after nobody answered."""
 
-    async def search(self, wanted: Wanted) -> Page:
+    async def search(self, wanted: ArchiveQuery) -> Page:
         """What was kept, best match first."""
         page: Page = await self._ask(wanted, SEARCH_S)
         return page
@@ -328,13 +328,13 @@ class Clerk:
         if loop.time() < self._asks_again:
             raise ArchiveDown("the archive gave no answer a moment ago")
         try:
-            found: Mapping[int, float] = await self._ask(Near(agent_id, query, said_by), MEANING_S)
+            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), MEANING_S)
         except ArchiveDown:
             self._asks_again = loop.time() + SPARE_S
             raise
         return found
 
-    async def _ask(self, question: Question, wait_s: float) -> Any:
+    async def _ask(self, question: ArchiveRequest, wait_s: float) -> Any:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         if not self._waiting:
@@ -351,7 +351,7 @@ class Clerk:
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
-    async def _call(self, waiting: "Sequence[tuple[Question, asyncio.Future[Any]]]") -> None:
+    async def _call(self, waiting: "Sequence[tuple[ArchiveRequest, asyncio.Future[Any]]]") -> None:
         """One call for all that wait."""
         try:
             answers = await self._send([question for question, _ in waiting])

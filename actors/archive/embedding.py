@@ -26,7 +26,7 @@ TEXT_CHARS_MAX = 8_000
 """Characters of a text that are sent: within the 8,192 tokens that models of this kind take."""
 
 
-class Asked(Protocol):
+class EmbeddingsClient(Protocol):
     """Who sends requests: `endpoint.Embeddings`."""
 
     name: str
@@ -53,7 +53,9 @@ class _Answer(msgspec.Struct):
 class EndpointEmbedder:
     """A model of an embeddings endpoint. Blocks while it waits, so it is used from a thread that may."""
 
-    def __init__(self, asked: Asked, dimension: int | None = None, *, wait: Callable[[float], None] = pause) -> None:
+    def __init__(
+        self, asked: EmbeddingsClient, dimension: int | None = None, *, wait: Callable[[float], None] = pause
+    ) -> None:
         """`dimension`: what the vectors must have; None: what the first one has. `wait` takes seconds."""
         self.name = f"{asked.name}{AT}{asked.url}"
         self._asked = asked
@@ -123,10 +125,10 @@ def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dime
     """
     if name in EMBEDDERS:
         return embedder_of(name)
-    from everlog.actors.models.endpoint import Embeddings
+    from everlog.actors.models.endpoint import EmbeddingsEndpoint
 
     try:
-        return EndpointEmbedder(Embeddings(name, base_url), dimension)
+        return EndpointEmbedder(EmbeddingsEndpoint(name, base_url), dimension)
     except ModelError as error:
         raise EmbedderError(f"{error} Embedders that need no server: {', '.join(sorted(EMBEDDERS))}.") from error
 
@@ -148,9 +150,9 @@ def embedder_again(name: str, dimension: int) -> Embedder:
             f"the vectors of the archive are of {model!r} at {place}, and OPENAI_BASE_URL does not name that place: no "
             "text is sent there. Set it to that address, or take other vectors: `everlog archive rebuild --embedder`."
         )
-    from everlog.actors.models.endpoint import Embeddings
+    from everlog.actors.models.endpoint import EmbeddingsEndpoint
 
-    return EndpointEmbedder(Embeddings(model, place, keyless=True), dimension)
+    return EndpointEmbedder(EmbeddingsEndpoint(model, place, keyless=True), dimension)
 
 
 def _requests(texts: Sequence[str]) -> Iterator[list[int]]:

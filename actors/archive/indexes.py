@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from everlog.actors.archive.archivist import Archivist, LocalArchive, Patience
+from everlog.actors.archive.archivist import ArchiveService, LocalArchiveClient, WaitPolicy
 from everlog.store import FileStore
 
 if TYPE_CHECKING:
@@ -34,6 +34,6 @@ def caught_up(store: FileStore, agents: Iterable[str]) -> None:
             index.close()
 
 
-def local_archive(store: FileStore, patience: Patience, *, note: Callable[[str], None]) -> LocalArchive:
+def local_archive(store: FileStore, patience: WaitPolicy, *, note: Callable[[str], None]) -> LocalArchiveClient:
     """The archive of this process."""
-    return LocalArchive(Archivist(lambda: index_of(store), store, note=note), patience)
+    return LocalArchiveClient(ArchiveService(lambda: index_of(store), store, note=note), patience)

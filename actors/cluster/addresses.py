@@ -24,7 +24,7 @@ ANSWER_S = 0.5
 """A cluster that does not accept a connection in this time does not run."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class LocalCluster(msgspec.Struct, frozen=True):
     """A local cluster that `everlog up` keeps running for a store."""
 
     address: str
@@ -53,10 +53,10 @@ def kept_file(root: Path) -> Path:
     return root / "cluster.json"
 
 
-def kept(root: Path) -> Kept | None:
+def kept(root: Path) -> LocalCluster | None:
     """The cluster that is kept for the store, running or not; None if none was, or nobody can say."""
     try:
-        return msgspec.json.decode(kept_file(root).read_bytes(), type=Kept)
+        return msgspec.json.decode(kept_file(root).read_bytes(), type=LocalCluster)
     except (OSError, msgspec.DecodeError):
         return None
 

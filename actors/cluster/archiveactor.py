@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from everlog.actors.archive.archivist import Answered, Archivist, Clerk, Question
+from everlog.actors.archive.archivist import ArchiveRequest, ArchiveResponse, ArchiveService, ClusterArchiveClient
 from everlog.actors.archive.indexes import index_of
 from everlog.actors.cluster import link
 from everlog.actors.cluster.failing import first_line
-from everlog.actors.cluster.notes import Notes
+from everlog.actors.cluster.notes import StructuredLogger
 from everlog.actors.hosting.footprint import own_memory_bytes
 from everlog.actors.hosting.status import ArchiveStatus
 from everlog.actors.ports.constants import ARCHIVE_NICENESS
@@ -18,7 +18,7 @@ from everlog.events import ArchiveDown
 from everlog.store import FileStore
 
 
-class _Late:
+class _LazyStore:
     """A store that is opened when something is first asked of it: an actor's constructor must not fail."""
 
     def __init__(self, root: str) -> None:
@@ -53,10 +53,10 @@ class ArchiveActor:
     def __init__(self, root: str) -> None:
         os.nice(ARCHIVE_NICENESS)  # agents come first
         clock = RealClock()
-        note = Notes("archive", link.own_node(), clock=clock, environment=os.environ)
+        note = StructuredLogger("archive", link.own_node(), clock=clock, environment=os.environ)
 
-        store = _Late(root)
-        self._archivist = Archivist(lambda: index_of(store.opened()), store, note=note)
+        store = _LazyStore(root)
+        self._archivist = ArchiveService(lambda: index_of(store.opened()), store, note=note)
         self._archivist.begin()
 
     async def ready(self) -> int:
@@ -67,8 +67,8 @@ class ArchiveActor:
         """What this process has imported."""
         return sorted(sys.modules)
 
-    async def ask_many(self, questions: Sequence[Question]) -> Sequence[Answered]:
-        """`Archivist.ask_many`, with ArchiveDown as a value for all."""
+    async def ask_many(self, questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:
+        """`ArchiveService.ask_many`, with ArchiveDown as a value for all."""
         try:
             return await self._archivist.ask_many(questions)
         except ArchiveDown as error:
@@ -86,15 +86,15 @@ class ArchiveActor:
         )  # fmt: skip
 
 
-def clerk_of(root: str) -> Clerk:
+def clerk_of(root: str) -> ClusterArchiveClient:
     """The way to the archive of the cluster that this process has joined."""
 
-    async def send(questions: Sequence[Question]) -> Sequence[Answered]:
+    async def send(questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:
         try:
             actor = link.made(root, "archive", ArchiveActor, max_restarts=-1, max_task_retries=3, get_if_exists=True)
-            answers: Sequence[Answered] = await actor.ask_many.remote(questions)
+            answers: Sequence[ArchiveResponse] = await actor.ask_many.remote(questions)
         except link.RayError as error:
             raise ArchiveDown(f"the archive is gone: {first_line(error)}") from error
         return answers
 
-    return Clerk(send)
+    return ClusterArchiveClient(send)

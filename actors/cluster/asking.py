@@ -11,29 +11,29 @@ from everlog.actors.agent.system import model_for
 from everlog.actors.cluster import link
 from everlog.actors.cluster.failing import first_line
 from everlog.actors.gateway.gateway import GatewayActor
-from everlog.actors.gateway.gathering import Asking, Came
-from everlog.actors.models.spending import NOTHING, Spent
+from everlog.actors.gateway.gathering import ModelRequest, ResponseItem
+from everlog.actors.models.spending import NOTHING, DailyUsage
 from everlog.actors.ports import real
-from everlog.actors.ports.effects import Answer, Hear, Model, Piece
+from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, ReplyDelta
 from everlog.events import ModelError
 
 
-class _Waiting:
+class _WaitingRequest:
     """One request that waits for its answer."""
 
     __slots__ = ("alone", "answer", "asking", "hear", "key", "place")
 
-    def __init__(self, asking: Asking, hear: Hear | None) -> None:
+    def __init__(self, asking: ModelRequest, hear: DeltaCallback | None) -> None:
         self.asking = asking
         self.hear = hear
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[ModelResponse] = asyncio.get_running_loop().create_future()
         self.key = ""
         """The call that it went with; empty: it has not gone."""
         self.place = 0
         self.alone: Any = None
         """The call that is for it alone."""
 
-    def take(self, came: Came) -> None:
+    def take(self, came: ResponseItem) -> None:
         """What came of it."""
         if self.answer.done():
             return
@@ -47,17 +47,17 @@ class _Waiting:
             self.answer.set_result(came)
 
 
-def _deaf(_: Piece) -> None:
+def _deaf(_: ReplyDelta) -> None:
     """Hears nothing."""
 
 
-class Asker:
+class GatewayClient:
     """Sends requests for all agents of a process."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._offline: Model | None = None
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingRequest] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._name = str(real.chance())
         """Tells its calls from those of other processes."""
@@ -72,10 +72,10 @@ class Asker:
         base_url: str,
         request: bytes,
         agent_id: str = "",
-        spent: Spent = NOTHING,
+        spent: DailyUsage = NOTHING,
         *,
-        hear: Hear | None = None,
-    ) -> Answer:
+        hear: DeltaCallback | None = None,
+    ) -> ModelResponse:
         """Send exactly these bytes; `hear` is told the pieces of a reply that is streamed. Raises ModelError.
 
         Who is cancelled has the request cancelled, wherever it is.
@@ -83,7 +83,7 @@ class Asker:
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
             return await self._offline.ask(request)
-        waiting = _Waiting(Asking(agent_id, name, base_url, request, spent, aloud=hear is not None), hear)
+        waiting = _WaitingRequest(ModelRequest(agent_id, name, base_url, request, spent, aloud=hear is not None), hear)
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append(waiting)
@@ -106,7 +106,7 @@ class Asker:
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
-    async def _call(self, waiting: list[_Waiting]) -> None:
+    async def _call(self, waiting: list[_WaitingRequest]) -> None:
         failed = ModelError("The gateway gave no answer. Try again.", kind="unreachable")
         try:
             if len(waiting) == 1 and waiting[0].hear is None:
@@ -125,7 +125,7 @@ class Asker:
                 one.key = ""
                 one.take(failed)
 
-    async def _call_alone(self, one: _Waiting) -> None:
+    async def _call_alone(self, one: _WaitingRequest) -> None:
         """A call with one answer takes half as long as one with many."""
         asking = one.asking
         one.alone = self._gateway().ask.remote(
@@ -133,7 +133,7 @@ class Asker:
         )
         one.take(await one.alone)
 
-    def _drop(self, waiting: _Waiting) -> None:
+    def _drop(self, waiting: _WaitingRequest) -> None:
         """Tell the gateway that nobody waits for it any more, together with all of which that is true now."""
         if waiting.alone is not None:
             link.cancel(waiting.alone)

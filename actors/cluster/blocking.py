@@ -10,27 +10,27 @@ import msgspec
 
 from everlog.actors.cluster import link
 from everlog.actors.cluster.failing import first_line
-from everlog.actors.memory.blocks import Edit, Edited, Shared
-from everlog.actors.memory.sharing import Sharing
+from everlog.actors.memory.blocks import BlockEdit, BlockEditOutcome, SharedBlock
+from everlog.actors.memory.sharing import SharedBlockWriter
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import StoreError
 from everlog.store import FileStore
 
-Newest = Mapping[str, Shared | None]
+NewestBlocks = Mapping[str, SharedBlock | None]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class BlockRequest(msgspec.Struct, frozen=True):
     """What is asked of the actor: an edit, or blocks as they are."""
 
-    edit: Edit | None = None
+    edit: BlockEdit | None = None
     known: Mapping[str, int] = {}
 
 
-Told = Edited | Newest | StoreError
+BlockResponse = BlockEditOutcome | NewestBlocks | StoreError
 """What it answers; an error is a value, so that it arrives as it was raised."""
 
 
-class BlocksActor:
+class SharedBlockActor:
     """One for each store and cluster, made when a shared block is first asked for. Ray starts it again when it dies.
 
     It owns every block that was asked for, so what it knows of them is what they are. Its constructor cannot fail,
@@ -39,13 +39,13 @@ class BlocksActor:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._opened: Sharing | None = None
+        self._opened: SharedBlockWriter | None = None
 
     async def ready(self) -> int:
         """The process id."""
         return os.getpid()
 
-    async def ask_many(self, wanted: Sequence[Wanted]) -> list[Told]:
+    async def ask_many(self, wanted: Sequence[BlockRequest]) -> list[BlockResponse]:
         """An answer for each, in order; edits of one block that come together are one sync."""
         return list(await asyncio.gather(*map(self._ask, wanted)))
 
@@ -53,7 +53,7 @@ class BlocksActor:
         """Let go of a block, so that another process can own it; False while edits of it wait."""
         return self._opened is None or await self._opened.unload(name)
 
-    async def _ask(self, wanted: Wanted) -> Told:
+    async def _ask(self, wanted: BlockRequest) -> BlockResponse:
         try:
             if wanted.edit is not None:
                 return await self._sharing().edit(wanted.edit)
@@ -61,15 +61,17 @@ class BlocksActor:
         except StoreError as error:
             return error
 
-    def _sharing(self) -> Sharing:
+    def _sharing(self) -> SharedBlockWriter:
         """Raises StoreError."""
         if self._opened is None:
             clock = RealClock()
-            self._opened = Sharing(FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds(), keeps=True)
+            self._opened = SharedBlockWriter(
+                FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds(), keeps=True
+            )
         return self._opened
 
 
-class ClusterBlocks:
+class ClusterBlockClient:
     """The way to the shared blocks of the cluster that this process has joined. See `blocks.Blocks`.
 
     What is asked in the same moment is one call. Where the actor does not answer, blocks are read in the store.
@@ -78,24 +80,24 @@ class ClusterBlocks:
     def __init__(self, root: str) -> None:
         self._root = root
         self._actor: Any = None
-        self._reading: Sharing | None = None
-        self._waiting: list[tuple[Wanted, asyncio.Future[Told]]] = []
+        self._reading: SharedBlockWriter | None = None
+        self._waiting: list[tuple[BlockRequest, asyncio.Future[BlockResponse]]] = []
         self._calls: set[asyncio.Task[None]] = set()
 
-    async def newest(self, known: Mapping[str, int]) -> Newest:
+    async def newest(self, known: Mapping[str, int]) -> NewestBlocks:
         """The named blocks as they are. Raises StoreError."""
         try:
-            found: Newest = await self._ask(Wanted(known=known))
+            found: NewestBlocks = await self._ask(BlockRequest(known=known))
         except _Away:
             return await self._read().newest(known)
         return found
 
-    async def edit(self, edit: Edit) -> Edited:
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
         """Carry an edit out."""
         try:
-            edited: Edited = await self._ask(Wanted(edit=edit))
+            edited: BlockEditOutcome = await self._ask(BlockRequest(edit=edit))
         except _Away as error:
-            return Edited(None, f"Whether it was made cannot be said now: {error}", unknown=True)
+            return BlockEditOutcome(None, f"Whether it was made cannot be said now: {error}", unknown=True)
         return edited
 
     async def unload(self, name: str) -> bool:
@@ -106,8 +108,8 @@ class ClusterBlocks:
         except link.RayError:  # it is dead, and owns nothing
             return True
 
-    async def _ask(self, wanted: Wanted) -> Any:
-        answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+    async def _ask(self, wanted: BlockRequest) -> Any:
+        answer: asyncio.Future[BlockResponse] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append((wanted, answer))
@@ -123,13 +125,13 @@ class ClusterBlocks:
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
-    async def _call(self, waiting: "list[tuple[Wanted, asyncio.Future[Told]]]") -> None:
+    async def _call(self, waiting: "list[tuple[BlockRequest, asyncio.Future[BlockResponse]]]") -> None:
         try:
             if self._actor is None:
                 self._actor = link.made(
-                    self._root, "blocks", BlocksActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
+                    self._root, "blocks", SharedBlockActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
                 )
-            answers: Sequence[Told] = await self._actor.ask_many.remote([wanted for wanted, _ in waiting])
+            answers: Sequence[BlockResponse] = await self._actor.ask_many.remote([wanted for wanted, _ in waiting])
         except (link.RayError, ValueError) as error:
             self._actor = None
             answers = [_Away(f"the process of the shared blocks is gone ({first_line(error)})")] * len(waiting)
@@ -137,11 +139,11 @@ class ClusterBlocks:
             if not future.done():
                 future.set_result(answer)
 
-    def _read(self) -> Sharing:
+    def _read(self) -> SharedBlockWriter:
         """For reading alone: it owns nothing."""
         if self._reading is None:
             clock = RealClock()
-            self._reading = Sharing(FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds())
+            self._reading = SharedBlockWriter(FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds())
         return self._reading
 
 

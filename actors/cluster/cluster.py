@@ -9,21 +9,21 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.commands import Command, Heard, Means
+from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import link, overview
-from everlog.actors.cluster.blocking import ClusterBlocks
+from everlog.actors.cluster.blocking import ClusterBlockClient
 from everlog.actors.cluster.failing import dead_cluster, left_cluster
-from everlog.actors.cluster.notes import Notes
+from everlog.actors.cluster.notes import StructuredLogger
 from everlog.actors.cluster.packing import pack
-from everlog.actors.cluster.places import Place, Placed, Reached, SupervisorStatus
-from everlog.actors.cluster.rayplaces import RayPlaces, performed, performed_many
+from everlog.actors.cluster.places import HostedPartition, HostHandle, HostLookup, SupervisorCounters
+from everlog.actors.cluster.rayplaces import RayHostProvider, performed, performed_many
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.gateway.gateway import GatewayStatus
-from everlog.actors.hosting.many import Item, Order, Outcome, merged
-from everlog.actors.hosting.meters import Meters
+from everlog.actors.gateway.gateway import GatewayCounters
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome, ItemT, merged
+from everlog.actors.hosting.meters import ProcessMetrics
 from everlog.actors.hosting.standing import read_in_thread, standings, unfinished
-from everlog.actors.hosting.status import ArchiveStatus, HostStatus, Status
-from everlog.actors.hosting.timers import Due
+from everlog.actors.hosting.status import ArchiveStatus, ClusterStatus, HostStatus
+from everlog.actors.hosting.timers import DueTimer
 from everlog.actors.ports.constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import EverlogError, HostLost
@@ -40,17 +40,17 @@ class SupervisorActor:
         clock, ids = RealClock(), RealIds()
         self._root = root
         self._store = store = FileStore(Path(root), clock.now)
-        self._note = note = Notes("supervisor", link.own_node(), clock=clock, environment=os.environ)
+        self._note = note = StructuredLogger("supervisor", link.own_node(), clock=clock, environment=os.environ)
         self._supervisor = Supervisor(
-            RayPlaces(root, idle_s), self._place_of, clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX,
+            RayHostProvider(root, idle_s), self._place_of, clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX,
             unfinished=lambda agents: unfinished(store, note, agents), note=note,
         )  # fmt: skip
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
-    def _place_of(self, agent_id: str) -> Place:
+    def _place_of(self, agent_id: str) -> HostedPartition:
         name = self._store.partition_of(agent_id)
-        return Place(name) if is_shared(name) else Place(name, agent_id)
+        return HostedPartition(name) if is_shared(name) else HostedPartition(name, agent_id)
 
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
@@ -58,16 +58,16 @@ class SupervisorActor:
 
     async def _meter(self) -> None:
         """Tell the metrics of the supervisor, and those of the gateway if there is one."""
-        meters = Meters(link.MAKERS)
+        meters = ProcessMetrics(link.MAKERS)
         while True:
             await asyncio.sleep(LOOK_S)
             meters.supervisor(overview.supervisor(self._supervisor.status))
             gateway = link.found(self._root, "gateway")
             seen = await _in_time(gateway.status.remote()) if gateway is not None else None
-            if isinstance(seen, GatewayStatus):
+            if isinstance(seen, GatewayCounters):
                 meters.gateway(overview.gateway(seen))
 
-    async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed | EverlogError:
+    async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle | EverlogError:
         """`Supervisor.place`, with errors as values."""
         try:
             return await self._supervisor.place(agent_id, means, lost)
@@ -75,19 +75,19 @@ class SupervisorActor:
             return error
 
     async def place_many(
-        self, agents: Sequence[str], means: Means | None, lost: Mapping[str, str]
-    ) -> Reached | EverlogError:
+        self, agents: Sequence[str], means: SessionCapabilities | None, lost: Mapping[str, str]
+    ) -> HostLookup | EverlogError:
         """`Supervisor.place_many`."""
         try:
             return await self._supervisor.place_many(agents, means, lost)
         except EverlogError as error:
             return error
 
-    async def know(self, agent_id: str, timers: Sequence[Due]) -> None:
+    async def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         """A host tells what the timers of its agent are."""
         self._supervisor.schedule.know(agent_id, timers)
 
-    async def left(self, place: Place, key: str) -> None:
+    async def left(self, place: HostedPartition, key: str) -> None:
         """A host has let go of its agents: its process is of no more use."""
         self._supervisor.left(place, key)
         handle = link.found(self._root, place.host_name)
@@ -105,7 +105,7 @@ class SupervisorActor:
             await self.left(place, placed.key)
         return True
 
-    async def status(self) -> tuple[SupervisorStatus, Sequence[Placed]]:
+    async def status(self) -> tuple[SupervisorCounters, Sequence[HostHandle]]:
         """How it is doing, and the hosts that there are."""
         return self._supervisor.status, self._supervisor.hosts
 
@@ -127,21 +127,21 @@ class RayRuntime:
         self._supervisor = supervisor
         self._places: dict[str, str] = {}
         """By agent: the name of its place."""
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, HostHandle] = {}
         """By name of a place."""
         self._lost: dict[str, str] = {}
         """Keys of hosts that were lost, by name of their place."""
-        self._lent: tuple[Means | None, Means | None] | None = None
+        self._lent: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
         self._listening: set[asyncio.Task[Any]] = set()
         """Those that wait for what a host says next."""
-        self.blocks = ClusterBlocks(root)
+        self.blocks = ClusterBlockClient(root)
         """The shared blocks of the store: edited in a process of the cluster."""
         self._left = False
         """This process has left the cluster."""
         self.address = link.address()
         """Where others can join the cluster."""
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """See `refs.Runtime`."""
         command = msgspec.structs.replace(command, means=self._packed(command.means))
         reached = await self._reach([agent_id], command.means)
@@ -155,19 +155,19 @@ class RayRuntime:
             self._forget(agent_id, placed)
             raise
 
-    def refuse_unlendable(self, means: Means | None) -> None:
+    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
         """See `refs.Runtime`."""
         self._packed(means)
 
-    async def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """See `refs.Runtime`. One call for each host, or several where it gets very many."""
         means = self._packed(orders[0].command.means) if orders else None
         reached = await self._reach(list({order.agent_id for order in orders}), means)
-        at: dict[str, tuple[Placed, list[Order]]] = {}
+        at: dict[str, tuple[HostHandle, list[BatchCommand]]] = {}
         for order in orders:
             placed = reached[order.agent_id]
             if isinstance(placed, EverlogError):
-                yield [Outcome(order.number, [], error=placed)]
+                yield [BatchOutcome(order.number, [], error=placed)]
             else:
                 lending = msgspec.structs.replace(order.command, means=means)
                 at.setdefault(placed.key, (placed, []))[1].append(msgspec.structs.replace(order, command=lending))
@@ -177,16 +177,18 @@ class RayRuntime:
                 if isinstance(outcome.error, HostLost):
                     agent_id = agent_of[outcome.number]
                     host = reached[agent_id]
-                    if isinstance(host, Placed):
+                    if isinstance(host, HostHandle):
                         self._forget(agent_id, host)
             yield outcomes
 
-    async def _performed_many(self, placed: Placed, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    async def _performed_many(
+        self, placed: HostHandle, orders: Sequence[BatchCommand]
+    ) -> AsyncIterator[Sequence[BatchOutcome]]:
         for start in range(0, len(orders), ORDERS_MAX):
             async for outcomes in self._listened(performed_many(placed, orders[start : start + ORDERS_MAX])):
                 yield outcomes
 
-    async def _listened(self, stream: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    async def _listened(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:
         """What a host says, in a task of `merged`: Ray ends a process that waits for it and has left the cluster."""
         task = asyncio.current_task()
         assert task is not None
@@ -201,26 +203,28 @@ class RayRuntime:
         finally:
             self._listening.discard(task)
 
-    def _packed(self, means: Means | None) -> Means | None:
+    def _packed(self, means: SessionCapabilities | None) -> SessionCapabilities | None:
         if self._lent is None or self._lent[0] is not means:
             self._lent = means, pack(means, link.cloudpickle)
         return self._lent[1]
 
-    async def _reach(self, agents: Sequence[str], means: Means | None) -> Mapping[str, Placed | EverlogError]:
+    async def _reach(
+        self, agents: Sequence[str], means: SessionCapabilities | None
+    ) -> Mapping[str, HostHandle | EverlogError]:
         """The host of each agent, or why there is none now. Raises ClusterError."""
         unknown = [agent_id for agent_id in agents if self._places.get(agent_id) not in self._placed]
         failed: dict[str, EverlogError] = {}
         if unknown:
-            found: Reached = await self._asked(self._supervisor.place_many.remote(unknown, means, self._lost))
+            found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, means, self._lost))
             self._places.update(found.place_of)
             for name, placed in found.placed.items():
-                if isinstance(placed, Placed):
+                if isinstance(placed, HostHandle):
                     self._placed[name] = placed
                 else:
                     failed[name] = placed
         return {a: self._placed.get(self._places[a]) or failed[self._places[a]] for a in agents}
 
-    def _forget(self, agent_id: str, placed: Placed) -> None:
+    def _forget(self, agent_id: str, placed: HostHandle) -> None:
         """The host was lost, or has let go of the agent: it is looked for anew, where its log is by then."""
         name = self._places.pop(agent_id, "")
         if self._placed.get(name) is placed:
@@ -243,7 +247,7 @@ class RayRuntime:
         """Wait until the supervisor runs. Raises ClusterError."""
         await self._asked(self._supervisor.__ray_ready__.remote())
 
-    async def status(self) -> Status:
+    async def status(self) -> ClusterStatus:
         """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
         supervisor, hosts = await self._asked(self._supervisor.status.remote())
         services = [link.found(self._root, name) for name in ("gateway", "archive")]
@@ -251,13 +255,13 @@ class RayRuntime:
         asked += [service.status.remote() for service in services if service is not None]
         answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
         told = [answer for answer in answers if isinstance(answer, HostStatus)]
-        return Status(
+        return ClusterStatus(
             at=RealClock().now(),
             address=self.address,
             hosts=told,
             nodes=[overview.node(node, told) for node in link.nodes()],
             supervisor=overview.supervisor(supervisor),
-            gateway=next((overview.gateway(a) for a in answers if isinstance(a, GatewayStatus)), None),
+            gateway=next((overview.gateway(a) for a in answers if isinstance(a, GatewayCounters)), None),
             archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
             silent=len(hosts) - len(told),
         )

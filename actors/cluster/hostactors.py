@@ -14,31 +14,31 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.commands import Command, Fire, Heard, Means, Resume
-from everlog.actors.agent.seats import Enter
-from everlog.actors.agent.system import System
+from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SessionCapabilities, StreamItem
+from everlog.actors.agent.seats import ActivationFactory
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.cluster import link
 from everlog.actors.cluster.archiveactor import clerk_of
-from everlog.actors.cluster.asking import Asker
-from everlog.actors.cluster.blocking import ClusterBlocks
-from everlog.actors.cluster.notes import Notes
+from everlog.actors.cluster.asking import GatewayClient
+from everlog.actors.cluster.blocking import ClusterBlockClient
+from everlog.actors.cluster.notes import StructuredLogger
 from everlog.actors.cluster.packing import unpack
-from everlog.actors.cluster.places import Place
+from everlog.actors.cluster.places import HostedPartition
 from everlog.actors.cluster.wire import packed
 from everlog.actors.hosting.footprint import own_memory_bytes, roomy, thin
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.lending import lent_system
-from everlog.actors.hosting.many import Order, Outcome, outcomes
-from everlog.actors.hosting.meters import Meters
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.meters import ProcessMetrics
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.standing import standings
 from everlog.actors.hosting.status import HostStatus
-from everlog.actors.hosting.timers import Due
+from everlog.actors.hosting.timers import DueTimer
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import EverlogError, Fenced, HostLost, Record
-from everlog.store import FileStore, Sight, seen_by
+from everlog.store import FileStore, StoreIdentity, seen_by
 
-Wire = Heard | EverlogError
+WireItem = StreamItem | EverlogError
 """What comes back from a host: an error is a value, so that it arrives as it was raised."""
 
 LOOK_S = 1
@@ -50,7 +50,7 @@ class HostActor:
 
     _store: FileStore
 
-    def __init__(self, root: str, place: Place, idle_s: float, fence: str) -> None:
+    def __init__(self, root: str, place: HostedPartition, idle_s: float, fence: str) -> None:
         thin()
         self._root = root
         self._place = place
@@ -58,11 +58,11 @@ class HostActor:
         self._fence = fence
         self._begun = self._left = False
         self._clock, self._ids = RealClock(), RealIds()
-        self._note = Notes(str(place), link.own_node(), clock=self._clock, environment=os.environ)
-        self._asker = Asker(root)
+        self._note = StructuredLogger(str(place), link.own_node(), clock=self._clock, environment=os.environ)
+        self._asker = GatewayClient(root)
         self._archive = clerk_of(root)
-        self._blocks = ClusterBlocks(root)
-        self._means: tuple[Means, Means] | None = None
+        self._blocks = ClusterBlockClient(root)
+        self._means: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """What was lent last, packed and unpacked."""
         self._lent: set[str] = set()
         """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
@@ -114,11 +114,11 @@ class HostActor:
         """What this process has imported."""
         return sorted(sys.modules)
 
-    async def sight(self) -> Sight:
+    async def sight(self) -> StoreIdentity:
         """How this process sees the store."""
         return seen_by(Path(self._root))
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Wire]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
         """Have an agent carry out a command, with errors as values."""
         try:
             async for heard in self._perform(agent_id, command, seen):
@@ -126,15 +126,15 @@ class HostActor:
         except EverlogError as error:
             yield error
 
-    async def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[bytes]:
+    async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[bytes]:
         """Carry out many commands; what became of them, `packed`, as it does."""
         async for found in self._outcomes(orders):
             yield packed(found)
 
-    def _outcomes(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    def _outcomes(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         return outcomes(self._carry_out, orders)
 
-    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         with self._open():
             async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
                 yield heard
@@ -160,7 +160,7 @@ class HostActor:
             asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
         self._left = True
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         raise NotImplementedError
 
     async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
@@ -170,7 +170,7 @@ class HostActor:
         """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
         if command.means is None:
             return command
-        if not isinstance(command, (Resume, Fire)):
+        if not isinstance(command, (ResumeTurns, FireTimer)):
             self._lent.add(agent_id)
         elif agent_id in self._lent:
             return msgspec.structs.replace(command, means=None)
@@ -178,12 +178,12 @@ class HostActor:
             self._means = command.means, unpack(command.means)
         return msgspec.structs.replace(command, means=self._means[1])
 
-    def _tell_timers(self, agent_id: str, timers: Sequence[Due]) -> None:
+    def _tell_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         supervisor = link.found(self._root, "supervisor")
         if supervisor is not None:
             supervisor.know.remote(agent_id, list(timers))
 
-    def _system(self, lent: Means, enter: Enter | None = None) -> System:
+    def _system(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
         return lent_system(
             self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive,
             blocks=self._blocks,
@@ -199,7 +199,7 @@ class DedicatedActor(HostActor):
             on_idle=self._idle, note=self._note,
         )  # fmt: skip
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         self._refuse_moved(agent_id)
         return self._host.perform(command, seen)
 
@@ -231,7 +231,7 @@ class SharedActor(HostActor):
 
     def _begin(self) -> None:
         roomy()
-        self._meters = Meters(link.MAKERS, placement="shared", node=link.own_node())
+        self._meters = ProcessMetrics(link.MAKERS, placement="shared", node=link.own_node())
         self._shard = Shard(
             self._place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=self._idle_s,
             fence=self._fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced,
@@ -239,13 +239,13 @@ class SharedActor(HostActor):
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         return self._shard.perform(agent_id, command, seen)
 
     async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
         return await self._shard.carry_out(agent_id, command, heard)
 
-    async def recover(self, lent: Mapping[str, Means]) -> EverlogError | None:
+    async def recover(self, lent: Mapping[str, SessionCapabilities]) -> EverlogError | None:
         """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
         try:
             known = (await self._shard.ticks()).log.agents()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.cluster.addresses import Kept, kept, kept_file, prepare
+from everlog.actors.cluster.addresses import LocalCluster, kept, kept_file, prepare
 from everlog.actors.cluster.processes import children, descendants, end, keeps
 from everlog.actors.ports.real import RealClock, RealIds, make_store
 from everlog.events import ClusterError, EverlogError
@@ -43,7 +43,7 @@ async def keep(root: Path) -> None:
             await runtime.ready()
             for number in (signal.SIGTERM, signal.SIGINT):  # not before: Ray puts its own in the place of others
                 asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-            _publish(path, Kept(runtime.address, os.getpid(), os.environ.get("RAY_AUTH_MODE", "")))
+            _publish(path, LocalCluster(runtime.address, os.getpid(), os.environ.get("RAY_AUTH_MODE", "")))
             print(runtime.address, flush=True)  # noqa: T201 - `everlog up` reads it
             await _until(stopped)
             started = descendants(os.getpid())
@@ -54,7 +54,7 @@ async def keep(root: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _publish(path: Path, cluster: Kept) -> None:
+def _publish(path: Path, cluster: LocalCluster) -> None:
     """Say where the cluster is. Raises ClusterError where another was faster."""
     try:
         with path.open("xb") as file:

@@ -11,13 +11,13 @@ from ray.util import metrics
 
 from everlog.actors.cluster.addresses import answers, namespace
 from everlog.actors.cluster.failing import not_connected
-from everlog.actors.hosting.meters import Makers
+from everlog.actors.hosting.meters import InstrumentFactory
 from everlog.actors.ports.constants import CALLS_MAX, OBJECT_STORE_BYTES
 from everlog.events import ClusterError
 
 __all__ = ["RayActorError", "RayError", "RayTaskError", "cloudpickle"]
 
-MAKERS = Makers(metrics.Counter, metrics.Gauge, metrics.Histogram)
+MAKERS = InstrumentFactory(metrics.Counter, metrics.Gauge, metrics.Histogram)
 
 
 HEAD = "node:__internal_head__"

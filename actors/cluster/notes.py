@@ -16,7 +16,7 @@ import msgspec
 
 from everlog.actors.ports.effects import Clock
 
-Level = Literal["info", "warning", "error"]
+LogLevel = Literal["info", "warning", "error"]
 
 WHAT_CHARS_MAX = 500
 """Longest note; the rest of a longer one is left out."""
@@ -36,13 +36,13 @@ _SECRET_NAME = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD)$")
 
 class _Line(msgspec.Struct):
     time: str
-    level: Level
+    level: LogLevel
     place: str
     node: str
     what: str
 
 
-class Notes:
+class StructuredLogger:
     """Writes the notes of one process."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Notes:
             value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= SECRET_CHARS_MIN
         ]
 
-    def __call__(self, what: str, level: Level = "warning") -> None:
+    def __call__(self, what: str, level: LogLevel = "warning") -> None:
         """Write a line: one JSON object with `time` (ISO 8601, UTC), `level`, `place`, `node` and `what`.
 
         One that cannot be written is left out: whoever has something to say goes on, on a full disk too.

@@ -9,7 +9,7 @@ from everlog.actors.gateway import gateway as gateways
 from everlog.actors.hosting import status
 
 
-def supervisor(seen: places.SupervisorStatus) -> status.SupervisorStatus:
+def supervisor(seen: places.SupervisorCounters) -> status.SupervisorStatus:
     """The supervisor's figures."""
     return status.SupervisorStatus(
         living=seen.hosts,
@@ -22,7 +22,7 @@ def supervisor(seen: places.SupervisorStatus) -> status.SupervisorStatus:
     )
 
 
-def gateway(seen: gateways.GatewayStatus) -> status.GatewayStatus:
+def gateway(seen: gateways.GatewayCounters) -> status.GatewayStatus:
     """The gateway's figures; failures and tokens are those of all endpoints together."""
     tokens = seen.tokens_in + seen.tokens_out
     return status.GatewayStatus(

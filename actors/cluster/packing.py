@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.functions.tools import said
 from everlog.events import BadInput
 
@@ -38,17 +38,17 @@ _DEPTH_MAX = 5
 """How deep in what cloudpickle makes of a function or class the values of names and attributes are."""
 
 
-class Packed(Means, frozen=True, kw_only=True):
+class PickledCapabilities(SessionCapabilities, frozen=True, kw_only=True):
     """Means as bytes: who passes them on need not be able to load them."""
 
     data: bytes
 
 
-def pack(means: Means | None, cloud: ModuleType) -> Means | None:
-    """Means for another process: `Packed` if there are functions among them. Raises BadInput for functions that cannot
+def pack(means: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabilities | None:
+    """Means for another process: `PickledCapabilities` if there are functions among them. Raises BadInput for functions that cannot
     leave this one.
     """
-    if means is None or isinstance(means, Packed) or not means.tools:
+    if means is None or isinstance(means, PickledCapabilities) or not means.tools:
         return means
     own = {module.__name__: module for module in map(_module_of, means.tools) if module is not None and _is_own(module)}
     known = cloud.list_registry_pickle_by_value()
@@ -56,7 +56,7 @@ def pack(means: Means | None, cloud: ModuleType) -> Means | None:
     for module in new:
         cloud.register_pickle_by_value(module)
     try:
-        return Packed(data=_bytes_of(means, _packer(cloud)), mark=_mark(means, cloud))
+        return PickledCapabilities(data=_bytes_of(means, _packer(cloud)), mark=_mark(means, cloud))
     except _PACKING as error:
         raise BadInput(
             f"The functions {', '.join(tool.name for tool in means.tools)} cannot be sent to the process that runs the "
@@ -68,14 +68,14 @@ def pack(means: Means | None, cloud: ModuleType) -> Means | None:
             cloud.unregister_pickle_by_value(module)
 
 
-def unpack(means: Means) -> Means:
+def unpack(means: SessionCapabilities) -> SessionCapabilities:
     """What was packed, in a host: whatever its functions raise is told to the model. Raises BadInput where this process
     cannot load it.
     """
-    if not isinstance(means, Packed):
+    if not isinstance(means, PickledCapabilities):
         return means
     try:
-        found: Means = loads(means.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
+        found: SessionCapabilities = loads(means.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
     except _ELSEWHERE as error:
         raise BadInput(
             f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "
@@ -95,7 +95,7 @@ def _packer(cloud: ModuleType) -> Any:
     return Packer
 
 
-def _mark(means: Means, cloud: ModuleType) -> str:
+def _mark(means: SessionCapabilities, cloud: ModuleType) -> str:
     """A digest of the functions' code; empty where there are none."""
 
     class Marker(_packer(cloud)):  # type: ignore[misc]
@@ -127,7 +127,7 @@ def _calm(found: Any, depth: int = _DEPTH_MAX) -> Any:
     return found
 
 
-def _bytes_of(means: Means, packer: Any) -> bytes:
+def _bytes_of(means: SessionCapabilities, packer: Any) -> bytes:
     file = BytesIO()
     packer(file).dump(means)
     return file.getvalue()

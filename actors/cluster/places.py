@@ -5,13 +5,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from everlog.actors.agent.commands import Command, Heard, Means
+from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster.addresses import host_name
 from everlog.events import EverlogError, HostLost
 from everlog.store import partition_of
 
 
-class Place(msgspec.Struct, frozen=True):
+class HostedPartition(msgspec.Struct, frozen=True):
     """What a host runs: a partition. It is dedicated to one agent, or shared by many."""
 
     name: str
@@ -28,14 +28,14 @@ class Place(msgspec.Struct, frozen=True):
         return host_name(self.agent_id) if self.agent_id else self.name
 
 
-class Placed(msgspec.Struct, frozen=True):
+class HostHandle(msgspec.Struct, frozen=True):
     """A host that was found or made."""
 
     key: str
     """Names this one life of it."""
     pid: int
     handle: Any
-    """What `Places` calls it by."""
+    """What `HostProvider` calls it by."""
     machine: str = ""
     """What the machine is called that it runs on."""
 
@@ -45,16 +45,16 @@ class Placed(msgspec.Struct, frozen=True):
         return f"{self.machine}/{self.pid}"
 
 
-class Reached(msgspec.Struct, frozen=True):
+class HostLookup(msgspec.Struct, frozen=True):
     """The places of many agents."""
 
     place_of: Mapping[str, str]
     """By agent: the name of its place."""
-    placed: Mapping[str, Placed | EverlogError]
+    placed: Mapping[str, HostHandle | EverlogError]
     """By name of a place: its host, or why there is none now."""
 
 
-class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
+class SupervisorCounters(msgspec.Struct, frozen=True, kw_only=True):
     """How it goes."""
 
     hosts: int
@@ -83,40 +83,40 @@ class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Agents that were lent something."""
 
 
-Carried = Sequence[tuple[str, EverlogError | None]]
+CommandErrors = Sequence[tuple[str, EverlogError | None]]
 """Agents whose command was carried out, told as soon as it was, each with the error that it raised, if any."""
 
 
-class Places(Protocol):
+class HostProvider(Protocol):
     """Where hosts live."""
 
-    async def find(self, place: Place) -> Placed | None:
+    async def find(self, place: HostedPartition) -> HostHandle | None:
         """The host of the place that lives and answers; None if there is none."""
         ...
 
-    async def start(self, place: Place, fence: str) -> Placed:
+    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
         """Make a host and wait until it answers. `fence`: the owner before, which is dead to everybody but perhaps
         itself: it may be fenced if it still holds the log; empty for none. Raises ClusterError.
         """
         ...
 
-    async def lives(self, placed: Placed) -> bool:
+    async def lives(self, placed: HostHandle) -> bool:
         """Whether it answers."""
         ...
 
-    async def death(self, placed: Placed) -> None:
+    async def death(self, placed: HostHandle) -> None:
         """Wait until it is dead."""
         ...
 
-    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+    def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         """Have it carry out a command. Raises HostLost, or what the command raises."""
         ...
 
-    def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+    def perform_many(self, placed: HostHandle, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[CommandErrors]:
         """Have it carry out a command for each of some agents, in one call. Raises HostLost."""
         ...
 
-    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
         """Have the host of a shared place finish all that is unfinished there, as many agents at once as it can hold.
 
         `lent`: what its agents were lent. Returns when that is done; raises HostLost, ClusterError, PartitionBusy.
@@ -125,11 +125,11 @@ class Places(Protocol):
 
 
 async def one_by_one(
-    perform: Callable[[Placed, str, Command], AsyncIterator[Heard]],
-    placed: Placed,
+    perform: Callable[[HostHandle, str, Command], AsyncIterator[StreamItem]],
+    placed: HostHandle,
     commands: Sequence[tuple[str, Command]],
-) -> AsyncIterator[Carried]:
-    """`Places.perform_many` where a host has one agent: its commands, one after the other. Raises HostLost."""
+) -> AsyncIterator[CommandErrors]:
+    """`HostProvider.perform_many` where a host has one agent: its commands, one after the other. Raises HostLost."""
     for agent_id, command in commands:
         error: EverlogError | None = None
         try:
@@ -142,6 +142,6 @@ async def one_by_one(
         yield [(agent_id, error)]
 
 
-def dedicated(agent_id: str) -> Place:
+def dedicated(agent_id: str) -> HostedPartition:
     """The place of an agent that has a host for itself."""
-    return Place(partition_of(agent_id), agent_id)
+    return HostedPartition(partition_of(agent_id), agent_id)

@@ -9,29 +9,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Done, Heard, Means, Watch
+from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem, WatchAgent
 from everlog.actors.cluster import link
 from everlog.actors.cluster.failing import dead_cluster, lost, no_room, not_answering, not_started
-from everlog.actors.cluster.hostactors import DedicatedActor, SharedActor, Wire
-from everlog.actors.cluster.places import Carried, Place, Placed
+from everlog.actors.cluster.hostactors import DedicatedActor, SharedActor, WireItem
+from everlog.actors.cluster.places import CommandErrors, HostedPartition, HostHandle
 from everlog.actors.cluster.wire import unpacked
-from everlog.actors.hosting.many import Order, Outcome
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome
 from everlog.actors.ports.constants import ANSWER_S, START_S
 from everlog.events import ClusterError, EverlogError
-from everlog.store import Sight, refuse_apart, seen_by
+from everlog.store import StoreIdentity, refuse_apart, seen_by
 
 SLOT = "agent_slot"
 """What a node offers to hosts, where it offers anything in particular."""
 
 
-class RayPlaces:
+class RayHostProvider:
     """Ray's actors. See `places.Places` for what each method promises."""
 
     def __init__(self, root: str, idle_s: float) -> None:
         self._root = root
         self._idle_s = idle_s
 
-    async def find(self, place: Place) -> Placed | None:
+    async def find(self, place: HostedPartition) -> HostHandle | None:
         """The host of that name, if it answers; one that has let go of its agents is waited for until it is dead."""
         handle = link.found(self._root, place.host_name)
         if handle is None:
@@ -48,7 +48,7 @@ class RayPlaces:
             await handle.death.remote()
         return None
 
-    async def start(self, place: Place, fence: str) -> Placed:
+    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
         """A new actor, once its process runs. Ray does not start it again: the supervisor does.
 
         Raises ClusterError, also where the node on which it is does not see the store as this process does.
@@ -66,13 +66,13 @@ class RayPlaces:
         except (link.RayError, ValueError) as error:
             raise not_started(str(place), error) from error
 
-    async def _placed(self, handle: Any) -> Placed:
+    async def _placed(self, handle: Any) -> HostHandle:
         """A host once it can be asked for agents. Raises ClusterError where it sees another store, RayError."""
-        sight: Sight = await handle.sight.remote()
+        sight: StoreIdentity = await handle.sight.remote()
         refuse_apart([seen_by(Path(self._root)), sight])
-        return Placed(link.key_of(handle), await handle.ready.remote(), handle, sight.node)
+        return HostHandle(link.key_of(handle), await handle.ready.remote(), handle, sight.node)
 
-    def _made(self, place: Place, fence: str) -> Any:
+    def _made(self, place: HostedPartition, fence: str) -> Any:
         options: dict[str, Any] = {"max_restarts": 0}
         if SLOT in link.resources():
             options["resources"] = {SLOT: 1}
@@ -82,7 +82,7 @@ class RayPlaces:
         options["scheduling_strategy"] = "SPREAD"  # each of them can make a node busy
         return link.made(self._root, place.host_name, SharedActor, place, self._idle_s, fence, **options)
 
-    async def lives(self, placed: Placed) -> bool:
+    async def lives(self, placed: HostHandle) -> bool:
         """Whether it answers and still has its agents. One that hangs is ended."""
         try:
             return bool(await asyncio.wait_for(placed.handle.ready.remote(), ANSWER_S))
@@ -92,22 +92,24 @@ class RayPlaces:
         except link.RayError:
             return False
 
-    async def death(self, placed: Placed) -> None:
+    async def death(self, placed: HostHandle) -> None:
         """Wait until Ray says that it is dead."""
         with suppress(link.RayError):
             await placed.handle.death.remote()
 
-    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+    def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         """Have it carry out a command. Raises HostLost, or what the command raises."""
         return performed(placed, agent_id, command, 0)
 
-    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+    async def perform_many(
+        self, placed: HostHandle, commands: Sequence[tuple[str, Command]]
+    ) -> AsyncIterator[CommandErrors]:
         """Have it carry out many commands. Raises HostLost, ClusterError."""
-        orders = [Order(number, agent_id, command) for number, (agent_id, command) in enumerate(commands)]
+        orders = [BatchCommand(number, agent_id, command) for number, (agent_id, command) in enumerate(commands)]
         async for outcomes in performed_many(placed, orders):
             yield [(commands[outcome.number][0], outcome.error) for outcome in outcomes]
 
-    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
         """Have a shared host finish what is unfinished. Raises HostLost, ClusterError, PartitionBusy."""
         try:
             failed: EverlogError | None = await placed.handle.recover.remote(lent)
@@ -121,16 +123,16 @@ class RayPlaces:
             raise failed
 
 
-async def performed(placed: Placed, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+async def performed(placed: HostHandle, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
     """What a host says of a command, as it does. Raises HostLost, ClusterError, or what the command raises."""
     stream = placed.handle.perform.remote(agent_id, command, seen)
     try:
         async for reference in stream:
-            heard: Wire = await reference
+            heard: WireItem = await reference
             if isinstance(heard, EverlogError):
                 raise heard
             yield heard
-            if isinstance(heard, Done):
+            if isinstance(heard, CommandResult):
                 return
     except link.RayActorError as error:
         raise lost(placed.pid) from error
@@ -139,11 +141,11 @@ async def performed(placed: Placed, agent_id: str, command: Command, seen: int) 
     except link.RayError as error:
         raise dead_cluster(error) from error
     finally:
-        if isinstance(command, Watch):  # all else goes on when nobody listens
+        if isinstance(command, WatchAgent):  # all else goes on when nobody listens
             link.cancel(stream)
 
 
-async def performed_many(placed: Placed, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+async def performed_many(placed: HostHandle, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
     """What a host says of many commands, as it does: one call. Where it dies, the rest of them are HostLost.
 
     Raises ClusterError.
@@ -155,7 +157,7 @@ async def performed_many(placed: Placed, orders: Sequence[Order]) -> AsyncIterat
             left.difference_update(outcome.number for outcome in outcomes)
             yield outcomes
     except link.RayActorError:
-        yield [Outcome(number, [], error=lost(placed.pid)) for number in sorted(left)]
+        yield [BatchOutcome(number, [], error=lost(placed.pid)) for number in sorted(left)]
     except link.RayTaskError:
         raise  # no error that anybody expected: our bug
     except link.RayError as error:

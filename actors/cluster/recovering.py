@@ -11,17 +11,17 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from everlog.actors.cluster.places import Place
-from everlog.actors.hosting.waking import Bell
+from everlog.actors.cluster.places import HostedPartition
+from everlog.actors.hosting.waking import Alarm
 from everlog.actors.ports.constants import LOOK_AGAIN_S, MICROSECONDS, RECOVERIES_MAX
 from everlog.actors.ports.effects import Clock
 
-Recover = Callable[[Place, Callable[[], None]], Awaitable[float | None]]
+HostRecovery = Callable[[HostedPartition, Callable[[], None]], Awaitable[float | None]]
 """Start a place and finish what is unfinished there: None when that is done, or the seconds until the next try. Calls
 back when the host has been started. Raises nothing.
 """
 
-Unfinished = Callable[[Sequence[str]], Awaitable[Collection[str]]]
+UnfinishedLookup = Callable[[Sequence[str]], Awaitable[Collection[str]]]
 """Which of some agents have unfinished turns, as their logs say."""
 
 LOOKS = 2
@@ -32,7 +32,7 @@ NAMES_MAX = 3
 """Hosts that a note names; of the others it says how many."""
 
 
-class _Hurt(msgspec.Struct):
+class _RecoveryState(msgspec.Struct):
     """A place that is to be recovered, perhaps."""
 
     used: int
@@ -45,13 +45,13 @@ class _Hurt(msgspec.Struct):
     """It died while it was being recovered, and is to be tried again in so many seconds."""
 
 
-class Recoveries:
+class RecoveryQueue:
     """The places that are to be recovered. There are never more of them than places that lived, or were unfinished."""
 
     def __init__(
         self,
-        recover: Recover,
-        unfinished: Unfinished | None,
+        recover: HostRecovery,
+        unfinished: UnfinishedLookup | None,
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -63,15 +63,15 @@ class Recoveries:
         self._clock = clock
         self._starting_max = 2 * starts_max
         """As many as are started wait beside them, so that their turn is never a timer's."""
-        self._hurt: dict[Place, _Hurt] = {}
-        self._later: list[tuple[int, int, Place]] = []
-        self._ready: list[tuple[int, int, Place]] = []
-        self._unsure: list[Place] = []
+        self._hurt: dict[HostedPartition, _RecoveryState] = {}
+        self._later: list[tuple[int, int, HostedPartition]] = []
+        self._ready: list[tuple[int, int, HostedPartition]] = []
+        self._unsure: list[HostedPartition] = []
         self._order = 0
         self._starting = 0
         self._looking: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bell = Bell(sleep)
+        self._bell = Alarm(sleep)
 
     @property
     def running(self) -> int:
@@ -83,22 +83,22 @@ class Recoveries:
         """How many wait: for their turn, for a look at their logs, or until they are tried again."""
         return len(self._hurt) - len(self._tasks)
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: HostedPartition) -> bool:
         return place in self._hurt
 
-    def add(self, place: Place, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
+    def add(self, place: HostedPartition, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
         """Recover a place, in so many seconds or later. `sure`: something is unfinished there."""
         sure = sure or self._unfinished is None or not place.agent_id
         hurt = self._hurt.get(place)
         if hurt is None:
-            hurt = self._hurt[place] = _Hurt(used, sure)
+            hurt = self._hurt[place] = _RecoveryState(used, sure)
             self._put_off(place, after_s)
         else:
             hurt.looks = 0
             hurt.again_s = after_s if hurt.running else None
         hurt.sure, hurt.used = hurt.sure or sure, max(hurt.used, used)
 
-    def _put_off(self, place: Place, seconds: float) -> None:
+    def _put_off(self, place: HostedPartition, seconds: float) -> None:
         self._order += 1
         heappush(self._later, (self._clock.now() + round(seconds * MICROSECONDS), self._order, place))
         self._bell.ring()
@@ -137,7 +137,7 @@ class Recoveries:
             places, self._unsure = self._unsure, []
             self._looking = asyncio.get_running_loop().create_task(self._look_at(places))
 
-    async def _look_at(self, places: Sequence[Place]) -> None:
+    async def _look_at(self, places: Sequence[HostedPartition]) -> None:
         assert self._unfinished is not None
         try:
             found = await self._unfinished([place.agent_id for place in places])
@@ -155,7 +155,7 @@ class Recoveries:
             else:
                 del self._hurt[place]
 
-    def _begin(self, place: Place) -> None:
+    def _begin(self, place: HostedPartition) -> None:
         hurt = self._hurt[place]
         hurt.running, hurt.sure = True, False
         self._starting += 1
@@ -163,7 +163,7 @@ class Recoveries:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _one(self, place: Place) -> None:
+    async def _one(self, place: HostedPartition) -> None:
         starting = True
 
         def started() -> None:
@@ -183,7 +183,7 @@ class Recoveries:
             self.add(place, sure=hurt.sure, used=hurt.used, after_s=hurt.again_s)
 
 
-class DeathNotes:
+class DeathReporter:
     """Notes which hosts died; those that die in one moment together, as a node's do."""
 
     def __init__(self, note: Callable[[str], None]) -> None:

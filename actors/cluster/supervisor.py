@@ -1,7 +1,7 @@
 """Keeps agents running in places of their own or in shared ones: finds or makes the host of a place, starts those that
 died again, finishes what a stop of everything left unfinished, and sends timed heartbeats.
 
-It owns no state that the logs and the places do not have, but what callers have lent. Where hosts live is a `Places`:
+It owns no state that the logs and the places do not have, but what callers have lent. Where hosts live is a `HostProvider`:
 Ray's actors, or a test's.
 """
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.commands import Fire, Means, Resume
-from everlog.actors.cluster.places import Place, Placed, Places, Reached, SupervisorStatus
-from everlog.actors.cluster.recovering import DeathNotes, Recoveries, Unfinished
-from everlog.actors.cluster.starting import Full, Starts, Urgency
-from everlog.actors.hosting.standing import Standing
-from everlog.actors.hosting.timers import Beats, Over, Schedule
+from everlog.actors.agent.commands import FireTimer, ResumeTurns, SessionCapabilities
+from everlog.actors.cluster.places import HostedPartition, HostHandle, HostLookup, HostProvider, SupervisorCounters
+from everlog.actors.cluster.recovering import DeathReporter, RecoveryQueue, UnfinishedLookup
+from everlog.actors.cluster.starting import StartPriority, StartQueue, StartQueueFull
+from everlog.actors.hosting.standing import PendingWork
+from everlog.actors.hosting.timers import DeliveryCallback, HeartbeatBatch, TimerSchedule
 from everlog.actors.ports.constants import (
     MICROSECONDS,
     RECOVERY_WAIT_S,
@@ -29,11 +29,11 @@ from everlog.actors.ports.constants import (
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 
-Waiting = dict[str, Fire]
+PendingTimers = dict[str, FireTimer]
 """Heartbeats for agents of one place that are not over."""
 
 
-class _Known:
+class _HostState:
     """What is known of a place in which a host lives, or died, or is being started."""
 
     __slots__ = ("deaths", "fence", "lock", "placed", "since", "used", "users")
@@ -42,13 +42,13 @@ class _Known:
         self.lock = asyncio.Lock()
         self.users = 0
         """Who is about to find or start its host."""
-        self.placed: Placed | None = None
+        self.placed: HostHandle | None = None
         self.since = 0
         """Since when the host lives, microseconds UTC."""
         self.used = 0
         """When somebody last asked for it, microseconds UTC."""
         self.fence = ""
-        """`Placed.owner` of the host before, if that died."""
+        """`HostHandle.owner` of the host before, if that died."""
         self.deaths = 0
         """How often in a row its host died, or could not be started."""
 
@@ -58,14 +58,14 @@ class Supervisor:
 
     def __init__(
         self,
-        places: Places,
-        place_of: Callable[[str], Place],
+        places: HostProvider,
+        place_of: Callable[[str], HostedPartition],
         *,
         clock: Clock,
         ids: Ids,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         activations_max: int,
-        unfinished: Unfinished | None = None,
+        unfinished: UnfinishedLookup | None = None,
         note: Callable[[str], None],
     ) -> None:
         """`place_of`: where an agent lives now; `activations_max`: hosts that are started at once.
@@ -78,18 +78,20 @@ class Supervisor:
         self._clock = clock
         self._ids = ids
         self._note = note
-        self._known: dict[Place, _Known] = {}
-        self._means: dict[str, Means] = {}
+        self._known: dict[HostedPartition, _HostState] = {}
+        self._means: dict[str, SessionCapabilities] = {}
         """What agents were lent, those that were lent anything."""
         self._deaths = 0
-        self._dead = DeathNotes(note)
+        self._dead = DeathReporter(note)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended = False
-        self._starts = Starts(activations_max, clock)
-        self._recoveries = Recoveries(self._recover, unfinished, clock=clock, sleep=sleep, starts_max=activations_max)
-        self.schedule = Schedule(self._fire, clock=clock, sleep=sleep, note=note)
+        self._starts = StartQueue(activations_max, clock)
+        self._recoveries = RecoveryQueue(
+            self._recover, unfinished, clock=clock, sleep=sleep, starts_max=activations_max
+        )
+        self.schedule = TimerSchedule(self._fire, clock=clock, sleep=sleep, note=note)
 
-    async def begin(self, standings: AsyncIterable[Sequence[Standing]]) -> None:
+    async def begin(self, standings: AsyncIterable[Sequence[PendingWork]]) -> None:
         """Keep timers and finish what is unfinished, for ever; at first take up what the logs say, as it is read."""
         self._spawn(self.schedule.run())
         self._spawn(self._recoveries.run())
@@ -100,7 +102,7 @@ class Supervisor:
                     self._recoveries.add(self._place_of(standing.agent_id), sure=True, used=standing.at)
         self.schedule.taken_up()
 
-    async def end(self) -> Sequence[Placed]:
+    async def end(self) -> Sequence[HostHandle]:
         """Stop; the hosts that are left, which go on by themselves."""
         self._ended = True
         hosts = [known.placed for known in self._known.values() if known.placed is not None]
@@ -113,13 +115,13 @@ class Supervisor:
         return hosts
 
     @property
-    def status(self) -> SupervisorStatus:
+    def status(self) -> SupervisorCounters:
         """How it goes now."""
         due, now = self.schedule.next_at, self._clock.now()
-        return SupervisorStatus(
+        return SupervisorCounters(
             hosts=sum(known.placed is not None for known in self._known.values()),
             starting=self._starts.under_way,
-            waiting={urgency.name.lower(): self._starts.waiting(urgency) for urgency in Urgency},
+            waiting={urgency.name.lower(): self._starts.waiting(urgency) for urgency in StartPriority},
             deaths=self._deaths,
             recovering=self._recoveries.running,
             recoveries_waiting=self._recoveries.waiting,
@@ -132,16 +134,16 @@ class Supervisor:
         )
 
     @property
-    def hosts(self) -> Sequence[Placed]:
+    def hosts(self) -> Sequence[HostHandle]:
         """Those that live."""
         return [known.placed for known in self._known.values() if known.placed is not None]
 
-    def placed(self, place: Place) -> Placed | None:
+    def placed(self, place: HostedPartition) -> HostHandle | None:
         """The host of a place, if there is one."""
         known = self._known.get(place)
         return known.placed if known is not None else None
 
-    async def place(self, agent_id: str, means: Means | None = None, lost: str = "") -> Placed:
+    async def place(self, agent_id: str, means: SessionCapabilities | None = None, lost: str = "") -> HostHandle:
         """The host of the agent, made if there is none. `lost` is the key of one that the caller could not reach.
 
         One that takes the place of a dead one finishes what that left unfinished. Raises ClusterError if it cannot be
@@ -151,8 +153,8 @@ class Supervisor:
         return await self._reach(self._place_of(agent_id), lost)
 
     async def place_many(
-        self, agents: Sequence[str], means: Means | None = None, lost: Mapping[str, str] | None = None
-    ) -> Reached:
+        self, agents: Sequence[str], means: SessionCapabilities | None = None, lost: Mapping[str, str] | None = None
+    ) -> HostLookup:
         """The hosts of many agents, all of which are lent the same. `lost`: keys by name of the place.
 
         What cannot be had is told for each place by itself. Raises nothing.
@@ -162,35 +164,35 @@ class Supervisor:
             self._lend(agent_id, means)
         places = list(dict.fromkeys(place_of.values()))
         found = await asyncio.gather(*[self._tried(place, (lost or {}).get(place.name, "")) for place in places])
-        return Reached(
+        return HostLookup(
             {agent_id: place.name for agent_id, place in place_of.items()},
             {place.name: placed for place, placed in zip(places, found, strict=True)},
         )
 
-    async def _tried(self, place: Place, lost: str) -> Placed | EverlogError:
+    async def _tried(self, place: HostedPartition, lost: str) -> HostHandle | EverlogError:
         try:
             return await self._reach(place, lost)
         except EverlogError as error:
             return error
 
-    def _lend(self, agent_id: str, means: Means | None) -> None:
+    def _lend(self, agent_id: str, means: SessionCapabilities | None) -> None:
         """Remember what an agent is lent, so that what it left unfinished can be finished with it."""
-        if means is not None and (means.mark or means.same != Means().same):
+        if means is not None and (means.mark or means.same != SessionCapabilities().same):
             self._means[agent_id] = means
         elif means is not None:
             self._means.pop(agent_id, None)
 
-    async def _reach(self, place: Place, lost: str) -> Placed:
+    async def _reach(self, place: HostedPartition, lost: str) -> HostHandle:
         """For a caller."""
         before = self.placed(place)
-        placed = await self._place(place, lost, Urgency.CALLER)
+        placed = await self._place(place, lost, StartPriority.CALLER)
         if lost and before is None and place not in self._recoveries:  # it may have died before this supervisor began
             self._recoveries.add(place, sure=False, used=self._clock.now())
         return placed
 
-    async def _place(self, place: Place, lost: str, urgency: Urgency) -> Placed:
+    async def _place(self, place: HostedPartition, lost: str, urgency: StartPriority) -> HostHandle:
         """The host of a place. Raises ClusterError."""
-        known = self._known.setdefault(place, _Known())
+        known = self._known.setdefault(place, _HostState())
         known.users += 1
         self._starts.hurry(place, urgency)
         try:
@@ -209,7 +211,7 @@ class Supervisor:
             known.users -= 1
             self._forget(place, known)
 
-    async def _found(self, place: Place, known: _Known, urgency: Urgency) -> Placed:
+    async def _found(self, place: HostedPartition, known: _HostState, urgency: StartPriority) -> HostHandle:
         """The host that lives, or a new one. Raises ClusterError."""
         placed = await self._places.find(place)
         if placed is None:
@@ -220,16 +222,16 @@ class Supervisor:
         known.fence = ""
         return placed
 
-    def _refuse_after_end(self, place: Place) -> None:
+    def _refuse_after_end(self, place: HostedPartition) -> None:
         if self._ended:
             raise ClusterError(f"The supervisor has stopped, and starts no host for {place}. Try again.")
 
-    def _forget(self, place: Place, known: _Known) -> None:
+    def _forget(self, place: HostedPartition, known: _HostState) -> None:
         """Keep nothing of a place of which nothing is to be remembered."""
         if not (known.users or known.placed or known.fence or known.deaths):
             self._known.pop(place, None)
 
-    def left(self, place: Place, key: str) -> Placed | None:
+    def left(self, place: HostedPartition, key: str) -> HostHandle | None:
         """A host has let go of its agents, which were idle: it is of no more use. None if it was another's."""
         known = self._known.get(place)
         if known is None or known.placed is None or known.placed.key != key:
@@ -238,13 +240,13 @@ class Supervisor:
         self._forget(place, known)
         return placed
 
-    async def _watch(self, place: Place, known: _Known, placed: Placed) -> None:
+    async def _watch(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
         """When the host dies, have what it left unfinished finished."""
         await self._places.death(placed)
         if known.placed is placed:
             self._died(place, known, placed)
 
-    def _died(self, place: Place, known: _Known, placed: Placed) -> None:
+    def _died(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
         """The host is dead: what it left unfinished is finished by another; not at once, should its agents kill it."""
         if self._clock.now() - known.since > STEADY_S * MICROSECONDS:
             known.deaths = 0
@@ -260,10 +262,10 @@ class Supervisor:
             )
         self._recoveries.add(place, sure=False, used=known.used, after_s=_wait_s(known.deaths - 1))
 
-    async def _recover(self, place: Place, started: Callable[[], None]) -> float | None:
+    async def _recover(self, place: HostedPartition, started: Callable[[], None]) -> float | None:
         """Start a place and finish what is unfinished there; the seconds until the next try, if that cannot be now."""
         try:
-            placed = await self._place(place, "", Urgency.RECOVERY)
+            placed = await self._place(place, "", StartPriority.RECOVERY)
         except EverlogError as error:
             return self._put_off(place, error)
         started()
@@ -280,62 +282,62 @@ class Supervisor:
         self._is_well(place)
         return None
 
-    async def _finish(self, place: Place, placed: Placed) -> None:
+    async def _finish(self, place: HostedPartition, placed: HostHandle) -> None:
         if place.agent_id:
-            command = Resume(id=self._ids.new(self._clock.now()), means=self._means.get(place.agent_id))
+            command = ResumeTurns(id=self._ids.new(self._clock.now()), means=self._means.get(place.agent_id))
             async for _ in self._places.perform(placed, place.agent_id, command):
                 pass
         else:
             lent = {agent: means for agent, means in self._means.items() if self._place_of(agent) == place}
             await self._places.recover(placed, lent)
 
-    def _put_off(self, place: Place, error: EverlogError) -> float:
+    def _put_off(self, place: HostedPartition, error: EverlogError) -> float:
         """The seconds until the next try after one that failed. Of those in a row the first is noted."""
-        known = self._known.setdefault(place, _Known())
+        known = self._known.setdefault(place, _HostState())
         known.deaths += 1
         wait_s = _wait_s(known.deaths)
         if known.deaths <= RESTARTS_MAX:
             self._note(f"{place} is tried again in {wait_s:.0f} s: {error}")
         return wait_s
 
-    async def _put_off_lost(self, place: Place, placed: Placed) -> float:
+    async def _put_off_lost(self, place: HostedPartition, placed: HostHandle) -> float:
         """The same after the host was lost: it may have let go of its agent just then, or have died."""
         if await self._places.lives(placed):
             return _wait_s(1)
-        known = self._known.setdefault(place, _Known())
+        known = self._known.setdefault(place, _HostState())
         if known.placed is placed:
             self._died(place, known, placed)
         return _wait_s(known.deaths - 1)
 
-    def _is_well(self, place: Place) -> None:
+    def _is_well(self, place: HostedPartition) -> None:
         """The host of one agent carried something out: should it die again, that is not in a row."""
         known = self._known.get(place)
         if known is not None and place.agent_id:
             known.deaths = 0
 
-    async def _fire(self, beats: Beats, over: Over) -> None:
+    async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
         """Send heartbeats to the hosts of their agents: one call for each place."""
-        places: dict[Place, Waiting] = {}
+        places: dict[HostedPartition, PendingTimers] = {}
         for agent_id, command in beats:
             places.setdefault(self._place_of(agent_id), {})[agent_id] = command
         await asyncio.gather(*[self._fire_at(place, waiting, over) for place, waiting in places.items()])
 
-    async def _fire_at(self, place: Place, waiting: Waiting, over: Over) -> None:
+    async def _fire_at(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """Send heartbeats to one place, again to those agents whose host was lost; the schedule tries the others."""
         try:
             await self._fire_until_lost(place, waiting, over)
-        except Full:  # seen in the status: it would be noted a thousand times
+        except StartQueueFull:  # seen in the status: it would be noted a thousand times
             pass
         except ClusterError as error:
             self._note(f"{place}: {error}")
         for agent_id in waiting:
             over(agent_id)
 
-    async def _fire_until_lost(self, place: Place, waiting: Waiting, over: Over) -> None:
+    async def _fire_until_lost(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """Raises ClusterError."""
         lost = ""
         for _ in range(1 + RESENDS_MAX):
-            placed = await self._place(place, lost, Urgency.TIMER)
+            placed = await self._place(place, lost, StartPriority.TIMER)
             lost = placed.key
             with suppress(HostLost):
                 await self._sent(placed, waiting, over)
@@ -344,13 +346,13 @@ class Supervisor:
             if not waiting or (known is not None and known.deaths > RESTARTS_MAX):
                 return
 
-    async def _follow(self, place: Place, waiting: Waiting, over: Over) -> None:
+    async def _follow(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """Send what is for agents that were moved meanwhile to where they live now."""
         moved = [agent_id for agent_id in waiting if self._place_of(agent_id) != place]
         if moved:
             await self._fire([(agent_id, waiting.pop(agent_id)) for agent_id in moved], over)
 
-    async def _sent(self, placed: Placed, waiting: Waiting, over: Over) -> None:
+    async def _sent(self, placed: HostHandle, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """One call. Takes those that were carried out, or cannot be now, from `waiting`. Raises HostLost."""
         lending = [
             (agent_id, msgspec.structs.replace(command, means=self._means.get(agent_id)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.hosting.many import Outcome
+from everlog.actors.hosting.many import BatchOutcome
 from everlog.events import EverlogError, Record
 
 
@@ -21,17 +21,17 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[_Sent])
 
 
-def packed(outcomes: Sequence[Outcome]) -> bytes:
+def packed(outcomes: Sequence[BatchOutcome]) -> bytes:
     """Outcomes as bytes. A value that is the first record itself is not sent twice."""
     return _encoder.encode([_Sent(o.number, list(o.records), _rest(o)) for o in outcomes])
 
 
-def unpacked(data: bytes) -> list[Outcome]:
+def unpacked(data: bytes) -> list[BatchOutcome]:
     """What was `packed`, in a process that trusts the one which did so."""
-    return [Outcome(sent.number, sent.records, *_of(sent)) for sent in _decoder.decode(data)]
+    return [BatchOutcome(sent.number, sent.records, *_of(sent)) for sent in _decoder.decode(data)]
 
 
-def _rest(outcome: Outcome) -> bytes:
+def _rest(outcome: BatchOutcome) -> bytes:
     value = None if isinstance(outcome.value, Record) else outcome.value
     return b"" if value is None and outcome.error is None else pickle.dumps((value, outcome.error))
 

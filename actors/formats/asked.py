@@ -30,19 +30,19 @@ _JSON_LIKE = re.compile(r'[{}\[\]\\]|"\s*:|\A\s*[,:]')
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExtractedCall(msgspec.Struct, frozen=True):
     """A call as it was found: a name, and the arguments as JSON text."""
 
     name: str
     arguments: str
 
 
-class Found(msgspec.Struct, frozen=True):
+class CallExtraction(msgspec.Struct, frozen=True):
     """What a text holds."""
 
     thought: str
     """The monologue of its calls, and the words around them."""
-    asked: Sequence[Asked]
+    asked: Sequence[ExtractedCall]
     rungs: Sequence[str] = ()
 
 
@@ -57,31 +57,33 @@ def compact(value: Any) -> str:
     return _encoder.encode(value)
 
 
-def found(text: str, *, within: bool) -> Found | None:
+def found(text: str, *, within: bool) -> CallExtraction | None:
     """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
     return _found(*_values(text), within=within)
 
 
-def strict(text: str, *, within: bool) -> Found | None:
+def strict(text: str, *, within: bool) -> CallExtraction | None:
     """The same where all of `text` is strict JSON; None where it is not, or is no call."""
     try:
         mend.whole(text)
-    except mend.Unreadable:
+    except mend.UnrepairableJson:
         return None
     return found(text, within=within)
 
 
-def _found(values: Sequence[Mapping[str, Any]], words: str, rungs: Sequence[str], *, within: bool) -> Found | None:
+def _found(
+    values: Sequence[Mapping[str, Any]], words: str, rungs: Sequence[str], *, within: bool
+) -> CallExtraction | None:
     if not values:
         return None
     thoughts = [words] if words else []
-    asked: list[Asked] = []
+    asked: list[ExtractedCall] = []
     for value in values:
         one = _asked(value, within=within)
         rungs = [*rungs, *one.rungs]
         thoughts += [one.thought] if one.thought else []
         asked += one.asked
-    return Found("\n".join(thoughts), asked, rungs)
+    return CallExtraction("\n".join(thoughts), asked, rungs)
 
 
 def looks_like_json(text: str) -> bool:
@@ -93,7 +95,7 @@ def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     """The objects in `text` that are calls, the words around them, and the rungs."""
     try:
         value = mend.whole(text)
-    except mend.Unreadable:
+    except mend.UnrepairableJson:
         return _scanned(text)
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return value, "", ["list"]
@@ -111,7 +113,7 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     while at >= 0 and places < PLACES_MAX:
         try:
             mended = mend.begun(text, at)
-        except mend.Unreadable:
+        except mend.UnrepairableJson:
             mended = None
         if mended is None or not _is_call(mended.value):
             places, at = places + 1, text.find("{", at + 1)
@@ -135,7 +137,7 @@ def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
         return None
     try:
         mended = mend.begun(text, begin)
-    except mend.Unreadable:
+    except mend.UnrepairableJson:
         return None
     if not mended.value or not all(_is_call(item) for item in mended.value):
         return None
@@ -174,7 +176,7 @@ def _is_call(value: object) -> bool:
     return any(isinstance(value.get(key), str | dict) or (key in value and value[key] is None) for key in NAMES)
 
 
-def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
+def _asked(value: Mapping[str, Any], *, within: bool) -> CallExtraction:
     """A call, from an object that is one."""
     rest, rungs = dict(value), list[str]()
     name, rest = _named(rest, rungs)
@@ -189,9 +191,9 @@ def _asked(value: Mapping[str, Any], *, within: bool) -> Found:
     params = _flattened(params, _beside(rest, has_params=has_params), rungs)
     thought = "\n".join(text for text in thoughts if text)
     if name in _NONE:
-        return Found(thought, [], [*rungs, "nameless"] if params else rungs)
+        return CallExtraction(thought, [], [*rungs, "nameless"] if params else rungs)
     bare, was_wrapped = bare_name(name)
-    return Found(thought, [Asked(bare, compact(params))], [*rungs, "names"] if was_wrapped else rungs)
+    return CallExtraction(thought, [ExtractedCall(bare, compact(params))], [*rungs, "names"] if was_wrapped else rungs)
 
 
 def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]:
@@ -234,7 +236,7 @@ def unnested(text: str, rungs: list[str]) -> Any:
     """The object that a text holds as JSON, or the text."""
     try:
         value = mend.whole(text)
-    except mend.Unreadable:
+    except mend.UnrepairableJson:
         return text
     if not isinstance(value, dict):
         return text

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from everlog.actors.formats.native import Native
-from everlog.actors.formats.reading import Way
-from everlog.actors.formats.schema import Schema
-from everlog.actors.formats.text import Text
+from everlog.actors.formats.native import NativeFormat
+from everlog.actors.formats.reading import CallingFormat
+from everlog.actors.formats.schema import SchemaFormat
+from everlog.actors.formats.text import TextFormat
 
-WAYS: Mapping[str, Way] = {"native": Native(), "schema": Schema(), "text": Text()}
+WAYS: Mapping[str, CallingFormat] = {"native": NativeFormat(), "schema": SchemaFormat(), "text": TextFormat()}
 """By the word of `AgentConfigured.calling`."""

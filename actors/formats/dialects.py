@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from everlog.actors.formats import mend
-from everlog.actors.formats.asked import NAMES, PARAMS, Asked, Found
+from everlog.actors.formats.asked import NAMES, PARAMS, CallExtraction, ExtractedCall
 from everlog.actors.formats.asked import found as found_json
 from everlog.actors.formats.given import arguments_read
 from everlog.actors.formats.reading import joined
@@ -20,12 +20,12 @@ _FRAGMENT = re.compile(r'"\s*:|tool_call|function=|TOOL_CALLS|python_tag')
 _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
-def found(text: str) -> Found | None:
+def found(text: str) -> CallExtraction | None:
     """The calls in a text that are marked as such, or are all of it; None where none are."""
     return _alone(text) or tagged(text)
 
 
-def tagged(text: str) -> Found | None:
+def tagged(text: str) -> CallExtraction | None:
     """The calls in a text that are marked as such; None where none are."""
     if _HERMES.search(text):
         return _blocks(text, _HERMES.findall(text), _HERMES.sub("", text))
@@ -39,9 +39,9 @@ def tagged(text: str) -> Found | None:
     return None
 
 
-def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
+def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
     """Calls, each between its own marks; all or nothing is read."""
-    asked: list[Asked] = []
+    asked: list[ExtractedCall] = []
     thoughts, rungs = [words.strip()], ["tags"]
     for block in blocks:
         one = found_json(_BEGINS.sub("", block).strip(), within=False)
@@ -51,7 +51,7 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> Found:
         thoughts.append(one.thought)
         rungs += one.rungs
     thought = joined(*thoughts)
-    return Found(thought, asked, [*_plain(rungs), *_left(thought)])
+    return CallExtraction(thought, asked, [*_plain(rungs), *_left(thought)])
 
 
 def _left(words: str) -> list[str]:
@@ -59,20 +59,20 @@ def _left(words: str) -> list[str]:
     return ["around"] if _FRAGMENT.search(words) else []
 
 
-def _functions(text: str) -> Found:
+def _functions(text: str) -> CallExtraction:
     """Calls whose marks hold the name."""
     asked, rungs = [], ["tags"]
     for name, arguments in _FUNCTION.findall(text):
         read = arguments_read(arguments.strip() or "{}")
         if read is None:
             return _unread(text)
-        asked.append(Asked(name, arguments.strip() or "{}"))
+        asked.append(ExtractedCall(name, arguments.strip() or "{}"))
         rungs += read.rungs
     words = _FUNCTION.sub("", text).strip()
-    return Found(words, asked, [*rungs, *_left(words)])
+    return CallExtraction(words, asked, [*rungs, *_left(words)])
 
 
-def _named(text: str, before: str, behind: str) -> Found:
+def _named(text: str, before: str, behind: str) -> CallExtraction:
     """Calls behind a mark: as a list, or as names with their arguments."""
     if _MISTRAL_NAMED.match(behind) is None:
         return _blocks(text, [behind], before)
@@ -82,24 +82,24 @@ def _named(text: str, before: str, behind: str) -> Found:
         read = arguments_read(piece[head.end() :].strip()) if head is not None else None
         if head is None or read is None:
             return _unread(text)
-        asked.append(Asked(head.group(1), piece[head.end() :].strip()))
+        asked.append(ExtractedCall(head.group(1), piece[head.end() :].strip()))
         rungs += read.rungs
-    return Found(before.strip(), asked, [*rungs, *_left(before)])
+    return CallExtraction(before.strip(), asked, [*rungs, *_left(before)])
 
 
-def _alone(text: str) -> Found | None:
+def _alone(text: str) -> CallExtraction | None:
     """A text that is a call and nothing else."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
         value = mend.whole(text)
-    except mend.Unreadable:
+    except mend.UnrepairableJson:
         return None
     items = value if isinstance(value, list) else [value]
     if not items or not all(_is_alone(item) for item in items):
         return None
     one = found_json(text, within=False)
-    return None if one is None else Found(one.thought, one.asked, _plain(["content", *one.rungs]))
+    return None if one is None else CallExtraction(one.thought, one.asked, _plain(["content", *one.rungs]))
 
 
 def _is_alone(value: object) -> bool:
@@ -117,5 +117,5 @@ def _plain(rungs: Sequence[str]) -> list[str]:
     return [rung for rung in rungs if rung not in ("names", "list")]
 
 
-def _unread(text: str) -> Found:
-    return Found(text, [], ["tags", "unread"])
+def _unread(text: str) -> CallExtraction:
+    return CallExtraction(text, [], ["tags", "unread"])

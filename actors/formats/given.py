@@ -9,28 +9,28 @@ from everlog.actors.formats import mend
 from everlog.actors.formats.asked import outside, unnested
 
 
-class Given(msgspec.Struct, frozen=True):
+class ParsedArguments(msgspec.Struct, frozen=True):
     """Arguments, and the rungs that it took to read them."""
 
     value: dict[str, Any]
     rungs: Sequence[str] = ()
 
 
-def arguments(text: str) -> Given:
+def arguments(text: str) -> ParsedArguments:
     """The arguments in `text`. Raises ValueError or TypeError, with the reason, when that gives no JSON object."""
     try:
         value = mend.whole(text)
-    except mend.Unreadable as error:
+    except mend.UnrepairableJson as error:
         return _mended(text, str(error))
     rungs: list[str] = []
     if isinstance(value, str):
         value = unnested(value, rungs)
     if not isinstance(value, dict):
         raise TypeError(f"expected a JSON object, found {type(value).__name__}")
-    return Given(value, rungs)
+    return ParsedArguments(value, rungs)
 
 
-def _mended(text: str, reason: str) -> Given:
+def _mended(text: str, reason: str) -> ParsedArguments:
     """The first object in the text."""
     begin = text.find("{")
     if begin < 0:
@@ -39,10 +39,10 @@ def _mended(text: str, reason: str) -> Given:
     if not isinstance(mended.value, dict):
         raise TypeError(f"expected a JSON object, found {type(mended.value).__name__}")
     _, rungs = outside([text[:begin], text[mended.end :]])
-    return Given(mended.value, [*mended.rungs, *rungs])
+    return ParsedArguments(mended.value, [*mended.rungs, *rungs])
 
 
-def arguments_read(text: str) -> Given | None:
+def arguments_read(text: str) -> ParsedArguments | None:
     """The same; None where there is none, and whoever runs the call says so."""
     try:
         return arguments(text)

@@ -29,11 +29,11 @@ _PYTHON = {
 _FENCED = re.compile(r"```\s*\Z")
 
 
-class Unreadable(ValueError):
+class UnrepairableJson(ValueError):
     """No JSON, whatever is done to it; says what was found and where."""
 
 
-class Mended(msgspec.Struct, frozen=True):
+class RepairedJson(msgspec.Struct, frozen=True):
     """A value, where it ends in the text, and the rungs that it took."""
 
     value: Any
@@ -46,14 +46,14 @@ def whole(text: str) -> Any:
     try:
         return _checked(_strict.decode(text), text)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error) or type(error).__name__) from None
+        raise UnrepairableJson(str(error) or type(error).__name__) from None
 
 
-def begun(text: str, at: int) -> Mended:
+def begun(text: str, at: int) -> RepairedJson:
     """The value that begins at `at`, strictly if that goes. Raises Unreadable."""
     try:
         value, end = _strict.raw_decode(text, at)
-        return Mended(_checked(value, text), end)
+        return RepairedJson(_checked(value, text), end)
     except (ValueError, RecursionError):
         return _Mender(text, at).run()
 
@@ -65,19 +65,19 @@ def _checked(value: Any, text: str) -> Any:
     try:
         _encoder.encode(value).encode()
     except UnicodeEncodeError:
-        raise Unreadable("a text holds half a character (a lone surrogate)") from None
+        raise UnrepairableJson("a text holds half a character (a lone surrogate)") from None
     return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Unreadable("a key is there twice")
+        raise UnrepairableJson("a key is there twice")
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise Unreadable(f"{name} is no JSON")
+    raise UnrepairableJson(f"{name} is no JSON")
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False)
@@ -91,16 +91,16 @@ class _Mender:
         self._text, self._at = text, at
         self._rungs: dict[str, None] = {}
 
-    def run(self) -> Mended:
+    def run(self) -> RepairedJson:
         value = _checked(self._value(0), self._text)
-        return Mended(value, self._at, tuple(self._rungs))
+        return RepairedJson(value, self._at, tuple(self._rungs))
 
     def _note(self, rung: str) -> None:
         self._rungs[rung] = None
 
     def _fail(self, expected: str) -> NoReturn:
         found = self._text[self._at : self._at + 20]
-        raise Unreadable(f"expected {expected}, found {found!r} at character {self._at}")
+        raise UnrepairableJson(f"expected {expected}, found {found!r} at character {self._at}")
 
     def _next(self, at: int | None = None) -> str:
         """The next character that is no space, empty at the end, which may be a code fence. Moves there."""
@@ -112,7 +112,7 @@ class _Mender:
 
     def _value(self, depth: int) -> Any:
         if depth > DEPTH_MAX:
-            raise Unreadable("the arguments are nested too deeply")
+            raise UnrepairableJson("the arguments are nested too deeply")
         char = self._next()
         if char == "{":
             return self._object(depth)

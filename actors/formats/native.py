@@ -9,8 +9,8 @@ from everlog.actors.formats import dialects, shown
 from everlog.actors.formats.asked import bare_name, compact
 from everlog.actors.formats.given import arguments_read
 from everlog.actors.formats.reading import (
-    Reading,
-    Said,
+    AssistantMessage,
+    ParsedReply,
     ToolCall,
     encoded,
     joined,
@@ -19,18 +19,25 @@ from everlog.actors.formats.reading import (
     summary_options,
     unthought,
 )
-from everlog.actors.formats.shown import Results, Returned, Shown, Spoken, ToolCalled, ToolFunction
+from everlog.actors.formats.shown import (
+    ChatMessages,
+    RequestFunction,
+    RequestToolCall,
+    ResultsByCall,
+    RoleMessage,
+    ToolMessage,
+)
 from everlog.actors.prompt import envelopes
-from everlog.actors.prompt.context import Context, Message
+from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import Call, FunctionResult, ModelReply
 
 _json = msgspec.json.Encoder()
 
 
-class Native:
+class NativeFormat:
     """The way of `tools` and `tool_calls`."""
 
-    def shown(self, context: Context, system: str) -> Shown:
+    def shown(self, context: Context, system: str) -> ChatMessages:
         """The messages, with results in the role `tool`."""
         return shown.shown(context, system, _show_reply, _show_imported)
 
@@ -38,7 +45,7 @@ class Native:
         """Nothing: `tools` does."""
         return ""
 
-    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[Shown, bytes, bytes]:
+    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """A chat completion with `tools`, one for all agents that have the same."""
         chat = self.shown(context, system)
         body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
@@ -58,16 +65,16 @@ class Native:
         )
         return body[:-1] + summary_options(context) + b"}"
 
-    def read(self, said: Said) -> Reading:
+    def read(self, said: AssistantMessage) -> ParsedReply:
         """The calls of the server, else those that stand in the text."""
         thought, text, rungs = unthought(said.text)
         if not said.calls:
             found = dialects.found(text)
             if found is not None:
                 calls = numbered([(None, one.name, one.arguments) for one in found.asked])
-                return Reading(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
+                return ParsedReply(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
         calls = _calls(said.calls, rungs)
-        return Reading(joined(said.reasoning, thought, text), calls, rungs)
+        return ParsedReply(joined(said.reasoning, thought, text), calls, rungs)
 
 
 def _calls(asked: Sequence[ToolCall], rungs: list[str]) -> list[Call]:
@@ -95,38 +102,38 @@ def _tool(schema: str) -> msgspec.Raw:
     return msgspec.Raw(_json.encode({"type": "function", "function": msgspec.Raw(schema.encode())}))
 
 
-def _show_reply(chat: Shown, context: Context, message: Message, results: Results) -> None:
+def _show_reply(chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall) -> None:
     reply = message.event
     if not isinstance(reply, ModelReply):
         return
     calls = [_call(context, message, call) for call in reply.calls] or None
-    chat.append((message.seq, Spoken("assistant", shown.monologue(context, message), calls)))
+    chat.append((message.seq, RoleMessage("assistant", shown.monologue(context, message), calls)))
     for seq, call_id, result in shown.results_of(message, reply, results):
-        chat.append((seq, Returned("tool", call_id, _result(context, message, result))))
+        chat.append((seq, ToolMessage("tool", call_id, _result(context, message, result))))
 
 
-def _result(context: Context, message: Message, result: Message | None) -> str:
+def _result(context: Context, message: ContextMessage, result: ContextMessage | None) -> str:
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
         return envelopes.no_result(message.at, zone)
     return envelopes.function_result(result.event, result.at, zone, shown.words(context, result))
 
 
-def _call(context: Context, message: Message, call: Call) -> ToolCalled:
+def _call(context: Context, message: ContextMessage, call: Call) -> RequestToolCall:
     cut = shown.arguments(context, message, call.arguments)
     arguments = call.arguments if cut is None else _json.encode({"shown": cut}).decode()
     return _tool_call(call.id, call.name, arguments)
 
 
-def _tool_call(call_id: str, name: str, arguments: str) -> ToolCalled:
-    return ToolCalled(call_id, "function", ToolFunction(name, arguments))
+def _tool_call(call_id: str, name: str, arguments: str) -> RequestToolCall:
+    return RequestToolCall(call_id, "function", RequestFunction(name, arguments))
 
 
-def _show_imported(chat: Shown, context: Context, message: Message, _: Results) -> None:
+def _show_imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
     """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
     call_id = f"import_{message.seq}"
     arguments = _json.encode({"message": shown.words(context, message)}).decode()
     time = envelopes.told(message.at, context.config.zone)
     calls = [_tool_call(call_id, "send_message", arguments)]
-    chat.append((message.seq, Spoken("assistant", "", calls)))
-    chat.append((message.seq, Returned("tool", call_id, envelopes.plain_ok(time))))
+    chat.append((message.seq, RoleMessage("assistant", "", calls)))
+    chat.append((message.seq, ToolMessage("tool", call_id, envelopes.plain_ok(time))))

@@ -7,9 +7,9 @@ import msgspec
 from everlog.actors.formats import given
 from everlog.actors.formats import rungs as ladder
 from everlog.actors.formats.calling import WAYS
-from everlog.actors.formats.reading import Function, Reading, Said, ToolCall, unthought
+from everlog.actors.formats.reading import AssistantMessage, ParsedReply, ToolCall, ToolCallFunction, unthought
 from everlog.actors.formats.text import unstopped
-from everlog.actors.models.usage import BOM, Told, usage_in
+from everlog.actors.models.usage import BOM, UsagePayload, usage_in
 from everlog.events import BadReply, ContextOverflow, ModelReply
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
@@ -31,7 +31,7 @@ class _Part(msgspec.Struct):
 class _Message(msgspec.Struct):
     content: str | list[_Part] | None = None
     tool_calls: list[ToolCall] | None = None
-    function_call: Function | None = None
+    function_call: ToolCallFunction | None = None
     reasoning_content: str | None = None
     reasoning: Any = None
     refusal: Any = None
@@ -45,7 +45,7 @@ class _Choice(msgspec.Struct):
 
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
-    usage: Told | None = None
+    usage: UsagePayload | None = None
     timings: Any = None
     model: str | None = None
 
@@ -75,7 +75,7 @@ def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
     return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs))
 
 
-def _had_no_room(completion: _Completion, said: Said, window: int) -> bool:
+def _had_no_room(completion: _Completion, said: AssistantMessage, window: int) -> bool:
     """Whether the request itself fills the window; where the server does not count, whether nothing was said."""
     prompt = usage_in(completion.usage, completion.timings).prompt
     if prompt:
@@ -92,7 +92,7 @@ def _refuse_cut(raw: str, completion: _Completion, choice: _Choice, window: int)
         )
 
 
-def _refuse_refusal(raw: str, choice: _Choice, said: Said) -> None:
+def _refuse_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
     """Raises BadReply where the model said nothing but that it will not answer, in the field that is for that."""
     refusal = choice.message.refusal if choice.message is not None else None
     if isinstance(refusal, str) and refusal.strip() and not said.text.strip() and not said.calls:
@@ -107,7 +107,7 @@ def words(raw: str, window: int) -> ModelReply:
     _refuse_refusal(raw, choice, said)
     own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
     _, text, rungs = unthought(own)
-    return _told(raw, completion, choice, Reading(text, [], [*stopped, *rungs]))
+    return _told(raw, completion, choice, ParsedReply(text, [], [*stopped, *rungs]))
 
 
 def _answered(raw: str) -> tuple[_Completion, _Choice]:
@@ -135,7 +135,7 @@ def _no_completion(raw: str, why: str) -> BadReply:
     )
 
 
-def _told(raw: str, completion: _Completion, choice: _Choice, reading: Reading) -> ModelReply:
+def _told(raw: str, completion: _Completion, choice: _Choice, reading: ParsedReply) -> ModelReply:
     return ModelReply(
         text=reading.text,
         calls=reading.calls,
@@ -149,16 +149,16 @@ def _told(raw: str, completion: _Completion, choice: _Choice, reading: Reading) 
     )
 
 
-def _said(choice: _Choice) -> Said:
+def _said(choice: _Choice) -> AssistantMessage:
     """What a server sends, whichever fields it uses."""
     message = choice.message
     if message is None:
-        return Said(choice.text or "")
+        return AssistantMessage(choice.text or "")
     calls = message.tool_calls or []
     if not calls and message.function_call is not None:
         calls = [ToolCall(message.function_call)]
     reasoning = message.reasoning_content or (message.reasoning if isinstance(message.reasoning, str) else "")
-    return Said(_text(message.content) or choice.text or "", calls, reasoning.strip())
+    return AssistantMessage(_text(message.content) or choice.text or "", calls, reasoning.strip())
 
 
 def lossy_fault(reply: ModelReply) -> str:

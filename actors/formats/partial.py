@@ -11,7 +11,7 @@ from typing import Any
 
 import jiter
 
-Place = tuple[str, ...]
+JsonPath = tuple[str, ...]
 """The keys that lead to a value, from the outermost object on."""
 
 STEPS = 512
@@ -26,18 +26,18 @@ _MARK = re.compile(r'\\.|\\\Z|["\x00-\x1f]', re.DOTALL)
 """What says where a string ends, and what may not stand in one as it is."""
 
 
-class Unreadable(Exception):
+class IncrementalJsonError(Exception):
     """This is no JSON, or not as it stands: what it holds can only be known when it is whole."""
 
 
-class Repeated(Exception):
+class DuplicateKey(Exception):
     """A key came twice, and the later one counts."""
 
 
-class Strings:
+class IncrementalJson:
     """One JSON object, and the strings at some places in it."""
 
-    def __init__(self, places: Collection[Place], *, fenced: bool = False) -> None:
+    def __init__(self, places: Collection[JsonPath], *, fenced: bool = False) -> None:
         """`fenced`: it may stand in a code fence."""
         self._places = frozenset(places)
         self._fenced = fenced
@@ -50,10 +50,10 @@ class Strings:
         """A backslash that came last: what it stands for is not known yet."""
         self._inside = False
         """The text ends within a string."""
-        self._told: dict[Place, int] = {}
-        self._ended: set[Place] = set()
+        self._told: dict[JsonPath, int] = {}
+        self._ended: set[JsonPath] = set()
 
-    def read(self, text: str) -> Iterator[tuple[Place, str | None]]:
+    def read(self, text: str) -> Iterator[tuple[JsonPath, str | None]]:
         """What the text adds, by place: a part of a string, or None at its end. Raises Unreadable, Repeated."""
         if not self._object:
             text = self._begun(text)
@@ -70,7 +70,7 @@ class Strings:
         if self._before.startswith("{"):
             return self._before
         if self._before and not (self._fenced and _FENCE_BEGUN.fullmatch(self._before)):
-            raise Unreadable
+            raise IncrementalJsonError
         return ""
 
     def _strict(self, text: str) -> str:
@@ -87,7 +87,7 @@ class Strings:
             self._inside = not self._inside
         return f"\\u{ord(mark):04x}" if self._inside and mark < " " else mark
 
-    def _news(self, leaves: list[tuple[Place, Any]]) -> Iterator[tuple[Place, str | None]]:
+    def _news(self, leaves: list[tuple[JsonPath, Any]]) -> Iterator[tuple[JsonPath, str | None]]:
         """What was not told yet. The last string has not ended if the text ends within one."""
         for number, (place, value) in enumerate(leaves, 1):
             if place in self._places and isinstance(value, str) and place not in self._ended:
@@ -107,11 +107,11 @@ def _parsed(text: bytes) -> Mapping[str, Any]:
         try:
             jiter.from_json(text, partial_mode="trailing-strings", cache_mode="none")
         except ValueError as error:
-            raise Unreadable from error
-        raise Repeated from None
+            raise IncrementalJsonError from error
+        raise DuplicateKey from None
 
 
-def _leaves(value: Mapping[str, Any], outer: Place = ()) -> Iterator[tuple[Place, Any]]:
+def _leaves(value: Mapping[str, Any], outer: JsonPath = ()) -> Iterator[tuple[JsonPath, Any]]:
     """The values in an object and in objects of it, in their order."""
     for key, inner in value.items():
         place = (*outer, key)

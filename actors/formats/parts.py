@@ -23,12 +23,12 @@ from everlog.actors.prompt.context import Context
 RECENT = 4
 """Chat messages, from the newest, that are marked one by one: what a step adds to the request before it."""
 
-Parts = dict[str, bytes]
+RequestParts = dict[str, bytes]
 
 _json = msgspec.json.Encoder()
 
 
-def of_request(context: Context, request: render.Request, newest: Collection[int] | None = None) -> Parts:
+def of_request(context: Context, request: render.Request, newest: Collection[int] | None = None) -> RequestParts:
     """The parts of a request for a reply. Nothing but separators is in no part.
 
     `newest`: the seqs that are marked one by one; None: those of the last messages.
@@ -67,14 +67,14 @@ def singles(request: render.Request) -> dict[int, bytes]:
     return found
 
 
-def _unused(name: str, found: Parts) -> str:
+def _unused(name: str, found: RequestParts) -> str:
     """A record that is shown in two places has a name for each."""
     while name in found:
         name += "+"
     return name
 
 
-def of_summary_request(parts: Iterable[tuple[str, str]]) -> Parts:
+def of_summary_request(parts: Iterable[tuple[str, str]]) -> RequestParts:
     """The parts of a request for a summary."""
     return {name: text.encode() for name, text in parts}
 

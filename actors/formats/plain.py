@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from everlog.actors.formats import asked, dialects, shown
-from everlog.actors.formats.native import Native
-from everlog.actors.formats.reading import Reading, Said, joined, numbered, unthought
-from everlog.actors.formats.shown import Results, Shown, Spoken
+from everlog.actors.formats.native import NativeFormat
+from everlog.actors.formats.reading import AssistantMessage, ParsedReply, joined, numbered, unthought
+from everlog.actors.formats.shown import ChatMessages, ResultsByCall, RoleMessage
 from everlog.actors.prompt import envelopes
-from everlog.actors.prompt.context import Context, Message
+from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import Call, FunctionResult, ModelReply
 
 
-class Shape(msgspec.Struct, frozen=True):
+class CallSyntax(msgspec.Struct, frozen=True):
     """How a way writes a call."""
 
     within: bool
@@ -32,7 +32,7 @@ class Shape(msgspec.Struct, frozen=True):
         return {"function": name, "params": within}
 
 
-class Result(msgspec.Struct, omit_defaults=True, gc=False):
+class FunctionResultMessage(msgspec.Struct, omit_defaults=True, gc=False):
     """What a function gave back, told like an input."""
 
     type: str
@@ -47,20 +47,22 @@ SEVERAL = 'To call several functions at once, answer with a list of such objects
 _json = msgspec.json.Encoder()
 
 
-def chat(context: Context, system: str, shape: Shape) -> Shown:
+def chat(context: Context, system: str, shape: CallSyntax) -> ChatMessages:
     """The chat messages: replies as the JSON that they were, results as inputs."""
 
-    def reply(chat: Shown, context: Context, message: Message, results: Results) -> None:
+    def reply(chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall) -> None:
         _show_reply(chat, context, message, results, shape)
 
-    def imported(chat: Shown, context: Context, message: Message, _: Results) -> None:
+    def imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
         said = shape.call("", "send_message", {"message": shown.words(context, message)})
-        chat.append((message.seq, Spoken("assistant", asked.compact(said))))
+        chat.append((message.seq, RoleMessage("assistant", asked.compact(said))))
 
     return shown.shown(context, system, reply, imported)
 
 
-def _show_reply(chat: Shown, context: Context, message: Message, results: Results, shape: Shape) -> None:
+def _show_reply(
+    chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall, shape: CallSyntax
+) -> None:
     reply = message.event
     if not isinstance(reply, ModelReply):
         return
@@ -70,13 +72,13 @@ def _show_reply(chat: Shown, context: Context, message: Message, results: Result
         for number, call in enumerate(reply.calls)
     ]
     value = calls if len(calls) > 1 else calls[0] if calls else shape.call(thought, None, {})
-    chat.append((message.seq, Spoken("assistant", asked.compact(value))))
+    chat.append((message.seq, RoleMessage("assistant", asked.compact(value))))
     names = {call.id: call.name for call in reply.calls}
     for seq, call_id, result in shown.results_of(message, reply, results):
-        chat.append((seq, Spoken("user", _result(context, message, names[call_id], result))))
+        chat.append((seq, RoleMessage("user", _result(context, message, names[call_id], result))))
 
 
-def _params(context: Context, message: Message, call: Call) -> Any:
+def _params(context: Context, message: ContextMessage, call: Call) -> Any:
     cut = shown.arguments(context, message, call.arguments)
     if cut is not None:
         return {"shown": cut}
@@ -86,21 +88,21 @@ def _params(context: Context, message: Message, call: Call) -> Any:
         return call.arguments
 
 
-def _result(context: Context, message: Message, name: str, result: Message | None) -> str:
+def _result(context: Context, message: ContextMessage, name: str, result: ContextMessage | None) -> str:
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
-        told = Result(
+        told = FunctionResultMessage(
             "function_result", name, "Failed", "The call has no result yet.", envelopes.told(message.at, zone)
         )
     else:
         words = shown.words(context, result) or None
         status = "OK" if result.event.ok else "Failed"
-        told = Result("function_result", name, status, words, envelopes.told(result.at, zone))
+        told = FunctionResultMessage("function_result", name, status, words, envelopes.told(result.at, zone))
     return _json.encode(told).decode()
 
 
 @lru_cache(maxsize=256)
-def described(schemas: tuple[str, ...], shape: Shape) -> str:
+def described(schemas: tuple[str, ...], shape: CallSyntax) -> str:
     """The functions and how one is called, as the system message says it; empty where there are none."""
     if not schemas:
         return ""
@@ -134,22 +136,22 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def read(said: Said, shape: Shape) -> Reading:
+def read(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
     """The calls in what the model said; plain text is taken for a message, which is a guess.
 
     Calls that the server found by itself are taken from it.
     """
     if said.calls:
-        return Native().read(said)
+        return NativeFormat().read(said)
     thought, text, rungs = unthought(said.text)
     found = asked.strict(text, within=shape.within) or dialects.tagged(text) or asked.found(text, within=shape.within)
     if found is not None:
         calls = numbered([(None, one.name, one.arguments) for one in found.asked])
-        return Reading(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
+        return ParsedReply(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
     before = joined(said.reasoning, thought)
     if not text.strip():
-        return Reading(before, [], [*rungs, "nothing"])
+        return ParsedReply(before, [], [*rungs, "nothing"])
     if asked.looks_like_json(text):
-        return Reading(joined(before, text), [], [*rungs, "unread"])
+        return ParsedReply(joined(before, text), [], [*rungs, "unread"])
     arguments = asked.compact({"message": text.strip()})
-    return Reading(before, numbered([(None, "send_message", arguments)]), [*rungs, "prose"])
+    return ParsedReply(before, numbered([(None, "send_message", arguments)]), [*rungs, "prose"])

@@ -10,11 +10,11 @@ from typing import Literal
 
 import msgspec
 
-from everlog.actors.formats.partial import Place, Repeated, Strings, Unreadable
-from everlog.actors.ports.effects import Hear, Piece
+from everlog.actors.formats.partial import DuplicateKey, IncrementalJson, IncrementalJsonError, JsonPath
+from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 from everlog.events import AgentConfigured
 
-Kind = Literal["thought", "message", "restart", "end"]
+PreviewKind = Literal["thought", "message", "restart", "end"]
 SEND_MESSAGE = "send_message"
 
 
@@ -23,28 +23,28 @@ class Preview(msgspec.Struct, frozen=True, gc=False):
 
     turn: int
     step: int
-    kind: Kind
+    kind: PreviewKind
     """`end`: the message or the thought that was told last is whole. `restart`: what was told of the step counts for
     nothing.
     """
     text: str = ""
 
 
-Hearing = Callable[[int, int, AgentConfigured], Hear | None]
+PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
 """Who hears the pieces of the reply to a turn's step, under a configuration; None: nobody does."""
 
 
-def nobody(_turn: int, _step: int, _config: AgentConfigured) -> Hear | None:
+def nobody(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
     """Nobody listens."""
     return None
 
 
-Told = tuple[Literal["thought", "message", "end"], str]
+PreviewText = tuple[Literal["thought", "message", "end"], str]
 
-_MESSAGE: Place = ("message",)
-_THOUGHTS: tuple[Place, ...] = (("inner_thoughts",), ("params", "inner_thoughts"))
-_FUNCTION: Place = ("function",)
-_SAID: Place = ("params", "message")
+_MESSAGE: JsonPath = ("message",)
+_THOUGHTS: tuple[JsonPath, ...] = (("inner_thoughts",), ("params", "inner_thoughts"))
+_FUNCTION: JsonPath = ("function",)
+_SAID: JsonPath = ("params", "message")
 
 _UNSURE = re.compile(r"[<\[{`]")
 """What begins in a text with one of these may be a call, or marks of a model's own."""
@@ -59,9 +59,9 @@ class _Native:
         """White space that came last: it may not count."""
         self._call = -1
         self._name = ""
-        self._arguments: Strings | None = None
+        self._arguments: IncrementalJson | None = None
 
-    def read(self, piece: Piece) -> Iterator[Told]:
+    def read(self, piece: ReplyDelta) -> Iterator[PreviewText]:
         if piece.text and self._sure:
             unsure = _UNSURE.search(piece.text)
             self._sure = unsure is None
@@ -79,7 +79,7 @@ class _Native:
             self._name += piece.name
         if piece.arguments:
             if self._arguments is None:
-                self._arguments = Strings((_MESSAGE,) if self._name == SEND_MESSAGE else ())
+                self._arguments = IncrementalJson((_MESSAGE,) if self._name == SEND_MESSAGE else ())
             if self._name == SEND_MESSAGE:
                 for _, text in self._arguments.read(piece.arguments):
                     yield ("end", "") if text is None else ("message", text)
@@ -89,18 +89,18 @@ class _Written:
     """A reply that is one JSON object: a thought, the name of a function and what it is called with."""
 
     def __init__(self) -> None:
-        self._object = Strings((*_THOUGHTS, _FUNCTION, _SAID), fenced=True)
+        self._object = IncrementalJson((*_THOUGHTS, _FUNCTION, _SAID), fenced=True)
         self._function: list[str] = []
         self._known = False
-        self._kept: list[Told] = []
-        self._thought: Place = ()
+        self._kept: list[PreviewText] = []
+        self._thought: JsonPath = ()
 
-    def read(self, piece: Piece) -> Iterator[Told]:
+    def read(self, piece: ReplyDelta) -> Iterator[PreviewText]:
         for place, text in self._object.read(piece.text):
             if place == _FUNCTION:
                 yield from self._named(text)
             elif place == _SAID:
-                told: Told = ("end", "") if text is None else ("message", text)
+                told: PreviewText = ("end", "") if text is None else ("message", text)
                 if not self._known:
                     self._kept.append(told)
                 elif self._sends:
@@ -113,7 +113,7 @@ class _Written:
     def _sends(self) -> bool:
         return "".join(self._function) == SEND_MESSAGE
 
-    def _named(self, text: str | None) -> Iterator[Told]:
+    def _named(self, text: str | None) -> Iterator[PreviewText]:
         """A part of the function's name; with its end it is known whether what was kept is a message."""
         if text is not None:
             self._function.append(text)
@@ -124,7 +124,7 @@ class _Written:
         self._kept = []
 
 
-class Reply:
+class ReplyPreview:
     """One reply as it comes."""
 
     def __init__(self, calling: str) -> None:
@@ -132,20 +132,20 @@ class Reply:
         self._over = False
         """Nothing more can be told of it before it is whole."""
 
-    def read(self, piece: Piece) -> Iterator[tuple[Kind, str]]:
+    def read(self, piece: ReplyDelta) -> Iterator[tuple[PreviewKind, str]]:
         """What the piece adds."""
         if self._over:
             return
         try:
             yield from self._pieces.read(piece)
-        except Unreadable:
+        except IncrementalJsonError:
             self._over = True
-        except Repeated:  # the later one of two counts
+        except DuplicateKey:  # the later one of two counts
             self._over = True
             yield "restart", ""
 
 
-class Previews:
+class PreviewStream:
     """What one agent's replies say as they come, for those who want to hear it."""
 
     def __init__(self, wanted: Callable[[int], bool], tell: Callable[[Preview], None]) -> None:
@@ -155,17 +155,17 @@ class Previews:
         self._told: tuple[int, int] = (0, 0)
         """The turn and step of which something was told since it began, or began anew."""
 
-    def hearing(self, turn: int, step: int, config: AgentConfigured) -> Hear | None:
-        """See `Hearing`."""
+    def hearing(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
+        """See `PreviewFactory`."""
         if not config.stream or not self._wanted(turn):
             return None
         self._begin_anew(turn, step)  # the reply before it was not taken
-        reply = Reply(config.calling)
+        reply = ReplyPreview(config.calling)
 
-        def hear(piece: Piece) -> None:
+        def hear(piece: ReplyDelta) -> None:
             nonlocal reply
             if piece.restart:
-                reply = Reply(config.calling)
+                reply = ReplyPreview(config.calling)
                 self._begin_anew(turn, step)
             for kind, text in reply.read(piece):
                 if kind == "restart":

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from everlog.actors.formats import mend
-from everlog.actors.formats.shown import Shown
+from everlog.actors.formats.shown import ChatMessages
 from everlog.actors.prompt.context import Context
 from everlog.events import Call
 
@@ -20,7 +20,7 @@ _BRACES_MAX = 20
 _BRACE = re.compile(r"[{\[]")
 
 
-class Function(msgspec.Struct):
+class ToolCallFunction(msgspec.Struct):
     """A call as servers send it."""
 
     name: str
@@ -30,11 +30,11 @@ class Function(msgspec.Struct):
 class ToolCall(msgspec.Struct):
     """A call with its id, which some leave out."""
 
-    function: Function
+    function: ToolCallFunction
     id: str | int | None = None
 
 
-class Said(msgspec.Struct):
+class AssistantMessage(msgspec.Struct):
     """What a model said, as a server sends it, whatever the format of its answer."""
 
     text: str = ""
@@ -42,7 +42,7 @@ class Said(msgspec.Struct):
     reasoning: str = ""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ParsedReply(msgspec.Struct, frozen=True):
     """What was meant: a monologue, calls, and the rungs that it took to read them."""
 
     text: str
@@ -50,22 +50,22 @@ class Reading(msgspec.Struct, frozen=True):
     rungs: Sequence[str] = ()
 
 
-class Way(Protocol):
+class CallingFormat(Protocol):
     """One way to call functions."""
 
-    def shown(self, context: Context, system: str) -> Shown:
+    def shown(self, context: Context, system: str) -> ChatMessages:
         """The messages of a request, the system message first."""
 
     def described(self, schemas: Sequence[str]) -> str:
         """What the system message says of the functions; empty where something else in the request does."""
 
-    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[Shown, bytes, bytes]:
+    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """The messages, the body of the request that holds them, and what outside of them tells of the functions."""
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
         """The body of a request for a summary."""
 
-    def read(self, said: Said) -> Reading:
+    def read(self, said: AssistantMessage) -> ParsedReply:
         """What the model meant."""
 
 
@@ -126,7 +126,7 @@ def _is_within(text: str, place: int) -> bool:
         try:
             if mend.begun(text, match.start()).end > place:
                 return True
-        except mend.Unreadable:
+        except mend.UnrepairableJson:
             continue
     return False
 

@@ -14,9 +14,9 @@ import msgspec
 
 from everlog.actors.formats.calling import WAYS
 from everlog.actors.formats.reading import options, summary_options
-from everlog.actors.formats.shown import Shown
+from everlog.actors.formats.shown import ChatMessages
 from everlog.actors.prompt import envelopes
-from everlog.actors.prompt.context import Block, Context, Message, summary_of
+from everlog.actors.prompt.context import Context, ContextMessage, MemoryBlock, summary_of
 from everlog.events import FunctionResult, MessageSent, ModelReply, SystemAlert, UserMessage
 
 ChatMessage = dict[str, Any]
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes
     system: Sequence[tuple[str, str]]
     """`system_parts`"""
-    chat: Shown
+    chat: ChatMessages
     functions: bytes
     """What the body says of the functions; empty where there are none."""
     options: bytes
@@ -97,7 +97,7 @@ def system_parts(context: Context) -> list[tuple[str, str]]:
     return [("prompt", context.config.text), ("header", "\n".join(header)), *blocks]
 
 
-def _block(context: Context, block: Block) -> str:
+def _block(context: Context, block: MemoryBlock) -> str:
     shown = envelopes.cut(block.value, envelopes.shown_chars(context.trims, block.label), block.seq)
     said = f' description="{html.escape(block.description)}"' if block.description else ""
     fixed = ' read_only="true"' if block.read_only else ""
@@ -125,7 +125,7 @@ def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) 
     return [*parts, ("options", chosen)] if chosen else parts
 
 
-def transcript(context: Context, covered: Sequence[Message]) -> str:
+def transcript(context: Context, covered: Sequence[ContextMessage]) -> str:
     """The messages as lines of "time | who: words", after the summary that stood before them."""
     summary = summary_of(context)
     lines = [f"Summary so far: {summary.text}"] if summary else []
@@ -134,7 +134,7 @@ def transcript(context: Context, covered: Sequence[Message]) -> str:
     return "\n".join(lines)
 
 
-def _lines(message: Message, time: str) -> list[str]:
+def _lines(message: ContextMessage, time: str) -> list[str]:
     match message.event:
         case UserMessage(text=text, name=name):
             return [f"{time} | {name or 'user'}: {text}"]

@@ -9,12 +9,12 @@ import msgspec
 
 from everlog.actors.formats import plain
 from everlog.actors.formats.asked import THOUGHTS
-from everlog.actors.formats.native import Native
-from everlog.actors.formats.reading import Reading, Said, encoded, options
-from everlog.actors.formats.shown import Shown
+from everlog.actors.formats.native import NativeFormat
+from everlog.actors.formats.reading import AssistantMessage, ParsedReply, encoded, options
+from everlog.actors.formats.shown import ChatMessages
 from everlog.actors.prompt.context import Context
 
-SHAPE = plain.Shape(within=False)
+SHAPE = plain.CallSyntax(within=False)
 
 GRAMMAR_CHARS_MAX = 2000
 """llama.cpp refuses a grammar that repeats something more often: a longer limit of monologues is not in the schema."""
@@ -22,10 +22,10 @@ GRAMMAR_CHARS_MAX = 2000
 _json = msgspec.json.Encoder()
 
 
-class Schema:
+class SchemaFormat:
     """The way of `response_format`."""
 
-    def shown(self, context: Context, system: str) -> Shown:
+    def shown(self, context: Context, system: str) -> ChatMessages:
         """The messages; replies are the JSON that the schema asks for."""
         return plain.chat(context, system, SHAPE)
 
@@ -33,7 +33,7 @@ class Schema:
         """What the system message says of the functions."""
         return plain.described(tuple(schemas), SHAPE)
 
-    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[Shown, bytes, bytes]:
+    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """A chat completion with a `response_format`."""
         chat = self.shown(context, system)
         body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
@@ -43,9 +43,9 @@ class Schema:
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
         """A summary is plain text, asked for like any."""
-        return Native().summary(context, instructions, transcript)
+        return NativeFormat().summary(context, instructions, transcript)
 
-    def read(self, said: Said) -> Reading:
+    def read(self, said: AssistantMessage) -> ParsedReply:
         """The call in the text."""
         return plain.read(said, SHAPE)
 

@@ -9,21 +9,21 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from everlog.actors.formats import plain
-from everlog.actors.formats.reading import Reading, Said, options, summary_options
-from everlog.actors.formats.shown import Shown
+from everlog.actors.formats.reading import AssistantMessage, ParsedReply, options, summary_options
+from everlog.actors.formats.shown import ChatMessages
 from everlog.actors.prompt.context import Context
 
-SHAPE = plain.Shape(within=True)
+SHAPE = plain.CallSyntax(within=True)
 START, END = "<|im_start|>", "<|im_end|>"
 STOP = (END, START)
 
 _json = msgspec.json.Encoder()
 
 
-class Text:
+class TextFormat:
     """The way of `prompt`."""
 
-    def shown(self, context: Context, system: str) -> Shown:
+    def shown(self, context: Context, system: str) -> ChatMessages:
         """The turns of the prompt."""
         return plain.chat(context, system, SHAPE)
 
@@ -31,7 +31,7 @@ class Text:
         """What the system message says of the functions."""
         return plain.described(tuple(schemas), SHAPE)
 
-    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[Shown, bytes, bytes]:
+    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """A completion of one prompt."""
         chat = self.shown(context, system)
         body = _body(context.model, ((message.role, message.content) for _, message in chat))
@@ -42,7 +42,7 @@ class Text:
         body = _body(context.summarizer, (("system", instructions), ("user", transcript)))
         return body[:-1] + summary_options(context) + b"}"
 
-    def read(self, said: Said) -> Reading:
+    def read(self, said: AssistantMessage) -> ParsedReply:
         """The calls in the text, up to the mark that ends the turn."""
         own, rungs = unstopped(said.text)
         reading = plain.read(msgspec.structs.replace(said, text=own), SHAPE)

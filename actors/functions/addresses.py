@@ -9,10 +9,10 @@ from everlog.events import FunctionError
 
 Address = IPv4Address | IPv6Address
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+HostResolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to the host's addresses. Raises OSError."""
 
-Admits = Callable[[Address], bool]
+AddressFilter = Callable[[Address], bool]
 """Whether an address may be connected to."""
 
 _UNICAST = IPv6Network("2000::/3")
@@ -57,7 +57,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
-async def checked(host: str, port: int, resolve: Resolve, admits: Admits) -> Sequence[Address]:
+async def checked(host: str, port: int, resolve: HostResolver, admits: AddressFilter) -> Sequence[Address]:
     """The addresses of a host, asked for once. Raises FunctionError if any of them may not be connected to, OSError."""
     addresses = [ip_address(text) for text in await resolve(host, port)]
     refused = [str(address) for address in addresses if not admits(address)]

@@ -11,16 +11,16 @@ import msgspec
 
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory import archival
-from everlog.actors.memory.memory import Desk
+from everlog.actors.memory.memory import FunctionMemory
 from everlog.actors.ports.constants import MICROSECONDS, PAGE_RESULTS, PAUSE_MINUTES_MAX
 from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.actors.prompt import envelopes
 from everlog.events import ArchivalDeleted, FunctionError, HeartbeatsPaused, MessageSent
 
-Role = Literal["user", "assistant"]
+MessageRole = Literal["user", "assistant"]
 
 
-def _send_message(desk: Desk, message: str) -> None:
+def _send_message(desk: FunctionMemory, message: str) -> None:
     """Send a message to the user. The user sees nothing else that you do.
 
     Args:
@@ -29,7 +29,7 @@ def _send_message(desk: Desk, message: str) -> None:
     desk.emit(MessageSent(text=message, call_id=desk.call_id))
 
 
-def _pause_heartbeats(desk: Desk, minutes: int) -> str:
+def _pause_heartbeats(desk: FunctionMemory, minutes: int) -> str:
     """Pause your timed heartbeats for a while. Messages of the user still reach you.
 
     Args:
@@ -42,7 +42,7 @@ def _pause_heartbeats(desk: Desk, minutes: int) -> str:
     return f"Pausing timed heartbeats for {minutes} min"
 
 
-def _core_memory_append(desk: Desk, name: str, content: str) -> None:
+def _core_memory_append(desk: FunctionMemory, name: str, content: str) -> None:
     """Add a line to a block of your core memory.
 
     Args:
@@ -52,7 +52,7 @@ def _core_memory_append(desk: Desk, name: str, content: str) -> None:
     desk.append(name, content)
 
 
-def _core_memory_replace(desk: Desk, name: str, old_content: str, new_content: str) -> None:
+def _core_memory_replace(desk: FunctionMemory, name: str, old_content: str, new_content: str) -> None:
     """Replace a text in a block of your core memory. To delete it, use an empty new_content.
 
     Args:
@@ -63,7 +63,7 @@ def _core_memory_replace(desk: Desk, name: str, old_content: str, new_content: s
     desk.replace(name, old_content, new_content)
 
 
-def _core_memory_remove(desk: Desk, name: str, content: str) -> None:
+def _core_memory_remove(desk: FunctionMemory, name: str, content: str) -> None:
     """Delete a text from a block of your core memory.
 
     Args:
@@ -74,10 +74,10 @@ def _core_memory_remove(desk: Desk, name: str, content: str) -> None:
 
 
 async def _conversation_search(
-    desk: Desk,
+    desk: FunctionMemory,
     query: str,
     page: int = 0,
-    roles: list[Role] | None = None,
+    roles: list[MessageRole] | None = None,
     start_date: str = "",
     end_date: str = "",
 ) -> str:
@@ -94,7 +94,7 @@ async def _conversation_search(
     return shown(await desk.searcher.recall(query, page, PAGE_RESULTS, filters), desk.zone, roles=True)
 
 
-async def _conversation_search_date(desk: Desk, start_date: str, end_date: str, page: int = 0) -> str:
+async def _conversation_search_date(desk: FunctionMemory, start_date: str, end_date: str, page: int = 0) -> str:
     """List what was said between two days.
 
     Args:
@@ -105,7 +105,7 @@ async def _conversation_search_date(desk: Desk, start_date: str, end_date: str, 
     return shown(await desk.searcher.recall_between(start_date, end_date, page, PAGE_RESULTS), desk.zone, roles=True)
 
 
-async def _archival_memory_insert(desk: Desk, content: str, tags: list[str] | None = None) -> str | None:
+async def _archival_memory_insert(desk: FunctionMemory, content: str, tags: list[str] | None = None) -> str | None:
     """Keep a text in archival memory, which has no limit. Write it so that it can be found by its words later.
 
     Args:
@@ -122,7 +122,7 @@ async def _archival_memory_insert(desk: Desk, content: str, tags: list[str] | No
 
 
 async def _archival_memory_search(
-    desk: Desk,
+    desk: FunctionMemory,
     query: str,
     page: int = 0,
     tags: list[str] | None = None,
@@ -145,7 +145,7 @@ async def _archival_memory_search(
 
 
 async def _archival_memory_update(
-    desk: Desk, memory_id: str, content: str, tags: list[str] | None = None
+    desk: FunctionMemory, memory_id: str, content: str, tags: list[str] | None = None
 ) -> str | None:
     """Put another text in the place of a memory in archival memory.
 
@@ -161,7 +161,7 @@ async def _archival_memory_update(
     return None
 
 
-async def _archival_memory_delete(desk: Desk, memory_id: str) -> None:
+async def _archival_memory_delete(desk: FunctionMemory, memory_id: str) -> None:
     """Delete a memory from archival memory.
 
     Args:
@@ -170,7 +170,7 @@ async def _archival_memory_delete(desk: Desk, memory_id: str) -> None:
     desk.archive(ArchivalDeleted(memory_id=(await _memory(desk, memory_id)).ref))
 
 
-async def _holding(desk: Desk, text: str) -> str:
+async def _holding(desk: FunctionMemory, text: str) -> str:
     """The id of a memory that holds exactly this text after the calls before; empty if there is none."""
     if known := desk.changes.holding(text):
         return known
@@ -178,7 +178,7 @@ async def _holding(desk: Desk, text: str) -> str:
     return "" if desk.changes.is_changed(known) else known
 
 
-async def _memory(desk: Desk, memory_id: str) -> Hit:
+async def _memory(desk: FunctionMemory, memory_id: str) -> Hit:
     """The memory of that id as the calls before left it. Raises FunctionError where there is none."""
     found = await desk.searcher.memory(archival.id_of(memory_id))
     now = None if found is None else desk.changes.applied(found)

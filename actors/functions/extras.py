@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.functions.addresses import Admits, Resolve, is_public, resolved
+from everlog.actors.functions.addresses import AddressFilter, HostResolver, is_public, resolved
 from everlog.actors.functions.grants import NO_GRANTS, Grants
-from everlog.actors.functions.helper import Ask, Helper, answer, unasked
+from everlog.actors.functions.helper import HelperCall, HelperModel, answer, unasked
 from everlog.actors.functions.tools import Effect, Tool, tool
-from everlog.actors.functions.web import Web
+from everlog.actors.functions.web import WebAccess
 from everlog.actors.functions.workspace import Workspace
 from everlog.events import FunctionError
 
-__all__ = ["NAMES", "NO_GRANTS", "Ask", "Grants", "answer", "extras", "unasked"]
+__all__ = ["NAMES", "NO_GRANTS", "Grants", "HelperCall", "answer", "extras", "unasked"]
 
 _EFFECTS: Mapping[str, Effect] = {
     "message_chatgpt": "read_only",
@@ -34,7 +34,9 @@ NAMES = tuple(_EFFECTS)
 """The functions of this folder, in the order in which the model is shown them."""
 
 
-def extras(grants: Grants, ask: Ask, resolve: Resolve = resolved, admits: Admits = is_public) -> Sequence[Tool]:
+def extras(
+    grants: Grants, ask: HelperCall, resolve: HostResolver = resolved, admits: AddressFilter = is_public
+) -> Sequence[Tool]:
     """All of them, each doing what `grants` allow; `ask` asks the other model.
 
     `resolve` and `admits` are where addresses come from and which may be connected to: a test serves on its own
@@ -44,13 +46,15 @@ def extras(grants: Grants, ask: Ask, resolve: Resolve = resolved, admits: Admits
     return [msgspec.structs.replace(_shape(name), function=function) for name, function in functions.items()]
 
 
-def _functions(grants: Grants, ask: Ask, resolve: Resolve, admits: Admits) -> Mapping[str, Callable[..., Any]]:
+def _functions(
+    grants: Grants, ask: HelperCall, resolve: HostResolver, admits: AddressFilter
+) -> Mapping[str, Callable[..., Any]]:
     files = Workspace(grants.workspace)
     functions: Sequence[Callable[..., Any]] = (
-        Helper(ask).message_chatgpt,
+        HelperModel(ask).message_chatgpt,
         files.read_from_text_file,
         files.append_to_text_file,
-        Web(grants.hosts, resolve, admits).http_request,
+        WebAccess(grants.hosts, resolve, admits).http_request,
     )
     return {function.__name__: function for function in functions}
 

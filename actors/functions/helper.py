@@ -9,7 +9,7 @@ from everlog.actors.ports.constants import WINDOW_TOKENS_MAX
 from everlog.actors.ports.effects import Model
 from everlog.events import FunctionError, ModelError
 
-Ask = Callable[[str], Awaitable[str]]
+HelperCall = Callable[[str], Awaitable[str]]
 """From a question to its answer. Raises ModelError."""
 
 PROMPT = (
@@ -19,10 +19,10 @@ PROMPT = (
 """The system message of the question; the offline model knows such a question by its words."""
 
 
-class Helper:
+class HelperModel:
     """Somebody else to ask."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: HelperCall) -> None:
         self._ask = ask
 
     async def message_chatgpt(self, message: str) -> str:

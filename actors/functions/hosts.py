@@ -14,7 +14,7 @@ URL_CHARS_MAX = 4096
 PORTS = {"http": 80, "https": 443}
 """The ports of a host that was allowed without one."""
 
-Hosts = Mapping[str, frozenset[int]]
+AllowedHosts = Mapping[str, frozenset[int]]
 """The ports that are allowed of each host."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[!-\[\]-~]+")
 """ASCII without space, control characters and the backslash, which readers of URLs disagree about."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class RequestTarget(msgspec.Struct, frozen=True):
     """Where a request goes."""
 
     scheme: str
@@ -41,7 +41,7 @@ class Target(msgspec.Struct, frozen=True):
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def hosts(entries: Iterable[str]) -> Hosts:
+def hosts(entries: Iterable[str]) -> AllowedHosts:
     """The allow-list that HOST and HOST:PORT say. Raises BadInput for an entry that is neither."""
     allowed: dict[str, frozenset[int]] = {}
     for entry in entries:
@@ -66,7 +66,7 @@ def _entry(entry: str) -> tuple[str, int | None]:
     return host, port
 
 
-def target(url: str, allowed: Hosts) -> Target:
+def target(url: str, allowed: AllowedHosts) -> RequestTarget:
     """Where a URL leads. Raises FunctionError for one that is none, or that leads to what is not allowed."""
     if len(url) > URL_CHARS_MAX or not _PLAIN.fullmatch(url):
         raise FunctionError(
@@ -91,10 +91,10 @@ def target(url: str, allowed: Hosts) -> Target:
             "--allow-host HOST[:PORT]."
         )
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, host, port, path)
+    return RequestTarget(parts.scheme, host, port, path)
 
 
-def _told(allowed: Hosts) -> str:
+def _told(allowed: AllowedHosts) -> str:
     return ", ".join(f"{host} (port {', '.join(map(str, sorted(ports)))})" for host, ports in sorted(allowed.items()))
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.memory.memory import Desk, Memory
+from everlog.actors.memory.memory import FunctionMemory, Memory
 from everlog.events import BadInput, FunctionError
 
 Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
@@ -111,7 +111,7 @@ def tool(
     first = hints.get(parameters[0].name) if parameters else None
     takes_memory = isinstance(first, type) and issubclass(first, Memory)
     searches = takes_memory and inspect.iscoroutinefunction(function)
-    if searches and first is not Desk:
+    if searches and first is not FunctionMemory:
         raise BadInput(f"The function {name!r} edits memory, so it cannot be async: its effect is its edits alone.")
     shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
     summary, described = _docstring(function)

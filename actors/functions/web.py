@@ -12,12 +12,12 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from everlog.actors.functions.addresses import Admits, Resolve, checked, is_public, resolved
-from everlog.actors.functions.hosts import Target, hosts, target
+from everlog.actors.functions.addresses import AddressFilter, HostResolver, checked, is_public, resolved
+from everlog.actors.functions.hosts import RequestTarget, hosts, target
 from everlog.events import FunctionError
 
 if TYPE_CHECKING:
-    from everlog.actors.functions.wire import Response
+    from everlog.actors.functions.wire import HttpResponse
 
 REQUEST_TIMEOUT_S = 20.0
 """Longest time for a request with all its redirects."""
@@ -31,14 +31,14 @@ MAYBE_DONE = "The request was sent, and may have been carried out: find out befo
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Web:
+class WebAccess:
     """The hosts that may be asked."""
 
     def __init__(
         self,
         allowed: Sequence[str],
-        resolve: Resolve = resolved,
-        admits: Admits = is_public,
+        resolve: HostResolver = resolved,
+        admits: AddressFilter = is_public,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         """Raises BadInput for a host that is none."""
@@ -72,8 +72,8 @@ class Web:
         return {"error": f"{fault}. {MAYBE_DONE}" if sent else fault}
 
     async def _followed(
-        self, goal: Target, url: str, method: str, payload: bytes | None, sent: list[str]
-    ) -> "Response":
+        self, goal: RequestTarget, url: str, method: str, payload: bytes | None, sent: list[str]
+    ) -> "HttpResponse":
         """The answer behind the redirects; `sent` gets what was asked for, when it was.
 
         A FunctionError says that nothing was sent; later refusals are OSErrors.
@@ -98,7 +98,7 @@ class Web:
         raise OSError(f"there were more than {REDIRECTS_MAX} redirects")
 
 
-def _next(before: Target, after: Target) -> Target:
+def _next(before: RequestTarget, after: RequestTarget) -> RequestTarget:
     """Where a redirect leads. Raises FunctionError where what was sent in secret would be sent in the open."""
     if (before.scheme, after.scheme) == ("https", "http"):
         raise FunctionError("it leads from https to http, where everybody on the way can read it")
@@ -116,7 +116,7 @@ def _payload(method: str, text: str | None) -> bytes | None:
     return text.encode()
 
 
-def _told(response: "Response") -> dict[str, Any]:
+def _told(response: "HttpResponse") -> dict[str, Any]:
     """An answer as the model is told it."""
     body = response.body.decode(errors="replace")
     return {"status_code": response.status, "headers": response.headers, "body": body}

@@ -13,7 +13,7 @@ import httpx2
 import msgspec
 
 from everlog.actors.functions.addresses import Address
-from everlog.actors.functions.hosts import Target
+from everlog.actors.functions.hosts import RequestTarget
 
 HEAD_BYTES_MAX = 32 * 1024
 """Largest headers of an answer."""
@@ -29,11 +29,11 @@ _HEADERS = {
 }
 
 
-class BrokenAnswer(ValueError):
+class MalformedResponse(ValueError):
     """What came is no whole answer in HTTP."""
 
 
-class Response(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """What came back."""
 
     status: int
@@ -44,8 +44,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 async def exchange(
-    target: Target, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
-) -> Response:
+    target: RequestTarget, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
+) -> HttpResponse:
     """Send a request to the first of the addresses that takes the connection, and read the answer.
 
     `sending` is called before the first byte of the request leaves. Raises OSError where the network failed, ValueError
@@ -60,19 +60,21 @@ async def exchange(
             except httpx2.ConnectError as error:
                 failed = _failure(error)
             except httpx2.RemoteProtocolError as error:
-                raise BrokenAnswer(f"the server ended the connection too early, or sent no HTTP: {error}") from error
+                raise MalformedResponse(
+                    f"the server ended the connection too early, or sent no HTTP: {error}"
+                ) from error
             except httpx2.TransportError as error:
                 raise _failure(error) from error
     raise failed
 
 
-def _secured(target: Target) -> ssl.SSLContext:
+def _secured(target: RequestTarget) -> ssl.SSLContext:
     """TLS that holds the server's certificate to the name and trusts whom the machine does; for http, nobody."""
     return ssl.create_default_context() if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _request(
-    target: Target, address: Address, method: str, payload: bytes | None, sending: Callable[[], None]
+    target: RequestTarget, address: Address, method: str, payload: bytes | None, sending: Callable[[], None]
 ) -> httpx2.Request:
     async def trace(event: str, _: object) -> None:
         if event == "http11.send_request_headers.started":
@@ -88,14 +90,14 @@ def _request(
     )
 
 
-async def _response(answer: httpx2.Response) -> Response:
+async def _response(answer: httpx2.Response) -> HttpResponse:
     try:
         if sum(len(name) + len(value) for name, value in answer.headers.raw) > HEAD_BYTES_MAX:
-            raise BrokenAnswer(f"its headers are longer than {HEAD_BYTES_MAX} bytes")
+            raise MalformedResponse(f"its headers are longer than {HEAD_BYTES_MAX} bytes")
         body = await _body(answer)
         if body and (encoding := answer.headers.get("content-encoding", "identity")).lower() != "identity":
-            raise BrokenAnswer(f"it is compressed ({encoding[:40]}), though it was asked not to be")
-        return Response(answer.status_code, dict(answer.headers), body)
+            raise MalformedResponse(f"it is compressed ({encoding[:40]}), though it was asked not to be")
+        return HttpResponse(answer.status_code, dict(answer.headers), body)
     finally:
         await answer.aclose()
 

@@ -23,7 +23,7 @@ class BreakerStatus(msgspec.Struct, frozen=True):
     """What the last failure said."""
 
 
-class Breaker:
+class CircuitBreaker:
     """One model at one endpoint. Closed: all are sent. Open: none. After BREAK_S one is sent, to find out."""
 
     __slots__ = ("_failures", "_last", "_probing", "_until")

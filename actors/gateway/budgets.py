@@ -10,9 +10,9 @@ from functools import partial
 
 import msgspec
 
-from everlog.actors.gateway.limits import PREFIX, Limits, known_prices
-from everlog.actors.models.prices import Price, Prices
-from everlog.actors.models.spending import DAY_US, NOTHING, Spent
+from everlog.actors.gateway.limits import PREFIX, GatewayLimits, known_prices
+from everlog.actors.models.prices import Price, PriceList
+from everlog.actors.models.spending import DAY_US, NOTHING, DailyUsage
 from everlog.actors.ports.effects import Clock
 from everlog.events import OverBudget, Usage
 
@@ -29,7 +29,7 @@ class _Account:
         self.cost = self.held_cost = 0.0
 
 
-class Held(msgspec.Struct, frozen=True):
+class BudgetReservation(msgspec.Struct, frozen=True):
     """What was set aside for one request."""
 
     agent_id: str
@@ -51,19 +51,19 @@ class _Budget(msgspec.Struct, frozen=True):
 class Budgets:
     """The accounts of one gateway; none are kept without a budget. Requests of nobody, "", count for all only."""
 
-    def __init__(self, limits: Limits, clock: Clock, priced: Callable[[], Prices] | None = None) -> None:
+    def __init__(self, limits: GatewayLimits, clock: Clock, priced: Callable[[], PriceList] | None = None) -> None:
         """`priced` gives the prices that hold now; None: those that the limits say, and the list that is shipped."""
         self._limits = limits
         self._clock = clock
         self._priced = priced or partial(known_prices, limits)
-        self._prices = Prices()
+        self._prices = PriceList()
         """Those of the newest request."""
         self._all = _Account()
         self._agents: dict[str, _Account] = {}
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))
         self._day = self._period()
 
-    def hold(self, agent_id: str, model: str, tokens: int, spent: Spent = NOTHING) -> Held | None:
+    def hold(self, agent_id: str, model: str, tokens: int, spent: DailyUsage = NOTHING) -> BudgetReservation | None:
         """Set aside what a request will cost at least; None where no budget asks for it.
 
         `spent`: what the agent's log says that it used up today: at least that counts. Raises OverBudget, and
@@ -90,9 +90,9 @@ class Budgets:
                     budget = _Budget(f"{scope} cost", whose, cost_max, daily, f"{named}COST_MAX")
                     self._check_cost(budget, held_against.cost, held_against.held_cost, model, tokens)
         self._set_aside(account, tokens, price)
-        return Held(agent_id, tokens, price)
+        return BudgetReservation(agent_id, tokens, price)
 
-    def settle(self, held: Held | None, used: Usage) -> None:
+    def settle(self, held: BudgetReservation | None, used: Usage) -> None:
         """A request has ended: what was set aside for it is free again, and what it used up counts."""
         if held is None:
             return
@@ -119,7 +119,7 @@ class Budgets:
                 one.held += tokens
                 one.held_cost += price.of(tokens, 0) if price else 0
 
-    def _know(self, account: _Account, spent: Spent) -> None:
+    def _know(self, account: _Account, spent: DailyUsage) -> None:
         """At least what the log says counts, for the agent and for all, on the day that it is of."""
         if spent.day != self._clock.now() // DAY_US:
             return
@@ -129,7 +129,7 @@ class Budgets:
             one.tokens += missing
             one.cost += missing_cost
 
-    def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: Spent) -> None:
+    def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: DailyUsage) -> None:
         """What the agent's configuration says is held against its log alone."""
         held, held_cost = (account.held, account.held_cost) if account else (0, 0.0)
         whose, setting = f"the agent {agent_id!r}", "of its configuration"

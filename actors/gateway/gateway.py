@@ -16,28 +16,28 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.agent.setup import OFFLINE
-from everlog.actors.gateway.breakers import Breaker, BreakerStatus
+from everlog.actors.gateway.breakers import BreakerStatus, CircuitBreaker
 from everlog.actors.gateway.budgets import Budgets
-from everlog.actors.gateway.gathering import Asking, Came, Gathering, Outcome
-from everlog.actors.gateway.lanes import EndpointStatus, Lane, Ticket
-from everlog.actors.gateway.limits import Limits, limits_from
-from everlog.actors.gateway.models import Models, real_models
+from everlog.actors.gateway.gathering import ModelOutcome, ModelRequest, RequestBatch, ResponseItem
+from everlog.actors.gateway.lanes import EndpointQueue, EndpointQueueStatus, QueueTicket
+from everlog.actors.gateway.limits import GatewayLimits, limits_from
+from everlog.actors.gateway.models import ModelFactory, real_models
 from everlog.actors.gateway.pricing import prices_at
-from everlog.actors.gateway.telling import Told
+from everlog.actors.gateway.telling import RetryingModel
 from everlog.actors.models import spending
 from everlog.actors.models.endpoints import file_of
 from everlog.actors.models.failures import RETRIED
-from everlog.actors.models.spending import BYTES_PER_TOKEN, NOTHING, Spent
+from everlog.actors.models.spending import BYTES_PER_TOKEN, NOTHING, DailyUsage
 from everlog.actors.ports import real
 from everlog.actors.ports.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
-from everlog.actors.ports.effects import Answer, Clock, Hear, Model
+from everlog.actors.ports.effects import Clock, DeltaCallback, Model, ModelResponse
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
 DROPPED_MAX = 1000
 """Calls that are remembered for what was dropped of them before they came."""
 
 
-class GatewayStatus(msgspec.Struct, frozen=True):
+class GatewayCounters(msgspec.Struct, frozen=True):
     """What goes on in a gateway. Counts are since it began; those of tokens are as the endpoints tell them."""
 
     asked: int
@@ -52,7 +52,7 @@ class GatewayStatus(msgspec.Struct, frozen=True):
     tokens_out: int
     spent: tuple[int, float]
     """Tokens and money in the time of the budgets, if there are any."""
-    endpoints: Sequence[EndpointStatus]
+    endpoints: Sequence[EndpointQueueStatus]
     left_alone: Sequence[BreakerStatus] = ()
     """Models that failed too often in a row."""
 
@@ -62,8 +62,8 @@ class Gateway:
 
     def __init__(
         self,
-        models: Models | None = None,
-        limits: Limits | None = None,
+        models: ModelFactory | None = None,
+        limits: GatewayLimits | None = None,
         *,
         clock: Clock | None = None,
         chance: Callable[[], float] = real.chance,
@@ -74,13 +74,13 @@ class Gateway:
 
         `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
         """
-        self._limits = limits or Limits()
+        self._limits = limits or GatewayLimits()
         self._make = models or real_models(self._limits, root)
         self._chance = chance
         self._budgets = Budgets(self._limits, clock or real.RealClock(), partial(prices_at, root, self._limits))
         self._models: dict[tuple[str, str], Model] = {}
-        self._lanes: OrderedDict[str, Lane] = OrderedDict()
-        self._breakers: dict[tuple[str, str], Breaker] = {}
+        self._lanes: OrderedDict[str, EndpointQueue] = OrderedDict()
+        self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
         """By place and name."""
         self._inside: Counter[str] = Counter()
         """Requests that have come and not gone, by agent."""
@@ -96,10 +96,10 @@ class Gateway:
         base_url: str,
         request: bytes,
         agent_id: str = "",
-        spent: Spent = NOTHING,
+        spent: DailyUsage = NOTHING,
         *,
-        hear: Hear | None = None,
-    ) -> Answer:
+        hear: DeltaCallback | None = None,
+    ) -> ModelResponse:
         """Send exactly these bytes to the model of that name at that place (empty: the client's default).
 
         `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
@@ -110,24 +110,24 @@ class Gateway:
         """
         self._asked += 1
         try:
-            answer = await self._answer(Asking(agent_id, name, base_url, request, spent), hear)
+            answer = await self._answer(ModelRequest(agent_id, name, base_url, request, spent), hear)
         except ModelError as error:
             self._failed[error.kind] += 1
             raise
         self._answered += 1
         return answer
 
-    def gathered(self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S) -> Gathering:
+    def gathered(self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S) -> RequestBatch:
         """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
-        return Gathering(askings, self.outcome, gather_s)
+        return RequestBatch(askings, self.outcome, gather_s)
 
     def ask_many(
-        self, askings: Sequence[Asking], gather_s: float = ASKS_GATHER_S
-    ) -> AsyncGenerator[list[tuple[int, Came]], None]:
+        self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S
+    ) -> AsyncGenerator[list[tuple[int, ResponseItem]], None]:
         """`gathered`, for one who listens to all of it."""
         return self.gathered(askings, gather_s).batches()
 
-    async def outcome(self, asking: Asking, hear: Hear | None = None) -> Outcome:
+    async def outcome(self, asking: ModelRequest, hear: DeltaCallback | None = None) -> ModelOutcome:
         """`ask`, with a ModelError as a value."""
         try:
             return await self.ask(
@@ -136,10 +136,10 @@ class Gateway:
         except ModelError as error:
             return error
 
-    def status(self) -> GatewayStatus:
+    def status(self) -> GatewayCounters:
         """What goes on."""
         now = _now()
-        return GatewayStatus(
+        return GatewayCounters(
             asked=self._asked,
             answered=self._answered,
             failed=dict(self._failed),
@@ -162,12 +162,12 @@ class Gateway:
             await model.close()
         self._models.clear()
 
-    async def _answer(self, asking: Asking, hear: Hear | None) -> Answer:
+    async def _answer(self, asking: ModelRequest, hear: DeltaCallback | None) -> ModelResponse:
         model = self._model(asking.name, asking.base_url)
         if asking.name == OFFLINE:  # in this process, at once, for nothing
             return await model.ask(asking.request)
         lane = self._lane(asking.base_url)
-        ticket = Ticket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
+        ticket = QueueTicket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
         self._refuse_if_full(lane, ticket.agent_id)
         held = self._budgets.hold(
             ticket.agent_id, file_of(asking.name)[0] or asking.name, ticket.estimate, asking.spent
@@ -175,12 +175,12 @@ class Gateway:
         used = Usage()
         self._enter(ticket)
         try:
-            answer = await self._tried(Told(model, hear), asking, lane, ticket)
+            answer = await self._tried(RetryingModel(model, hear), asking, lane, ticket)
             used = self._used(asking.request, answer)
             lane.succeeded(ticket, used, _now())
         except BadReply as error:
             if error.raw:
-                used = self._used(asking.request, Answer(error.raw, 0))
+                used = self._used(asking.request, ModelResponse(error.raw, 0))
             raise
         finally:
             lane.leave(ticket)
@@ -188,10 +188,12 @@ class Gateway:
             self._budgets.settle(held, used)
         return answer
 
-    async def _tried(self, model: Told, asking: Asking, lane: Lane, ticket: Ticket) -> Answer:
+    async def _tried(
+        self, model: RetryingModel, asking: ModelRequest, lane: EndpointQueue, ticket: QueueTicket
+    ) -> ModelResponse:
         """Try until it is answered, or trying again is of no use."""
         attempts = 0
-        breaker = self._breakers.setdefault((asking.base_url, asking.name), Breaker())
+        breaker = self._breakers.setdefault((asking.base_url, asking.name), CircuitBreaker())
         while True:
             breaker.check(_now())
             await self._granted(lane, ticket, again=attempts > 0)
@@ -214,7 +216,7 @@ class Gateway:
             if waits:  # beside the queue: the others need not wait for it
                 await asyncio.sleep(waits)
 
-    async def _sent(self, model: Told, request: bytes, breaker: Breaker) -> Answer:
+    async def _sent(self, model: RetryingModel, request: bytes, breaker: CircuitBreaker) -> ModelResponse:
         """Send it once. Raises ModelError; one of no attempts where the model is left alone."""
         probing = breaker.begin(_now())
         try:
@@ -232,7 +234,7 @@ class Gateway:
         """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
         return min(BACKOFF_S * 2 ** (attempts - 1), BACKOFF_S_MAX) * (1 - self._chance() / 2)
 
-    async def _granted(self, lane: Lane, ticket: Ticket, *, again: bool) -> None:
+    async def _granted(self, lane: EndpointQueue, ticket: QueueTicket, *, again: bool) -> None:
         """Wait until the request may be sent: it is under way then. Raises ModelError where the lane is shut."""
         ticket.granted = asyncio.get_running_loop().create_future()
         lane.enter(ticket, _now(), again=again)
@@ -271,7 +273,7 @@ class Gateway:
         self._wake = None
         self._pump()
 
-    def _readiest(self, now: float) -> tuple[Lane | None, float]:
+    def _readiest(self, now: float) -> tuple[EndpointQueue | None, float]:
         """The first lane, in the order of the round, from which something may be sent; else None, and how soon."""
         soonest = float("inf")
         for lane in self._lanes.values():
@@ -281,12 +283,12 @@ class Gateway:
             soonest = min(soonest, wait)
         return None, soonest
 
-    def _refuse(self, tickets: Sequence[Ticket], lane: Lane) -> None:
+    def _refuse(self, tickets: Sequence[QueueTicket], lane: EndpointQueue) -> None:
         for ticket in tickets:
             if not ticket.granted.done():
                 ticket.granted.set_exception(lane.refusal(_now()))
 
-    def _refuse_if_full(self, lane: Lane, agent_id: str) -> None:
+    def _refuse_if_full(self, lane: EndpointQueue, agent_id: str) -> None:
         """Raises ModelError where nothing more may wait."""
         limits, full = self._limits, ""
         if self._entered >= limits.waiting_max + limits.asks_max:
@@ -303,26 +305,26 @@ class Gateway:
                 retry_after_s=hint,
             )
 
-    def _enter(self, ticket: Ticket) -> None:
+    def _enter(self, ticket: QueueTicket) -> None:
         self._entered += 1
         self._inside[ticket.agent_id] += 1
 
-    def _leave(self, ticket: Ticket) -> None:
+    def _leave(self, ticket: QueueTicket) -> None:
         self._entered -= 1
         self._inside[ticket.agent_id] -= 1
         if not self._inside[ticket.agent_id]:
             del self._inside[ticket.agent_id]
 
-    def _used(self, request: bytes, answer: Answer) -> Usage:
+    def _used(self, request: bytes, answer: ModelResponse) -> Usage:
         """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
         used = spending.used(request, answer)
         self._tokens_in += max(used.total - used.completion, 0)
         self._tokens_out += used.completion
         return used
 
-    def _lane(self, base_url: str) -> Lane:
+    def _lane(self, base_url: str) -> EndpointQueue:
         if base_url not in self._lanes:
-            self._lanes[base_url] = Lane(base_url, self._limits)
+            self._lanes[base_url] = EndpointQueue(base_url, self._limits)
         return self._lanes[base_url]
 
     def _model(self, name: str, base_url: str) -> Model:
@@ -339,26 +341,28 @@ class GatewayActor:
     are what every request is told.
     """
 
-    def __init__(self, root: str, limits: Limits | None = None) -> None:
+    def __init__(self, root: str, limits: GatewayLimits | None = None) -> None:
         self._unusable = ""
         try:
             limits = limits or limits_from(os.environ)
         except BadInput as error:
             self._unusable = str(error)
         self._gateway = Gateway(limits=limits, root=Path(root))
-        self._gatherings: dict[str, Gathering] = {}
+        self._gatherings: dict[str, RequestBatch] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """What was dropped of calls that have not come."""
 
     async def ask(
-        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
-    ) -> Answer | ModelError:
+        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: DailyUsage = NOTHING
+    ) -> ModelResponse | ModelError:
         """`Gateway.ask`, with a ModelError as a value."""
         if self._unusable:
             return self._refusal()
-        return await self._gateway.outcome(Asking(agent_id, name, base_url, request, spent))
+        return await self._gateway.outcome(ModelRequest(agent_id, name, base_url, request, spent))
 
-    async def ask_many(self, askings: Sequence[Asking], key: str = "") -> AsyncIterator[list[tuple[int, Came]]]:
+    async def ask_many(
+        self, askings: Sequence[ModelRequest], key: str = ""
+    ) -> AsyncIterator[list[tuple[int, ResponseItem]]]:
         """`Gateway.ask_many`: one call for all that a host's tick asks. `key`: what `drop` knows it by."""
         if self._unusable:
             yield [(place, self._refusal()) for place in range(len(askings))]
@@ -383,7 +387,7 @@ class GatewayActor:
                 if len(self._dropped) > DROPPED_MAX:
                     self._dropped.popitem(last=False)
 
-    async def status(self) -> GatewayStatus:
+    async def status(self) -> GatewayCounters:
         """`Gateway.status`."""
         return self._gateway.status()
 

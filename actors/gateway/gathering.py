@@ -8,45 +8,48 @@ from functools import partial
 
 import msgspec
 
-from everlog.actors.models.spending import NOTHING, Spent
-from everlog.actors.ports.effects import Answer, Hear, Piece
+from everlog.actors.models.spending import NOTHING, DailyUsage
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
 from everlog.events import ModelError
 
 
-class Asking(msgspec.Struct, frozen=True, gc=False):
+class ModelRequest(msgspec.Struct, frozen=True, gc=False):
     """One request of one agent, on its way to a model. `spent`: see `Gateway.ask`."""
 
     agent_id: str
     name: str
     base_url: str
     request: bytes
-    spent: Spent = NOTHING
+    spent: DailyUsage = NOTHING
     aloud: bool = False
     """Pieces of the reply are wanted as they come."""
 
 
-Outcome = Answer | ModelError
-Came = Outcome | list[Piece]
+ModelOutcome = ModelResponse | ModelError
+ResponseItem = ModelOutcome | list[ReplyDelta]
 """Pieces, in order; and once, at the end, what came of it."""
 
 
-class Gathering:
+class RequestBatch:
     """Some requests, under way."""
 
     def __init__(
-        self, askings: Sequence[Asking], ask: Callable[[Asking, Hear | None], Awaitable[Outcome]], gather_s: float
+        self,
+        askings: Sequence[ModelRequest],
+        ask: Callable[[ModelRequest, DeltaCallback | None], Awaitable[ModelOutcome]],
+        gather_s: float,
     ) -> None:
         """What is there within `gather_s` seconds comes together. Must be made inside the event loop."""
         self._gather_s = gather_s
-        self._done: list[tuple[int, asyncio.Task[Outcome]]] = []
-        self._said: dict[int, list[Piece]] = {}
+        self._done: list[tuple[int, asyncio.Task[ModelOutcome]]] = []
+        self._said: dict[int, list[ReplyDelta]] = {}
         self._news = asyncio.Event()
         self._left = len(askings)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tasks: list[asyncio.Task[Outcome]] = []
+        self._tasks: list[asyncio.Task[ModelOutcome]] = []
         for place, asking in enumerate(askings):
             hear = partial(self._hear, place) if asking.aloud else None
-            task: asyncio.Task[Outcome] = asyncio.ensure_future(ask(asking, hear))
+            task: asyncio.Task[ModelOutcome] = asyncio.ensure_future(ask(asking, hear))
             task.add_done_callback(partial(self._end, place))
             self._tasks.append(task)
 
@@ -55,7 +58,7 @@ class Gathering:
         for place in places:
             self._tasks[place].cancel()
 
-    async def batches(self) -> AsyncGenerator[list[tuple[int, Came]], None]:
+    async def batches(self) -> AsyncGenerator[list[tuple[int, ResponseItem]], None]:
         """What comes back, with its place, as it comes. Who stops listening has the rest cancelled."""
         try:
             while self._left:
@@ -70,8 +73,8 @@ class Gathering:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _batch(self) -> list[tuple[int, Came]]:
-        batch: list[tuple[int, Came]] = list(self._said.items())
+    def _batch(self) -> list[tuple[int, ResponseItem]]:
+        batch: list[tuple[int, ResponseItem]] = list(self._said.items())
         batch += [(place, task.result()) for place, task in self._done if not task.cancelled()]
         self._left -= len(self._done)
         self._said = {}
@@ -79,20 +82,20 @@ class Gathering:
         self._news.clear()
         return batch
 
-    def _end(self, place: int, task: "asyncio.Task[Outcome]") -> None:
+    def _end(self, place: int, task: "asyncio.Task[ModelOutcome]") -> None:
         self._done.append((place, task))
         self._news.set()
         if len(self._done) == self._left and not self._ended.done():
             self._ended.set_result(None)
 
-    def _hear(self, place: int, piece: Piece) -> None:
+    def _hear(self, place: int, piece: ReplyDelta) -> None:
         """Pieces that go on where the last one ended are one piece."""
         said = self._said.setdefault(place, [])
         last = said[-1] if said else None
         if piece.restart:
             said[:] = [piece]
         elif last is not None and last.call == piece.call and not piece.name and not last.restart:
-            said[-1] = Piece(last.text + piece.text, last.call, last.name, last.arguments + piece.arguments)
+            said[-1] = ReplyDelta(last.text + piece.text, last.call, last.name, last.arguments + piece.arguments)
         else:
             said.append(piece)
         self._news.set()

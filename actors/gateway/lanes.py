@@ -8,8 +8,8 @@ import math
 import msgspec
 
 from everlog.actors.gateway.fair import FairQueue
-from everlog.actors.gateway.limits import Limits
-from everlog.actors.gateway.rates import MINUTE_S, Allowance, Meter
+from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.gateway.rates import MINUTE_S, MinuteCounter, TokenBucket
 from everlog.actors.ports.constants import PAUSE_S_MAX, PROBE_S
 from everlog.events import ModelError, Usage
 
@@ -17,7 +17,7 @@ SHUT_KINDS = ("key", "credit")
 """Failures that every other request would meet as well."""
 
 
-class EndpointStatus(msgspec.Struct, frozen=True):
+class EndpointQueueStatus(msgspec.Struct, frozen=True):
     """How one endpoint does."""
 
     base_url: str
@@ -32,7 +32,7 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     """Why it is not asked at all, but for a probe now and then; empty if it is."""
 
 
-class Ticket:
+class QueueTicket:
     """One request on its way through a lane. Two are never equal."""
 
     __slots__ = ("agent_id", "estimate", "granted")
@@ -45,22 +45,22 @@ class Ticket:
         """While it waits: done when it may be sent."""
 
 
-class Lane:
+class EndpointQueue:
     """One endpoint."""
 
-    def __init__(self, base_url: str, limits: Limits) -> None:
+    def __init__(self, base_url: str, limits: GatewayLimits) -> None:
         self.base_url = base_url
-        self.waiting: FairQueue[Ticket] = FairQueue()
+        self.waiting: FairQueue[QueueTicket] = FairQueue()
         self._limits = limits
-        self._requests = Allowance(limits.requests_per_minute)
-        self._tokens = Allowance(limits.tokens_per_minute)
-        self._asked, self._used, self._ended = Meter(), Meter(), Meter()
+        self._requests = TokenBucket(limits.requests_per_minute)
+        self._tokens = TokenBucket(limits.tokens_per_minute)
+        self._asked, self._used, self._ended = MinuteCounter(), MinuteCounter(), MinuteCounter()
         self._under_way = 0
         self._paused_until = 0.0
         self._shut: tuple[str, str] | None = None
         """Why, and the kind of the failure."""
         self._probe_at = 0.0
-        self._probe: Ticket | None = None
+        self._probe: QueueTicket | None = None
         """The request that finds out whether a lane that is shut has opened."""
 
     @property
@@ -68,7 +68,7 @@ class Lane:
         """Whether nobody is served, but for a probe now and then."""
         return self._shut is not None
 
-    def enter(self, ticket: Ticket, now: float, *, again: bool) -> None:
+    def enter(self, ticket: QueueTicket, now: float, *, again: bool) -> None:
         """Wait here. Raises ModelError where the lane is shut, unless it is time that somebody tries."""
         if self._shut is not None and self._probe is not ticket:
             if self._probe is not None or now < self._probe_at:
@@ -84,7 +84,7 @@ class Lane:
             return math.inf
         return max(self._paused_until - now, self._requests.wait(1, now), self._tokens.wait(ticket.estimate, now), 0)
 
-    def next(self, now: float) -> Ticket:
+    def next(self, now: float) -> QueueTicket:
         """Take the request whose turn it is: it is sent now."""
         ticket = self.waiting.take()
         self._requests.take(1, now)
@@ -98,13 +98,13 @@ class Lane:
         self._under_way -= 1
         self._ended.add(1, now)
 
-    def succeeded(self, ticket: Ticket, used: Usage, now: float) -> None:
+    def succeeded(self, ticket: QueueTicket, used: Usage, now: float) -> None:
         """It was answered: the lane is open, and the estimate is put right."""
         self._shut = None
         self._tokens.take(used.total - ticket.estimate, now)
         self._used.add(used.total, now)
 
-    def failed(self, error: ModelError, backoff_s: float, now: float) -> list[Ticket]:
+    def failed(self, error: ModelError, backoff_s: float, now: float) -> list[QueueTicket]:
         """It failed. Gives back those who waited and shall not, because nobody will be answered for a while."""
         if error.kind in SHUT_KINDS:
             return self._close(error, max(PROBE_S, error.retry_after_s), now)
@@ -115,13 +115,13 @@ class Lane:
             self._paused_until = max(self._paused_until, now + pause)
         return []
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: QueueTicket) -> None:
         """It has come to its end, whichever."""
         self.waiting.withdraw(ticket.agent_id, ticket)
         if self._probe is ticket:
             self._probe = None
 
-    def _close(self, error: ModelError, seconds: float, now: float) -> list[Ticket]:
+    def _close(self, error: ModelError, seconds: float, now: float) -> list[QueueTicket]:
         self._shut, self._probe_at = (str(error), error.kind), now + seconds
         return self.waiting.clear()
 
@@ -141,9 +141,9 @@ class Lane:
         per_minute = max(self._ended.total(now), 1)
         return max(len(self.waiting) * MINUTE_S / per_minute, self._paused_until - now, 1.0)
 
-    def status(self, now: float) -> EndpointStatus:
+    def status(self, now: float) -> EndpointQueueStatus:
         """How it does."""
-        return EndpointStatus(
+        return EndpointQueueStatus(
             base_url=self.base_url,
             under_way=self._under_way,
             waiting=len(self.waiting),

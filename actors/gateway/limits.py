@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from everlog.actors.models.prices import Price, Prices
+from everlog.actors.models.prices import Price, PriceList
 from everlog.actors.ports.constants import ASKS_MAX, ASKS_WAITING_AGENT_MAX, ASKS_WAITING_MAX, GATEWAY_ATTEMPTS_MAX
 from everlog.events import BadInput
 
 PREFIX = "EVERLOG_GATEWAY_"
 
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+AtLeastZero = Annotated[int, msgspec.Meta(ge=0)]
 Money = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one gateway. 0 is no limit, unless the field says otherwise."""
 
     asks_max: AtLeastOne = ASKS_MAX
@@ -29,13 +29,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that may wait, of one agent; at least 1. A further one is refused."""
     attempts_max: AtLeastOne = GATEWAY_ATTEMPTS_MAX
     """Tries of one request, for failures where trying again can help; at least 1."""
-    requests_per_minute: Count = 0
+    requests_per_minute: AtLeastZero = 0
     """At each endpoint, sent evenly."""
-    tokens_per_minute: Count = 0
+    tokens_per_minute: AtLeastZero = 0
     """At each endpoint: of requests, estimated before, and of replies, as it counts them after."""
-    agent_tokens_max: Count = 0
+    agent_tokens_max: AtLeastZero = 0
     """Tokens that one agent may use up."""
-    all_tokens_max: Count = 0
+    all_tokens_max: AtLeastZero = 0
     """Tokens that all agents together may use up."""
     agent_cost_max: Money = 0.0
     """What one agent may cost, in the currency of the prices."""
@@ -55,13 +55,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
 
 
-def known_prices(limits: Limits, own: Mapping[str, Price] | None = None) -> Prices:
+def known_prices(limits: GatewayLimits, own: Mapping[str, Price] | None = None) -> PriceList:
     """All prices: the user's `own` by the name of a model, that of the variables, and the list that everlog ships."""
     given = limits.price_in or limits.price_out
-    return Prices(own, Price(limits.price_in, limits.price_out) if given else None)
+    return PriceList(own, Price(limits.price_in, limits.price_out) if given else None)
 
 
-def limits_from(environment: Mapping[str, str]) -> Limits:
+def limits_from(environment: Mapping[str, str]) -> GatewayLimits:
     """The limits that variables like EVERLOG_GATEWAY_ASKS_MAX set; the rest is as it is without. Empty is not set.
 
     Raises BadInput for a value that cannot be, and for a variable of that kind that does not exist: a budget that is
@@ -72,15 +72,18 @@ def limits_from(environment: Mapping[str, str]) -> Limits:
         if variable.startswith(PREFIX) and value.strip():
             given[_field(variable)] = value.strip()
     try:
-        return msgspec.convert(given, Limits, strict=False)
+        return msgspec.convert(given, GatewayLimits, strict=False)
     except msgspec.ValidationError as error:
         raise BadInput(f"The variables {PREFIX}... cannot be used: {_in_variables(str(error))}.") from error
 
 
 def _field(variable: str) -> str:
     field = variable.removeprefix(PREFIX).lower()
-    if field not in Limits.__struct_fields__:
-        near = difflib.get_close_matches(field, Limits.__struct_fields__, n=1, cutoff=0.5) or Limits.__struct_fields__
+    if field not in GatewayLimits.__struct_fields__:
+        near = (
+            difflib.get_close_matches(field, GatewayLimits.__struct_fields__, n=1, cutoff=0.5)
+            or GatewayLimits.__struct_fields__
+        )
         known = ", ".join(PREFIX + name.upper() for name in near)
         raise BadInput(f"There is no limit {variable}: it may be {known}. Nothing was sent.")
     return field

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.agent.system import model_for
-from everlog.actors.gateway.limits import Limits
+from everlog.actors.gateway.limits import GatewayLimits
 from everlog.actors.models.catalogue import asked_at, catalogue_of, place_at
 from everlog.actors.models.endpoints import Catalogue, file_of
 from everlog.actors.ports.effects import Model
 from everlog.events import BadInput, ModelError
 
 if TYPE_CHECKING:
-    from everlog.actors.models.endpoint import Connections
-    from everlog.actors.models.gguf import Server
+    from everlog.actors.models.endpoint import ConnectionPool
+    from everlog.actors.models.gguf import LlamaServer
 
-Models = Callable[[str, str], Model]
+ModelFactory = Callable[[str, str], Model]
 """From a name and the place where it is served (or empty) to a model, which tries each request once."""
 
 
@@ -35,12 +35,12 @@ def _known(root: Path) -> Catalogue:
         raise ModelError(str(error), kind="rejected", attempts=0) from error
 
 
-def real_models(limits: Limits, root: Path | None = None) -> Models:
+def real_models(limits: GatewayLimits, root: Path | None = None) -> ModelFactory:
     """Models as they are; those at one place share its connections, of which there are as many as there is use for, and
     those that are one file share its server. `root`: the store whose descriptions say which key is for which place.
     """
-    places: dict[tuple[str, str], Connections] = {}
-    files: dict[str, Server] = {}
+    places: dict[tuple[str, str], ConnectionPool] = {}
+    files: dict[str, LlamaServer] = {}
 
     def make(name: str, base_url: str) -> Model:
         if name == OFFLINE:
@@ -48,16 +48,16 @@ def real_models(limits: Limits, root: Path | None = None) -> Models:
         known = Catalogue() if root is None else _known(root)
         path, _ = file_of(name)
         if path:
-            from everlog.actors.models.gguf import Gguf, server_of
+            from everlog.actors.models.gguf import GgufModel, server_of
 
             if path not in files:
                 files[path] = server_of(name, known)
-            return Gguf(name, files[path], known)
-        from everlog.actors.models.endpoint import Connections, Endpoint
+            return GgufModel(name, files[path], known)
+        from everlog.actors.models.endpoint import ChatEndpoint, ConnectionPool
 
         place = base_url, known.key_of(asked_at(base_url))
         if place not in places:
-            places[place] = Connections(name, base_url or None, connections_max=limits.asks_max, key_name=place[1])
-        return Endpoint(name, connections=places[place])
+            places[place] = ConnectionPool(name, base_url or None, connections_max=limits.asks_max, key_name=place[1])
+        return ChatEndpoint(name, connections=places[place])
 
     return make

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from everlog.actors.gateway.limits import Limits, known_prices
+from everlog.actors.gateway.limits import GatewayLimits, known_prices
 from everlog.actors.models.catalogue import catalogue_of
-from everlog.actors.models.prices import Prices, own_prices
+from everlog.actors.models.prices import PriceList, own_prices
 from everlog.events import BadInput, ModelError
 
 
-def prices_of(root: Path, limits: Limits) -> Prices:
+def prices_of(root: Path, limits: GatewayLimits) -> PriceList:
     """All prices that are known there. Raises BadInput for a description that cannot be used."""
     return known_prices(limits, own_prices(catalogue_of(root).models))
 
 
-def prices_at(root: Path | None, limits: Limits) -> Prices:
+def prices_at(root: Path | None, limits: GatewayLimits) -> PriceList:
     """The same for a request that costs something; None: in no store. Raises ModelError instead: the turn says why."""
     if root is None:
         return known_prices(limits)

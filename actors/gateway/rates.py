@@ -10,7 +10,7 @@ SLOTS = 12
 """Parts of a minute that a Meter counts apart."""
 
 
-class Allowance:
+class TokenBucket:
     """So much a minute, evenly: a second's worth may be taken at once, and what was taken beyond is waited for."""
 
     def __init__(self, per_minute: int) -> None:
@@ -38,7 +38,7 @@ class Allowance:
         return self._left
 
 
-class Meter:
+class MinuteCounter:
     """How much there was in the last minute, give or take a twelfth of it."""
 
     def __init__(self) -> None:

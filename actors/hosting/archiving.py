@@ -3,9 +3,9 @@
 from typing import Any
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.commands import Amend, Forget, Keep, KeepAll
+from everlog.actors.agent.commands import DeleteMemory, InsertMemories, InsertMemory, UpdateMemory
 from everlog.actors.memory import archival
-from everlog.actors.memory.archival import Change
+from everlog.actors.memory.archival import ArchivalChange
 from everlog.actors.ports.effects import Hit
 from everlog.events import (
     ArchivalDeleted,
@@ -18,25 +18,25 @@ from everlog.events import (
 )
 
 
-async def archive(agent: Agent, command: Keep | KeepAll | Amend | Forget) -> Any:
+async def archive(agent: Agent, command: InsertMemory | InsertMemories | UpdateMemory | DeleteMemory) -> Any:
     """Carry it out; one that comes again changes nothing. Raises BadInput, and then nothing was changed."""
     try:
         async with agent.archiving:
             match command:
-                case Keep():
+                case InsertMemory():
                     return await _keep(agent, command)
-                case KeepAll():
+                case InsertMemories():
                     return await _keep_all(agent, command)
-                case Amend():
+                case UpdateMemory():
                     await _amend(agent, command)
-                case Forget():
+                case DeleteMemory():
                     await _forget(agent, command)
     except FunctionError as error:
         raise BadInput(str(error)) from error
     return None
 
 
-async def _keep(agent: Agent, command: Keep) -> str:
+async def _keep(agent: Agent, command: InsertMemory) -> str:
     """The id of the memory that holds the text."""
     event = archival.inserted(command.text, _listed(command.tags))
     known = await agent.searcher(None, 0).kept(event.text)
@@ -46,7 +46,7 @@ async def _keep(agent: Agent, command: Keep) -> str:
     return command.id
 
 
-async def _keep_all(agent: Agent, command: KeepAll) -> list[str]:
+async def _keep_all(agent: Agent, command: InsertMemories) -> list[str]:
     """The ids of the memories that hold the texts."""
     events = [archival.inserted(text, _listed(command.tags)) for text in _listed(command.texts)]
     by_text = {event.text: event for event in events}
@@ -64,7 +64,7 @@ async def _keep_all(agent: Agent, command: KeepAll) -> list[str]:
     return [ids[event.text] for event in events]
 
 
-async def _amend(agent: Agent, command: Amend) -> None:
+async def _amend(agent: Agent, command: UpdateMemory) -> None:
     tags = None if command.tags is None else _listed(command.tags)
     before = await _memory(agent, command, ArchivalUpdated)
     event = None if before is None else archival.updated(before, command.text, tags)
@@ -78,13 +78,13 @@ async def _amend(agent: Agent, command: Amend) -> None:
             raise
 
 
-async def _forget(agent: Agent, command: Forget) -> None:
+async def _forget(agent: Agent, command: DeleteMemory) -> None:
     before = await _memory(agent, command, ArchivalDeleted)
     if before is not None:
         await _commit(agent, ArchivalDeleted(memory_id=before.ref), command.id)
 
 
-async def _memory(agent: Agent, command: Amend | Forget, kind: type[Change]) -> Hit | None:
+async def _memory(agent: Agent, command: UpdateMemory | DeleteMemory, kind: type[ArchivalChange]) -> Hit | None:
     """The memory that is meant; None where it is gone, but the command was carried out before."""
     found = await agent.searcher(None, 0).memory(archival.id_of(command.memory_id))
     if found is None and not await agent.known(command.id, kind):
@@ -92,7 +92,7 @@ async def _memory(agent: Agent, command: Amend | Forget, kind: type[Change]) -> 
     return found
 
 
-async def _commit(agent: Agent, event: Change, event_id: str) -> None:
+async def _commit(agent: Agent, event: ArchivalChange, event_id: str) -> None:
     await agent.commit([event], turn=agent.turn, step=0, ids=[event_id])
 
 

@@ -1,6 +1,6 @@
 """What a person is told about a log in words: a damaged tail that was cut off, a file that could not be sealed."""
 
-from everlog.store import Damage
+from everlog.store import TornTail
 
 
 def not_sealed(agent_id: str, why: str) -> str:
@@ -8,7 +8,7 @@ def not_sealed(agent_id: str, why: str) -> str:
     return f"the log of {agent_id!r} could not be sealed; nothing is lost by it. {why}"
 
 
-def cut_off(agent_id: str, cut: Damage) -> str:
+def cut_off(agent_id: str, cut: TornTail) -> str:
     """What was cut off a log when it was opened, and where it is kept."""
     stem = f"{cut.path.name}.{cut.offset}"
     copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
@@ -19,7 +19,7 @@ def cut_off(agent_id: str, cut: Damage) -> str:
     )
 
 
-def warnings(agent_id: str, cut: Damage | None, unsealed: str) -> list[str]:
+def warnings(agent_id: str, cut: TornTail | None, unsealed: str) -> list[str]:
     """What a person should know of a log; `unsealed` is why it could not be sealed, empty if it could."""
     told = [cut_off(agent_id, cut)] if cut is not None else []
     return [*told, not_sealed(agent_id, unsealed)] if unsealed else told

@@ -15,36 +15,36 @@ from everlog.store import source_of, stream_of
 
 def is_plain(command: Command) -> bool:
     """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
-    if isinstance(command, commands.Open):
+    if isinstance(command, commands.OpenAgent):
         return command.as_it_is
     return isinstance(command, _PLAIN)
 
 
 _PLAIN = (
-    commands.SetTimer, commands.CancelTimer, commands.Attach, commands.Detach, commands.Delete,
-    commands.Cancel, commands.Keep, commands.KeepAll, commands.Amend, commands.Forget,
-    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock, commands.Follow, commands.Unfollow,
+    commands.SetTimer, commands.CancelTimer, commands.AttachSource, commands.DetachSource, commands.DeleteAgent,
+    commands.CancelTurn, commands.InsertMemory, commands.InsertMemories, commands.UpdateMemory, commands.DeleteMemory,
+    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock, commands.FollowBlock, commands.UnfollowBlock,
 )  # fmt: skip
 
 
 async def edit(agent: Agent, command: Command) -> Any:
     """The commands that start no turn."""
     match command:
-        case commands.Summarize():
+        case commands.SummarizeContext():
             return await agent.summarize()
-        case commands.Expand():
+        case commands.ExpandSummary():
             return await agent.expand()
-        case commands.Cancel(every=every):
+        case commands.CancelTurn(every=every):
             return await agent.cancel(command.id, every=every)
-        case commands.Hide(turns=turns):
+        case commands.HideTurns(turns=turns):
             return await agent.hide(turns, event_id=command.id)
-        case commands.Rethink(text=text):
+        case commands.RethinkReply(text=text):
             return await agent.rethink(text, event_id=command.id)
-        case commands.TakeIn(said=said):
+        case commands.ImportConversation(said=said):
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
             return await agent.import_messages(said)
-        case commands.Keep() | commands.KeepAll() | commands.Amend() | commands.Forget():
+        case commands.InsertMemory() | commands.InsertMemories() | commands.UpdateMemory() | commands.DeleteMemory():
             return await archive(agent, command)
         case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():
             return await blocks.change(agent, command)
@@ -64,15 +64,15 @@ async def edit(agent: Agent, command: Command) -> Any:
                 return bool(await agent.known(command.id, TimerCancelled))  # it may be gone by this very command
             await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
             return True
-        case commands.Attach(source=source):
+        case commands.AttachSource(source=source):
             attached = SourceAttached(source=source_of(stream_of(source)))
             return await _change(agent, command.id, attached, attached=False)
-        case commands.Detach(source=source):
+        case commands.DetachSource(source=source):
             detached = SourceDetached(source=source_of(stream_of(source)))
             return await _change(agent, command.id, detached, attached=True)
-        case commands.Follow(block=block, label=label):
+        case commands.FollowBlock(block=block, label=label):
             return await follow(agent, block, label or block, command.id)
-        case commands.Unfollow(block=block):
+        case commands.UnfollowBlock(block=block):
             return await unfollow(agent, block, command.id)
         case _:
             raise TypeError(f"no host knows the command {type(command).__name__}")

@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from everlog.actors.agent.commands import Means, Resume
-from everlog.actors.hosting.many import Perform
+from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
+from everlog.actors.hosting.many import CommandStreamer
 from everlog.actors.ports.constants import RECOVERY_WAIT_S, RECOVERY_WAIT_S_MAX, SHARD_RECOVERIES_MAX
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import EverlogError, HostLost, StoreError
 
 
-class Finishing:
+class TurnRecovery:
     """Asks agents to resume, a few at once; what the store refuses is tried again, less and less often."""
 
     def __init__(
         self,
-        perform: Perform,
+        perform: CommandStreamer,
         *,
         clock: Clock,
         ids: Ids,
@@ -38,13 +38,13 @@ class Finishing:
         """Whether something is still to be finished."""
         return self._task is not None
 
-    async def all_of(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
+    async def all_of(self, agents: Sequence[str], lent: Mapping[str, SessionCapabilities]) -> None:
         """Finish what these agents left unfinished, in their order. `lent`: what they were lent."""
         room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
             async with room:
-                command = Resume(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
+                command = ResumeTurns(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
                 try:
                     async for _ in self._perform(agent_id, command):
                         pass

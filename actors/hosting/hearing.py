@@ -8,27 +8,27 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from everlog.actors.agent.commands import Command, Fire, Resume, Retry, Say, Watch
+from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
 from everlog.actors.agent.transitions import INPUTS
-from everlog.actors.formats.preview import Hearing, Preview, Previews
+from everlog.actors.formats.preview import Preview, PreviewFactory, PreviewStream
 from everlog.actors.ports.constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
 from everlog.events import Busy, Record
 
-Role = Literal["asker", "watcher", "schedule"]
+SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
-LOOKS_BACK = (Say, Retry, Fire, Watch)
+LOOKS_BACK = (SendInput, RetryTurn, FireTimer, WatchAgent)
 """Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
-FORETOLD = (Say, Retry, Resume)
+FORETOLD = (SendInput, RetryTurn, ResumeTurns)
 """Commands whose callers may want to hear what replies say while they are coming."""
 _COMMIT = attrgetter("commit")
 
 
-class Caller:
+class Subscriber:
     """One who waits for what follows from a command, in one way or another."""
 
     __slots__ = ("_held", "command_id", "missed", "over", "previews", "role", "turn")
 
-    def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
+    def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
         """`held`: hear nothing before `settle`."""
         self.command_id = command_id
         self.role = role
@@ -108,12 +108,12 @@ class _Coming:
         return Preview(self.first.turn, self.first.step, self.first.kind, "".join(self.parts))
 
 
-class Listener(Caller):
+class StreamSubscriber(Subscriber):
     """A caller who hears each commit when it is durable."""
 
     __slots__ = ("_chars", "_deaf", "_last", "heard")
 
-    def __init__(self, command_id: str, role: Role, *, held: bool) -> None:
+    def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
         super().__init__(command_id, role, held=held)
         self.heard: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
         """Commits as they become durable, and what is coming; None at the end."""
@@ -160,12 +160,12 @@ class Listener(Caller):
             self.heard.put_nowait(records)
 
 
-class Gatherer(Caller):
+class Collector(Subscriber):
     """A caller who hears everything at the end, and is not woken before."""
 
     __slots__ = ("ended", "heard")
 
-    def __init__(self, command_id: str, role: Role, *, held: bool, heard: list[Record]) -> None:
+    def __init__(self, command_id: str, role: SubscriberRole, *, held: bool, heard: list[Record]) -> None:
         """`heard` gets the records."""
         super().__init__(command_id, role, held=held)
         self.heard = heard
@@ -181,21 +181,23 @@ class Gatherer(Caller):
         self.heard += records
 
 
-class Audience:
+class Subscribers:
     """All callers of one host."""
 
     def __init__(self) -> None:
-        self._callers: list[Caller] = []
+        self._callers: list[Subscriber] = []
         self._left: deque[int] = deque(maxlen=LISTENERS_MAX)
         """Turns of callers who have gone away: what follows is still nobody else's answer."""
 
     @contextmanager
-    def joined(self, command_id: str, role: Role, *, held: bool, previews: bool = False) -> Iterator[Listener]:
+    def joined(
+        self, command_id: str, role: SubscriberRole, *, held: bool, previews: bool = False
+    ) -> Iterator[StreamSubscriber]:
         """A caller who listens while the block runs; see `join`.
 
         `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
         """
-        listener = Listener(command_id, role, held=held)
+        listener = StreamSubscriber(command_id, role, held=held)
         listener.previews = previews
         self.join(listener)
         try:
@@ -203,25 +205,25 @@ class Audience:
         finally:
             self.leave(listener)
 
-    def join(self, caller: Caller) -> None:
+    def join(self, caller: Subscriber) -> None:
         """Have a caller hear what happens, until it leaves. Raises Busy where LISTENERS_MAX listen already."""
         if len(self._callers) >= LISTENERS_MAX:
             waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
             raise Busy(waits, retry_after_s=BUSY_S)
         self._callers.append(caller)
 
-    def leave(self, caller: Caller) -> None:
+    def leave(self, caller: Subscriber) -> None:
         """The caller has heard everything, or has gone away."""
         self._callers.remove(caller)
         if caller.role == "asker":
             self._left.append(caller.turn)
 
     @property
-    def hearing(self) -> Hearing:
+    def hearing(self) -> PreviewFactory:
         """What tells callers of an agent's replies while they are coming."""
-        return Previews(lambda turn: any(self._foretold(turn)), self._foretell).hearing
+        return PreviewStream(lambda turn: any(self._foretold(turn)), self._foretell).hearing
 
-    def _foretold(self, turn: int) -> Iterator[Caller]:
+    def _foretold(self, turn: int) -> Iterator[Subscriber]:
         """Who wants to hear what the replies of a turn say while they are coming."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         for caller in self._callers:
@@ -254,11 +256,11 @@ class Audience:
                 caller.hear(unheard)
 
 
-def role_of(command: Command) -> Role:
+def role_of(command: Command) -> SubscriberRole:
     """The role of the caller of a command."""
-    if isinstance(command, Watch):
+    if isinstance(command, WatchAgent):
         return "watcher"
-    return "schedule" if isinstance(command, Fire) else "asker"
+    return "schedule" if isinstance(command, FireTimer) else "asker"
 
 
 def wants_previews(command: Command) -> bool:

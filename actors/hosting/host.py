@@ -14,15 +14,23 @@ import msgspec
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.commands import Command, Done, Fire, Heard, Means, Open, Opened
+from everlog.actors.agent.commands import (
+    Command,
+    CommandResult,
+    FireTimer,
+    OpenAgent,
+    OpenReport,
+    SessionCapabilities,
+    StreamItem,
+)
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.hosting import damage
 from everlog.actors.hosting.editing import edit, is_plain
-from everlog.actors.hosting.hearing import LOOKS_BACK, Audience, Caller, Gatherer, role_of, wants_previews
-from everlog.actors.hosting.timers import Due, due_of
-from everlog.actors.hosting.working import Worker
+from everlog.actors.hosting.hearing import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
+from everlog.actors.hosting.timers import DueTimer, due_of
+from everlog.actors.hosting.working import TurnWorker
 from everlog.actors.ports.constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
 
@@ -36,13 +44,13 @@ class Host:
     def __init__(
         self,
         agent_id: str,
-        system_of: Callable[[Means], System],
+        system_of: Callable[[SessionCapabilities], LocalSystem],
         *,
-        means: Means | None = None,
+        means: SessionCapabilities | None = None,
         idle_s: float | None = IDLE_S,
         fence: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_timers: Callable[[str, Sequence[Due]], None] | None = None,
+        tell_timers: Callable[[str, Sequence[DueTimer]], None] | None = None,
         on_idle: Callable[[], Awaitable[None]] | None = None,
         note: Callable[[str], None] | None = None,
     ) -> None:
@@ -52,7 +60,7 @@ class Host:
         fenced should it hold the log; empty for none.
         """
         self.agent_id = agent_id
-        self.means = means or Means()
+        self.means = means or SessionCapabilities()
         self._system_of = system_of
         self._idle_s = idle_s
         self._sleep = sleep
@@ -61,10 +69,10 @@ class Host:
         self._note = note
         self._fence = fence
         self._agent: Agent | None = None
-        self._worker: Worker | None = None
+        self._worker: TurnWorker | None = None
         self._stack = AsyncExitStack()
         self._gate = asyncio.Lock()
-        self._audience = Audience()
+        self._audience = Subscribers()
         self._idle: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """Commands that are being carried out."""
@@ -88,7 +96,7 @@ class Host:
         """Whether a turn runs."""
         return self._worker is not None and self._worker.busy
 
-    async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
         is let go of before it is done. `seen`: the last seq that was heard of this command, when it is sent again.
         """
@@ -101,11 +109,11 @@ class Host:
             finally:
                 if listener.role == "watcher":
                     work.cancel()
-        yield Done(self._value(work))
+        yield CommandResult(self._value(work))
 
     async def carry_out(self, command: Command, heard: list[Record]) -> Any:
         """`perform` for who hears everything at the end: `heard` gets the records. What the command gives back."""
-        gatherer = Gatherer(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), heard=heard)
+        gatherer = Collector(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), heard=heard)
         self._audience.join(gatherer)
         work = self._begun(command, gatherer, 0)
         try:
@@ -116,7 +124,7 @@ class Host:
                 work.cancel()
         return self._value(work)
 
-    def _begun(self, command: Command, caller: Caller, seen: int) -> "asyncio.Task[Any]":
+    def _begun(self, command: Command, caller: Subscriber, seen: int) -> "asyncio.Task[Any]":
         work = asyncio.get_running_loop().create_task(self._carry_out(command, caller, seen))
         self._tasks.add(work)
         if caller.role == "watcher":
@@ -129,7 +137,7 @@ class Host:
             raise HostLost(f"{self.agent_id!r} was let go of before that was done. What it acknowledged is in the log.")
         return work.result()
 
-    def _ended(self, caller: Caller, work: asyncio.Task[Any]) -> None:
+    def _ended(self, caller: Subscriber, work: asyncio.Task[Any]) -> None:
         """A command was carried out, or could not be. Its caller may have gone away, and is no reason to complain."""
         self._tasks.discard(work)
         self._watches.discard(work)
@@ -162,19 +170,19 @@ class Host:
         async with self._gate:
             await self._let_go()
 
-    async def _carry_out(self, command: Command, caller: Caller, seen: int) -> Any:
+    async def _carry_out(self, command: Command, caller: Subscriber, seen: int) -> Any:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
         try:
-            if isinstance(command, commands.Move):
+            if isinstance(command, commands.MoveAgent):
                 return await self._move(shared=command.shared)
             async with self._gate:
                 opened = await self._opened(command)
                 agent, worker = self._agent, self._worker
             assert agent is not None
             assert worker is not None
-            if isinstance(command, Open) and (opened is not None or command.settings == Settings()):
+            if isinstance(command, OpenAgent) and (opened is not None or command.settings == Settings()):
                 return opened or self._told(born=False)
             return await self._do(agent, worker, command, caller, seen)
         finally:
@@ -216,7 +224,7 @@ class Host:
         self._idle = None
         await self._on_idle()
 
-    async def _opened(self, command: Command) -> Opened | None:
+    async def _opened(self, command: Command) -> OpenReport | None:
         """Have the agent in memory, with the means that the command brings; None if it was there before.
 
         Raises EverlogError.
@@ -231,18 +239,18 @@ class Host:
             await self._let_go()
         if command.means is not None:
             self.means = command.means
-        unattended = isinstance(command, (commands.Resume, Fire)) and not self.means.tools
+        unattended = isinstance(command, (commands.ResumeTurns, FireTimer)) and not self.means.tools
         if self._agent is not None:
             if self._bare and not is_plain(command):
                 await self._agent.set_up(unattended=unattended)
                 self._bare = False
             return None
         wanted = command
-        if not isinstance(wanted, Open):
-            wanted = Open(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
+        if not isinstance(wanted, OpenAgent):
+            wanted = OpenAgent(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
         return self._told(born=await self._open(wanted, unattended=unattended))
 
-    async def _open(self, wanted: Open, *, unattended: bool) -> bool:
+    async def _open(self, wanted: OpenAgent, *, unattended: bool) -> bool:
         """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
         kinds: set[str] = set()
 
@@ -259,11 +267,11 @@ class Host:
             self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
         self._fence, self._bare = "", wanted.as_it_is
         self._agent.hearing = self._audience.hearing
-        self._worker = Worker(self._agent, self._report_timers)
+        self._worker = TurnWorker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
 
-    async def _enter(self, wanted: Open, listen: Listener, *, take_over: bool, unattended: bool) -> Agent:
+    async def _enter(self, wanted: OpenAgent, listen: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
         opening = self._system_of(self.means).agent(
             self.agent_id,
             wanted.settings,
@@ -276,10 +284,10 @@ class Host:
         )
         return await self._stack.enter_async_context(opening)
 
-    def _told(self, *, born: bool) -> Opened:
+    def _told(self, *, born: bool) -> OpenReport:
         agent = self._agent
         assert agent is not None
-        return Opened(
+        return OpenReport(
             born=born,
             model=agent.model_name,
             zone=agent.zone,
@@ -308,29 +316,29 @@ class Host:
         if self._note is not None:
             self._note(text)
 
-    async def _do(self, agent: Agent, worker: Worker, command: Command, caller: Caller, seen: int) -> Any:
+    async def _do(self, agent: Agent, worker: TurnWorker, command: Command, caller: Subscriber, seen: int) -> Any:
         """What stands in the command, on an open agent."""
 
         async def say(receive: Awaitable[Record]) -> Record:
             return await self._say(agent, worker, receive, caller, seen)
 
         match command:
-            case commands.Say(event=event):
+            case commands.SendInput(event=event):
                 return await say(agent.receive(event, event_id=command.id))
-            case commands.Retry():
+            case commands.RetryTurn():
                 return await say(agent.retry(event_id=command.id))
-            case commands.Fire():
+            case commands.FireTimer():
                 return await self._beat(agent, worker, command, caller, seen)
-            case commands.Watch():
+            case commands.WatchAgent():
                 caller.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
                 return caller.missed - 1 if caller.missed else agent.head
-            case commands.Resume():
+            case commands.ResumeTurns():
                 return await worker.all_end()
-            case Open(settings=settings) | commands.Configure(settings=settings):
+            case OpenAgent(settings=settings) | commands.ConfigureAgent(settings=settings):
                 await worker.guarded(agent.configure(settings, command.id))
                 return self._told(born=False)
-            case commands.Delete():
+            case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
                 self._stale = self._retimed = True  # who opens it next begins it anew
                 await worker.stop()
@@ -338,7 +346,9 @@ class Host:
             case _:
                 return await worker.guarded(edit(agent, command))
 
-    async def _say(self, agent: Agent, worker: Worker, receive: Awaitable[Record], caller: Caller, seen: int) -> Record:
+    async def _say(
+        self, agent: Agent, worker: TurnWorker, receive: Awaitable[Record], caller: Subscriber, seen: int
+    ) -> Record:
         """Make an input durable, and wait until its turn has ended. Raises ModelError if the model failed it."""
         record, failed = await self._received(agent, worker, receive, caller, seen)
         if failed is not None:
@@ -347,7 +357,7 @@ class Host:
         return record
 
     async def _received(
-        self, agent: Agent, worker: Worker, receive: Awaitable[Record], caller: Caller, seen: int
+        self, agent: Agent, worker: TurnWorker, receive: Awaitable[Record], caller: Subscriber, seen: int
     ) -> tuple[Record, ModelError | None]:
         """Make an input durable; with it, how the model failed it, if it was here before and has ended so."""
         head = agent.head
@@ -361,7 +371,7 @@ class Host:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
-    async def _beat(self, agent: Agent, worker: Worker, command: Fire, caller: Caller, seen: int) -> bool:
+    async def _beat(self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int) -> bool:
         """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""
         async with self._beating:
             beat = await self._due(agent, command)
@@ -375,7 +385,7 @@ class Host:
         await worker.turn_ends(record.turn)
         return True
 
-    async def _due(self, agent: Agent, command: Fire) -> Heartbeat | None:
+    async def _due(self, agent: Agent, command: FireTimer) -> Heartbeat | None:
         """The heartbeat of a timer that is due as the command says; None if it was sent, cancelled or paused since."""
         timer = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
         if timer is None or timer["due_us"] != command.due_at:

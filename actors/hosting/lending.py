@@ -2,44 +2,44 @@
 
 from collections.abc import Awaitable, Callable
 
-from everlog.actors.agent.commands import Means
-from everlog.actors.agent.seats import Enter
-from everlog.actors.agent.system import System
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.agent.seats import ActivationFactory
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.gateway.models import served_at
-from everlog.actors.memory.blocks import Blocks
+from everlog.actors.memory.blocks import BlockClient
 from everlog.actors.models.catalogue import known_at
-from everlog.actors.models.spending import NOTHING, Spent
-from everlog.actors.ports.effects import Answer, Archive, Clock, Hear, Ids
+from everlog.actors.models.spending import NOTHING, DailyUsage
+from everlog.actors.ports.effects import ArchiveClient, Clock, DeltaCallback, Ids, ModelResponse
 from everlog.store import FileStore, Store
 
-Ask = Callable[..., Awaitable[Answer]]
+GatewayCall = Callable[..., Awaitable[ModelResponse]]
 """Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
 
 With `hear`, that is told the pieces of a reply that is streamed. A gateway's `ask`.
 """
 
 
-class Asked:
+class GatewayModel:
     """A model behind a gateway, which keeps the connections."""
 
     __slots__ = ("_agent_id", "_ask", "_base_url", "_spent", "name")
 
-    def __init__(self, name: str, base_url: str, ask: Ask, agent_id: str) -> None:
+    def __init__(self, name: str, base_url: str, ask: GatewayCall, agent_id: str) -> None:
         self.name = name
         self._base_url = base_url
         self._ask = ask
         self._agent_id = agent_id
         self._spent = NOTHING
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Send exactly these bytes. Raises ModelError."""
         return await self._ask(self.name, self._base_url, request, self._agent_id, self._spent)
 
-    def account(self, spent: Spent) -> None:
+    def account(self, spent: DailyUsage) -> None:
         """What the agent has used up until now, and what it may."""
         self._spent = spent
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         """`ask`, where `hear` is told the pieces as they come."""
         return await self._ask(self.name, self._base_url, request, self._agent_id, self._spent, hear=hear)
 
@@ -49,25 +49,25 @@ class Asked:
 
 def lent_system(
     store: Store,
-    means: Means,
-    ask: Ask,
+    means: SessionCapabilities,
+    ask: GatewayCall,
     *,
     clock: Clock,
     ids: Ids,
-    enter: Enter | None = None,
-    archive: Archive | None = None,
-    blocks: Blocks | None = None,
-) -> System:
+    enter: ActivationFactory | None = None,
+    archive: ArchiveClient | None = None,
+    blocks: BlockClient | None = None,
+) -> LocalSystem:
     """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, the
     archive that they search and the blocks that they share.
     """
     root = store.root if isinstance(store, FileStore) else None
 
-    def asked(name: str, agent_id: str) -> Asked:
+    def asked(name: str, agent_id: str) -> GatewayModel:
         url = means.base_url if root is None else served_at(root, name, means.base_url)
-        return Asked(name, url, ask, agent_id)
+        return GatewayModel(name, url, ask, agent_id)
 
-    return System(
+    return LocalSystem(
         store,
         models_of=lambda agent_id: lambda name: asked(name, agent_id),
         known=None if root is None else lambda name: known_at(root, name, means.base_url),

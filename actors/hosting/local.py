@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Fire, Heard, Means
-from everlog.actors.agent.system import System
+from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.lending import Ask, lent_system
-from everlog.actors.hosting.many import Order, Outcome, outcomes
-from everlog.actors.hosting.shard import Shard, TellTimers
-from everlog.actors.hosting.timers import Beats, Over, Schedule
-from everlog.actors.memory.sharing import Sharing
+from everlog.actors.hosting.lending import GatewayCall, lent_system
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.shard import Shard, TimerCallback
+from everlog.actors.hosting.timers import DeliveryCallback, HeartbeatBatch, TimerSchedule
+from everlog.actors.memory.sharing import SharedBlockWriter
 from everlog.actors.ports.constants import IDLE_S
-from everlog.actors.ports.effects import Archive, Clock, Ids
+from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
 from everlog.events import EverlogError, HostLost, Record, UnknownAgent
 from everlog.store import FileStore, is_shared
 
@@ -24,7 +24,7 @@ class LocalRuntime:
 
     def __init__(
         self,
-        system_of: Callable[[Means], System],
+        system_of: Callable[[SessionCapabilities], LocalSystem],
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -32,8 +32,8 @@ class LocalRuntime:
         note: Callable[[str], None],
         timers: bool = True,
         partition_of: Callable[[str], str] | None = None,
-        shard_of: Callable[[str, TellTimers], Shard] | None = None,
-        blocks: Sharing,
+        shard_of: Callable[[str, TimerCallback], Shard] | None = None,
+        blocks: SharedBlockWriter,
     ) -> None:
         """`timers`: whether those of agents that were opened here go off. `partition_of` says where an agent's log is,
         and `shard_of` makes the host of a shared partition; None: every agent has a log of its own.
@@ -49,11 +49,11 @@ class LocalRuntime:
         self._idle_s = idle_s
         self._note = note
         self._hosts: dict[str, Host] = {}
-        self._schedule = Schedule(self._fire, clock=clock, sleep=sleep)
+        self._schedule = TimerSchedule(self._fire, clock=clock, sleep=sleep)
         self._timing: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
         shard = self._ready(agent_id)
         answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
@@ -73,10 +73,10 @@ class LocalRuntime:
         self._keep_time()
         return self.shard(agent_id)
 
-    def refuse_unlendable(self, means: Means | None) -> None:
+    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
         """Everything can be had in this process."""
 
-    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Carry out many commands at once; see `api.Runtime`."""
         return outcomes(self._carry_out, orders)
 
@@ -131,10 +131,10 @@ class LocalRuntime:
             await shard.close()
         await self.blocks.close()
 
-    async def _fire(self, beats: Beats, over: Over) -> None:
+    async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
         await asyncio.gather(*[self._fire_one(agent_id, command, over) for agent_id, command in beats])
 
-    async def _fire_one(self, agent_id: str, command: Fire, over: Over) -> None:
+    async def _fire_one(self, agent_id: str, command: FireTimer, over: DeliveryCallback) -> None:
         try:
             async for _ in self.perform(agent_id, command):
                 pass
@@ -148,8 +148,8 @@ class LocalRuntime:
 
 def local_runtime(
     store: FileStore,
-    ask: Ask,
-    archive: Archive,
+    ask: GatewayCall,
+    archive: ArchiveClient,
     *,
     clock: Clock,
     ids: Ids,
@@ -159,10 +159,10 @@ def local_runtime(
     timers: bool,
 ) -> LocalRuntime:
     """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
-    blocks = Sharing(store, clock=clock, ids=ids, sleep=sleep)
+    blocks = SharedBlockWriter(store, clock=clock, ids=ids, sleep=sleep)
     system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive, blocks=blocks)
 
-    def shard_of(partition: str, tell_timers: TellTimers) -> Shard:
+    def shard_of(partition: str, tell_timers: TimerCallback) -> Shard:
         return Shard(
             partition, store, lambda lent, enter: system_of(lent, enter=enter), clock=clock, ids=ids, idle_s=idle_s,
             sleep=sleep, tell_timers=tell_timers, note=note,

@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from everlog.actors.agent.commands import Command, Heard
+from everlog.actors.agent.commands import Command, StreamItem
 from everlog.events import EverlogError, Record
 
-Perform = Callable[[str, Command], AsyncIterator[Heard]]
+CommandStreamer = Callable[[str, Command], AsyncIterator[StreamItem]]
 """Has an agent carry out a command, and tells what follows as it happens."""
-CarryOut = Callable[[str, Command, list[Record]], Awaitable[Any]]
+CommandExecutor = Callable[[str, Command, list[Record]], Awaitable[Any]]
 """The same for who hears everything at the end: the list gets the records. Gives back what the command does."""
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 
-class Order(msgspec.Struct, frozen=True):
+class BatchCommand(msgspec.Struct, frozen=True):
     """One command among many."""
 
     number: int
@@ -25,7 +25,7 @@ class Order(msgspec.Struct, frozen=True):
     command: Command
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class BatchOutcome(msgspec.Struct, frozen=True):
     """What became of an order."""
 
     number: int
@@ -37,9 +37,9 @@ class Outcome(msgspec.Struct, frozen=True):
     """Why it was not carried out, or not to its end."""
 
 
-async def outcomes(carry_out: CarryOut, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+async def outcomes(carry_out: CommandExecutor, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
     """Have all orders carried out at once; what became of them, as it does, many together. A bug in one is raised."""
-    ended: asyncio.Queue[asyncio.Task[Outcome]] = asyncio.Queue()
+    ended: asyncio.Queue[asyncio.Task[BatchOutcome]] = asyncio.Queue()
     tasks = [asyncio.get_running_loop().create_task(_carried_out(carry_out, order)) for order in orders]
     for task in tasks:
         task.add_done_callback(ended.put_nowait)
@@ -56,20 +56,20 @@ async def outcomes(carry_out: CarryOut, orders: Sequence[Order]) -> AsyncIterato
             task.cancel()
 
 
-async def _carried_out(carry_out: CarryOut, order: Order) -> Outcome:
+async def _carried_out(carry_out: CommandExecutor, order: BatchCommand) -> BatchOutcome:
     heard: list[Record] = []
     try:
         value = await carry_out(order.agent_id, order.command, heard)
     except EverlogError as error:
-        return Outcome(order.number, heard, error=error)
-    return Outcome(order.number, heard, value)
+        return BatchOutcome(order.number, heard, error=error)
+    return BatchOutcome(order.number, heard, value)
 
 
-async def merged(streams: Iterable[AsyncIterator[Item]]) -> AsyncIterator[Item]:
+async def merged(streams: Iterable[AsyncIterator[ItemT]]) -> AsyncIterator[ItemT]:
     """What comes from any of the streams, as it comes; the first error of one ends it. None of them gives None."""
-    heard: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()
+    heard: asyncio.Queue[ItemT | BaseException | None] = asyncio.Queue()
 
-    async def listen(stream: AsyncIterator[Item]) -> None:
+    async def listen(stream: AsyncIterator[ItemT]) -> None:
         async for item in stream:
             heard.put_nowait(item)
 

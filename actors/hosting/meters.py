@@ -81,26 +81,26 @@ _OF_THE_SUPERVISOR = {
     "everlog_timers": "timers",
 }
 
-Tags = dict[str, str]
+MetricTags = dict[str, str]
 
 
-class Meter(Protocol):
+class Instrument(Protocol):
     """An instrument; which of the three methods it has, its kind says. Ray's Counter, Gauge and Histogram are such."""
 
-    def inc(self, value: float, tags: Tags) -> None:
+    def inc(self, value: float, tags: MetricTags) -> None:
         """Of a counter: add a `value` above 0."""
         ...
 
-    def set(self, value: float, tags: Tags) -> None:
+    def set(self, value: float, tags: MetricTags) -> None:
         """Of a gauge: it is `value` now."""
         ...
 
-    def observe(self, value: float, tags: Tags) -> None:
+    def observe(self, value: float, tags: MetricTags) -> None:
         """Of a histogram: `value` was met."""
         ...
 
 
-class Makers(NamedTuple):
+class InstrumentFactory(NamedTuple):
     """Who makes instruments: the classes Counter, Gauge and Histogram of `ray.util.metrics`, or a test's."""
 
     counter: Callable[..., Any]
@@ -108,14 +108,14 @@ class Makers(NamedTuple):
     histogram: Callable[..., Any]
 
 
-class Meters:
+class ProcessMetrics:
     """The instruments of one process. One for each kind is enough: a host, the supervisor, the gateway."""
 
-    def __init__(self, makers: Makers | None, *, placement: str = "", node: str = "") -> None:
+    def __init__(self, makers: InstrumentFactory | None, *, placement: str = "", node: str = "") -> None:
         """`makers`: None measures nothing. `placement` and `node` are those of a host."""
         self._makers = makers
-        self._place: Tags = {"placement": placement, "node": node}
-        self._meters: dict[str, Meter] = {}
+        self._place: MetricTags = {"placement": placement, "node": node}
+        self._meters: dict[str, Instrument] = {}
         self._counted: dict[tuple[str, ...], int] = {}
         """How far each counter has been told, by its name and the values of its tags."""
         self._known: dict[str, set[str]] = {"endpoint": set(), "error": set()}
@@ -159,7 +159,7 @@ class Meters:
         if self._makers is not None:
             self._meter("everlog_activation_seconds").observe(seconds, self._place)
 
-    def _all(self, names: Mapping[str, str], seen: object, tags: Tags, *of: str) -> None:
+    def _all(self, names: Mapping[str, str], seen: object, tags: MetricTags, *of: str) -> None:
         for name, field in names.items():
             value = getattr(seen, field)
             if name in COUNTERS:
@@ -167,7 +167,7 @@ class Meters:
             else:
                 self._meter(name).set(value, tags)
 
-    def _grow(self, name: str, count: int, tags: Tags, *of: str) -> None:
+    def _grow(self, name: str, count: int, tags: MetricTags, *of: str) -> None:
         """Bring a counter to `count`. `of`: whose it is, where several share the same tags."""
         key = (name, *of)
         before = self._counted.get(key, 0)
@@ -183,20 +183,20 @@ class Meters:
         known.add(value)
         return value
 
-    def _meter(self, name: str) -> Meter:
+    def _meter(self, name: str) -> Instrument:
         if name not in self._meters:
             assert self._makers is not None
             self._meters[name] = _made(self._makers, name)
         return self._meters[name]
 
 
-def _made(makers: Makers, name: str) -> Meter:
+def _made(makers: InstrumentFactory, name: str) -> Instrument:
     if name in HISTOGRAMS:
         told, tags, bounds = HISTOGRAMS[name]
-        return cast("Meter", makers.histogram(name, told, boundaries=list(bounds), tag_keys=tuple(tags)))
+        return cast("Instrument", makers.histogram(name, told, boundaries=list(bounds), tag_keys=tuple(tags)))
     make, table = (makers.counter, COUNTERS) if name in COUNTERS else (makers.gauge, GAUGES)
     told, tags = table[name]
-    return cast("Meter", make(name, told, tag_keys=tuple(tags)))
+    return cast("Instrument", make(name, told, tag_keys=tuple(tags)))
 
 
 def endpoint_of(base_url: str) -> str:

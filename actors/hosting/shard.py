@@ -13,18 +13,18 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Done, Heard, Means, Move, Watch
-from everlog.actors.agent.seats import Enter, seal
-from everlog.actors.agent.system import System
-from everlog.actors.hosting.finishing import Finishing
+from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem, WatchAgent
+from everlog.actors.agent.seats import ActivationFactory, seal
+from everlog.actors.agent.system import LocalSystem
+from everlog.actors.hosting.finishing import TurnRecovery
 from everlog.actors.hosting.footprint import give_back, own_memory_bytes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.many import Order, Outcome, outcomes
-from everlog.actors.hosting.meters import Meters
-from everlog.actors.hosting.seating import Seated
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.meters import ProcessMetrics
+from everlog.actors.hosting.seating import ShardActivation
 from everlog.actors.hosting.status import HostStatus
-from everlog.actors.hosting.ticks import Aside, Counts, Ticks
-from everlog.actors.hosting.timers import Due
+from everlog.actors.hosting.ticks import ShardJournal, ThreadRunner, TickCounts
+from everlog.actors.hosting.timers import DueTimer
 from everlog.actors.ports.constants import (
     BUSY_S,
     IDLE_S,
@@ -38,13 +38,13 @@ from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
 
-TellTimers = Callable[[str, Sequence[Due]], None]
+TimerCallback = Callable[[str, Sequence[DueTimer]], None]
 """Hears what the timers of an agent are, whenever they change."""
 
 LOOKS = 16
 """So many agents are looked at when another one needs room."""
 
-NOTHING = Means()
+NOTHING = SessionCapabilities()
 """What an agent is lent that was lent nothing: one and the same, so that those agents share a system."""
 
 
@@ -55,20 +55,20 @@ class Shard:
         self,
         partition: str,
         store: FileStore,
-        system_of: Callable[[Means, Enter], System],
+        system_of: Callable[[SessionCapabilities, ActivationFactory], LocalSystem],
         *,
         clock: Clock,
         ids: Ids,
         idle_s: float = IDLE_S,
         agents_max: int = SHARD_AGENTS_MAX,
         fence: str = "",
-        aside: Aside = asyncio.to_thread,
+        aside: ThreadRunner = asyncio.to_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_timers: TellTimers | None = None,
+        tell_timers: TimerCallback | None = None,
         on_idle: Callable[[], Awaitable[None]] | None = None,
         on_fenced: Callable[[], None] | None = None,
         note: Callable[[str], None] | None = None,
-        meters: Meters | None = None,
+        meters: ProcessMetrics | None = None,
     ) -> None:
         """`agents_max`: agents in memory at once; `fence`: `Placed.owner` of the host before, which is declared dead;
         `on_idle` is called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard
@@ -90,34 +90,34 @@ class Shard:
         self._on_idle = on_idle
         self._on_fenced = on_fenced
         self._note = note or (lambda _: None)
-        self._meters = meters or Meters(None)
+        self._meters = meters or ProcessMetrics(None)
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
-        self._lent: dict[str, Means] = {}
+        self._lent: dict[str, SessionCapabilities] = {}
         """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
-        self._systems: tuple[Means, System] | None = None
-        self._ticks: Ticks | None = None
+        self._systems: tuple[SessionCapabilities, LocalSystem] | None = None
+        self._ticks: ShardJournal | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         """Gives the log up that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._finishing = Finishing(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
+        self._finishing = TurnRecovery(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._counts = Counts()
+        self._counts = TickCounts()
         self._asked = self._heeded = 0
         """Commands that came, and those that somebody waits for."""
         self._under_way: dict[int, int] = {}
         """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
         with self._counted(agent_id, command):
-            if isinstance(command, Move):
+            if isinstance(command, MoveAgent):
                 await self._move(agent_id, shared=command.shared)
-                yield Done()
+                yield CommandResult()
                 return
             async for heard in self._host(agent_id).perform(command, seen):
                 yield heard
@@ -125,7 +125,7 @@ class Shard:
     async def carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
         """`perform` for who hears everything at the end; see `Host.carry_out`."""
         with self._counted(agent_id, command):
-            if isinstance(command, Move):
+            if isinstance(command, MoveAgent):
                 return await self._move(agent_id, shared=command.shared)
             return await self._host(agent_id).carry_out(command, heard)
 
@@ -141,7 +141,7 @@ class Shard:
         self._heeded += 1
         self._asked += 1
         number = self._asked
-        if not isinstance(command, Watch):
+        if not isinstance(command, WatchAgent):
             self._under_way[number] = self._clock.now()
         try:
             yield
@@ -154,11 +154,11 @@ class Shard:
                 self._spawn(self._made_room(agent_id))
             self._under_way.pop(number, None)
 
-    def perform_many(self, orders: Sequence[Order]) -> AsyncIterator[Sequence[Outcome]]:
+    def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
         return outcomes(self.carry_out, orders)
 
-    async def recover(self, agents: Sequence[str], lent: Mapping[str, Means]) -> None:
+    async def recover(self, agents: Sequence[str], lent: Mapping[str, SessionCapabilities]) -> None:
         """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
         await self._finishing.all_of(agents, lent)
 
@@ -237,9 +237,9 @@ class Shard:
             await asyncio.wait(self._tasks)
         return not self._hosts
 
-    def enter(self, agent_id: str, command: str, take_over: bool) -> Seated:
+    def enter(self, agent_id: str, command: str, take_over: bool) -> ShardActivation:
         """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
-        return Seated(agent_id, self.ticks, self.arrived)
+        return ShardActivation(agent_id, self.ticks, self.arrived)
 
     def arrived(self, agent_id: str, log: FileLog) -> LogReader | None:
         """Have an agent that moved here go on here. The way to all of its records; None if all are in `log`.
@@ -261,7 +261,7 @@ class Shard:
         log = (await self.ticks()).log
         await self._aside(self._store.begin_move, log, agent_id, to)
 
-    async def ticks(self) -> Ticks:
+    async def ticks(self) -> ShardJournal:
         """The shard's journal, its log opened if it is not. Raises PartitionBusy, StoreError, HostLost."""
         async with self._opening:
             if self.fenced:
@@ -274,7 +274,7 @@ class Shard:
                 self._finishing.open = True
                 if self._tending is None:
                     self._tending = asyncio.get_running_loop().create_task(self._tend())
-                ticks = self._ticks = Ticks(
+                ticks = self._ticks = ShardJournal(
                     await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
                 await self._seal(ticks)  # it was at work when it was killed: its agents come soon, and all at once
@@ -335,7 +335,7 @@ class Shard:
             tell_timers=self._tell_timers, note=self._note,
         )  # fmt: skip
 
-    def _system(self, lent: Means) -> System:
+    def _system(self, lent: SessionCapabilities) -> LocalSystem:
         """The system for what is lent, the same one as long as that stays the same."""
         if self._systems is None or self._systems[0] is not lent:
             self._systems = lent, self._make_system(lent, self.enter)
@@ -377,7 +377,7 @@ class Shard:
             found.append(agent_id)
         return found
 
-    async def _seal(self, ticks: Ticks, bytes_min: int = SEAL_BYTES_MIN) -> None:
+    async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         try:
             unsealed = await self._aside(seal, ticks.log, bytes_min)
         except Fenced as error:

@@ -13,7 +13,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from everlog.actors.hosting.timers import Due, due_of
+from everlog.actors.hosting.timers import DueTimer, due_of
 from everlog.actors.ports.constants import STANDING_AGENTS, STANDING_BYTES
 from everlog.events import EverlogError, UnknownAgent
 from everlog.projections import DERIVER, HEAD, Projections
@@ -23,15 +23,15 @@ from everlog.store.base.lazy import pc
 NONSENSE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
 """What may be raised by a log that cannot be read, or that makes no sense."""
 
-Note = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PendingWork(msgspec.Struct, frozen=True):
     """What the log of an agent that is not in memory says."""
 
     agent_id: str
     unfinished: bool
-    timers: Sequence[Due]
+    timers: Sequence[DueTimer]
     at: int = 0
     """When the newest of its unfinished turns began, microseconds UTC; 0 if there is none."""
 
@@ -56,25 +56,25 @@ class _Read(msgspec.Struct):
         return _Read(list(names), filtered(self.tables), filtered(self.states))
 
 
-def standings(store: Store, note: Note, agents: Sequence[str] | None = None) -> Iterator[Standing]:
+def standings(store: Store, note: LogFunction, agents: Sequence[str] | None = None) -> Iterator[PendingWork]:
     """Every agent with something to do, of these or of all. A log that cannot be read or makes no sense is noted."""
     for read in _read(store, note, store.agents() if agents is None else agents):
         yield from _standing(read, note)
 
 
-async def read_in_thread(standings: Iterator[Standing]) -> AsyncIterator[Sequence[Standing]]:
+async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
     """The same by the hundred; the logs are read in a thread."""
     while some := await asyncio.to_thread(lambda: list(islice(standings, STANDING_AGENTS))):
         yield some
 
 
-async def unfinished(store: Store, note: Note, agents: Sequence[str]) -> set[str]:
+async def unfinished(store: Store, note: LogFunction, agents: Sequence[str]) -> set[str]:
     """Which of these agents have unfinished turns; their logs are read in a thread."""
     found = await asyncio.to_thread(lambda: list(standings(store, note, agents)))
     return {standing.agent_id for standing in found if standing.unfinished}
 
 
-def _read(store: Store, note: Note, agents: Sequence[str]) -> Iterator[_Read]:
+def _read(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[_Read]:
     """The logs of agents, so many together as one engine holds well."""
     few = _Read()
     for reader, names in _partitions(store, note, agents):
@@ -91,7 +91,7 @@ def _read(store: Store, note: Note, agents: Sequence[str]) -> Iterator[_Read]:
     yield few
 
 
-def _partitions(store: Store, note: Note, agents: Sequence[str]) -> Iterator[tuple[LogReader, list[str]]]:
+def _partitions(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[tuple[LogReader, list[str]]]:
     """Each partition, and which of the agents are in it; an agent that came from elsewhere is read by itself."""
     shared: dict[str, tuple[LogReader, list[str]]] = {}
     for name in agents:
@@ -125,7 +125,7 @@ def _shared(reader: LogReader, names: Sequence[str]) -> Iterator[_Read]:
         yield _Read([*states.agents], [states.after], [] if states.rows is None else [states.rows])
 
 
-def _standing(read: _Read, note: Note) -> list[Standing]:
+def _standing(read: _Read, note: LogFunction) -> list[PendingWork]:
     """What is to be done. Where many make no sense together, it is asked for fewer, until it is clear who does not."""
     if not read.names:
         return []
@@ -139,11 +139,11 @@ def _standing(read: _Read, note: Note) -> list[Standing]:
     return [*_standing(read.of(read.names[:half]), note), *_standing(read.of(read.names[half:]), note)]
 
 
-def _asked(read: _Read) -> list[Standing]:
+def _asked(read: _Read) -> list[PendingWork]:
     """What is to be done by agents whose logs make sense."""
     wanted = [(name, HEAD) for name in read.names]
     open_turns: dict[str, list[int]] = defaultdict(list)
-    timers: dict[str, list[Due]] = defaultdict(list)
+    timers: dict[str, list[DueTimer]] = defaultdict(list)
     with Projections() as engine:
         for rows in read.states:
             engine.restore(rows)
@@ -154,9 +154,11 @@ def _asked(read: _Read) -> list[Standing]:
         for row in engine.batch("timers", wanted):
             timers[row["agent_id"]].append(_sensible(due_of(row)))
     busy = sorted(living & (open_turns.keys() | timers.keys()))
-    return [Standing(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy]
+    return [
+        PendingWork(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy
+    ]
 
 
-def _sensible(due: Due) -> Due:
+def _sensible(due: DueTimer) -> DueTimer:
     """A timer that one can wait for. Raises msgspec.ValidationError."""
-    return msgspec.convert(msgspec.structs.asdict(due), Due)
+    return msgspec.convert(msgspec.structs.asdict(due), DueTimer)

@@ -145,7 +145,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment."""
 
     at: int
@@ -164,15 +164,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @runtime_checkable
-class Watchable(Protocol):
+class StatusSource(Protocol):
     """Whoever can say how a cluster is doing."""
 
-    async def status(self) -> Status:
+    async def status(self) -> ClusterStatus:
         """As it is now. Raises ClusterError where the cluster does not answer."""
         ...
 
 
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
+class HostRates(msgspec.Struct, frozen=True, kw_only=True):
     """What happened between two looks, by the second."""
 
     messages: float = 0.0
@@ -190,14 +190,14 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         return self.messages, self.commits
 
 
-def rates(before: Status, now: Status) -> dict[tuple[str, str, int], Rates]:
+def rates(before: ClusterStatus, now: ClusterStatus) -> dict[tuple[str, str, int], HostRates]:
     """The rates of each host that is in both, by its `key`. A host that is new, or was silent, has none yet."""
     seconds = (now.at - before.at) / MICROSECONDS
     if seconds <= 0:
         return {}
     then = {host.key: host for host in before.hosts}
     return {
-        host.key: Rates(
+        host.key: HostRates(
             messages=max(0, host.messages - then[host.key].messages) / seconds,
             commits=max(0, host.commits - then[host.key].commits) / seconds,
             ticks=max(0, host.ticks - then[host.key].ticks) / seconds,
@@ -207,11 +207,11 @@ def rates(before: Status, now: Status) -> dict[tuple[str, str, int], Rates]:
     }
 
 
-def together(each: Mapping[tuple[str, str, int], Rates]) -> Rates | None:
+def together(each: Mapping[tuple[str, str, int], HostRates]) -> HostRates | None:
     """The sum; None where nothing is known."""
     if not each:
         return None
-    return Rates(
+    return HostRates(
         messages=sum(rate.messages for rate in each.values()),
         commits=sum(rate.commits for rate in each.values()),
         ticks=sum(rate.ticks for rate in each.values()),

@@ -17,20 +17,20 @@ import duckdb
 import msgspec
 
 from everlog.actors.agent.transitions import INPUTS
-from everlog.actors.hosting.meters import Meters
+from everlog.actors.hosting.meters import ProcessMetrics
 from everlog.actors.ports.constants import SHARD_MEMORY_MB
 from everlog.events import BadInput, Draft, EverlogError, Fenced, HostLost, ModelReply, Moved, Record, StoreError
 from everlog.projections import HEAD, Projections, Rows, activate, activate_many
 from everlog.store import Append, Commit, FileLog, LogReader
 
 
-class Aside(Protocol):
+class ThreadRunner(Protocol):
     """Runs what takes long beside the event loop: `asyncio.to_thread`, or in place where a test says so."""
 
     def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
 
 
-class Counts:
+class TickCounts:
     """What ticks have done since the process began; each log that is opened goes on counting."""
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class _Ask(msgspec.Struct):
         return self.name, self.as_of == HEAD
 
 
-class Ticks:
+class ShardJournal:
     """One partition with its engine. A Journal for each of its agents that has a seat."""
 
-    def __init__(self, log: FileLog, *, aside: Aside, on_lost: Callable[[EverlogError], None], counts: Counts,
-                 meters: Meters) -> None:  # fmt: skip
+    def __init__(self, log: FileLog, *, aside: ThreadRunner, on_lost: Callable[[EverlogError], None], counts: TickCounts,
+                 meters: ProcessMetrics) -> None:  # fmt: skip
         """`on_lost` is told when the log can no longer be written: it is opened anew, by this process or another."""
         self._meters = meters
         self.log = log

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.commands import Fire
-from everlog.actors.hosting.waking import Bell
+from everlog.actors.agent.commands import FireTimer
+from everlog.actors.hosting.waking import Alarm
 from everlog.actors.ports.constants import (
     BEATS_GATHERED,
     BEATS_MAX,
@@ -32,7 +32,7 @@ from everlog.actors.ports.effects import Clock
 from everlog.events import RANDOM_BITS, uuid7
 
 
-class Due(msgspec.Struct, frozen=True, order=True, gc=False):
+class DueTimer(msgspec.Struct, frozen=True, order=True, gc=False):
     """When a timer's next heartbeat is due."""
 
     at: int
@@ -43,12 +43,12 @@ class Due(msgspec.Struct, frozen=True, order=True, gc=False):
     """Seq of the record that set it: a timer that is set again is another one, though it be due at the same time."""
 
 
-def due_of(row: Mapping[str, Any]) -> Due:
+def due_of(row: Mapping[str, Any]) -> DueTimer:
     """What a row of the projection `timers` says."""
-    return Due(row["due_us"], row["timer"], row["every_s"], row["seq"])
+    return DueTimer(row["due_us"], row["timer"], row["every_s"], row["seq"])
 
 
-def fire(agent_id: str, due: Due, now: int, began: int) -> Fire:
+def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     """The command for a timer that is due at `now`; `began` is since when the schedule has been kept.
 
     The heartbeat is late where nobody looked when it was due. An id of long ago would be refused as stale by the log,
@@ -58,16 +58,16 @@ def fire(agent_id: str, due: Due, now: int, began: int) -> Fire:
     told = due.at if now - due.at <= LATE_US else now
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
     chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
-    return Fire(id=uuid7(told, chance), timer=due.timer, due_at=due.at, late=late)
+    return FireTimer(id=uuid7(told, chance), timer=due.timer, due_at=due.at, late=late)
 
 
-Beats = Sequence[tuple[str, Fire]]
+HeartbeatBatch = Sequence[tuple[str, FireTimer]]
 """Commands for agents, one each."""
 
-Over = Callable[[str], None]
+DeliveryCallback = Callable[[str], None]
 """Called with an agent whose command was carried out, or cannot be now."""
 
-Send = Callable[[Beats, Over], Awaitable[None]]
+HeartbeatSender = Callable[[HeartbeatBatch, DeliveryCallback], Awaitable[None]]
 """Gives commands to the hosts of their agents. It returns when all are over, or those that are not cannot be now."""
 
 
@@ -75,10 +75,10 @@ BUSY = -1
 """Instead of a time: the agent is busy with a heartbeat."""
 
 
-class _Kept(msgspec.Struct, gc=False):
+class _AgentTimers(msgspec.Struct, gc=False):
     """The timers of an agent, none of them over."""
 
-    timers: tuple[Due, ...]
+    timers: tuple[DueTimer, ...]
     """By time."""
     wake: int = BUSY
     """When the agent is to be woken, microseconds UTC; or BUSY."""
@@ -86,12 +86,12 @@ class _Kept(msgspec.Struct, gc=False):
     """When it is tried again, should it not have been possible to wake it, microseconds UTC."""
 
 
-class Schedule:
+class TimerSchedule:
     """The timers of many agents, and the one task that waits for the next."""
 
     def __init__(
         self,
-        send: Send,
+        send: HeartbeatSender,
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -105,25 +105,25 @@ class Schedule:
         self._agents_max = agents_max
         self._note = note
         self._began = clock.now()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _AgentTimers] = {}
         self._heap: list[tuple[int, str]] = []
         """When agents are to be woken. An entry that is not what `_kept` says is of before, and passed over."""
-        self._firing: dict[str, tuple[Due, ...]] = {}
+        self._firing: dict[str, tuple[DueTimer, ...]] = {}
         """Agents that are busy with a heartbeat, and what their timers were."""
         self._sends: set[asyncio.Task[None]] = set()
-        self._bell = Bell(sleep)
+        self._bell = Alarm(sleep)
         self._told: set[str] | None = set()
         """Whose timers a host has told, while they are still taken up from the logs; None from then on."""
         self.left_out = 0
         """How often timers could not be kept because there were too many."""
 
-    def know(self, agent_id: str, timers: Sequence[Due]) -> None:
+    def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         """These are the agent's timers now, all of them. The same as before are no news."""
         if self._told is not None:
             self._told.add(agent_id)
         self._keep(agent_id, timers)
 
-    def take_up(self, agent_id: str, timers: Sequence[Due]) -> None:
+    def take_up(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         """The agent's timers as its log was read a while ago: no news where its host has told since."""
         if self._told is None or agent_id not in self._told:
             self._keep(agent_id, timers)
@@ -132,7 +132,7 @@ class Schedule:
         """Everything was taken up: what comes from now on is told by hosts."""
         self._told = None
 
-    def _keep(self, agent_id: str, timers: Sequence[Due]) -> None:
+    def _keep(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         now = tuple(sorted(timers))
         kept = self._kept.get(agent_id)
         if now == (kept.timers if kept is not None else ()):
@@ -142,7 +142,7 @@ class Schedule:
         elif kept is not None:
             kept.timers, kept.not_before = now, 0
         elif len(self._kept) < self._agents_max:
-            kept = self._kept[agent_id] = _Kept(now)
+            kept = self._kept[agent_id] = _AgentTimers(now)
         else:
             self._leave_out(agent_id)
             return
@@ -196,9 +196,9 @@ class Schedule:
                 task.cancel()
             await asyncio.gather(*sends, return_exceptions=True)
 
-    def _due(self, now: int) -> Beats:
+    def _due(self, now: int) -> HeartbeatBatch:
         """What is due, as far as there is room for it: the longest due first."""
-        beats: list[tuple[str, Fire]] = []
+        beats: list[tuple[str, FireTimer]] = []
         while len(self._firing) < BEATS_MAX and (at := self.next_at) is not None and at <= now:
             agent_id = heappop(self._heap)[1]
             kept = self._kept[agent_id]
@@ -207,7 +207,7 @@ class Schedule:
             beats.append((agent_id, fire(agent_id, kept.timers[0], now, self._began)))
         return beats
 
-    async def _sent(self, beats: Beats) -> None:
+    async def _sent(self, beats: HeartbeatBatch) -> None:
         """Heartbeats of some agents; their hosts tell what their timers are afterwards, or they are tried again."""
         left = {agent_id for agent_id, _ in beats}
 
@@ -232,7 +232,7 @@ class Schedule:
             self._plan(agent_id, kept)
         self._bell.ring()
 
-    def _plan(self, agent_id: str, kept: _Kept) -> None:
+    def _plan(self, agent_id: str, kept: _AgentTimers) -> None:
         """Note when the agent is to be woken; one that is busy with a heartbeat is planned when that is over."""
         if agent_id in self._firing:
             return

@@ -7,10 +7,10 @@ from typing import TypeVar
 from everlog.actors.agent.agent import Agent
 from everlog.events import EverlogError, HostLost, ModelError, UsageError
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 
 
-class Worker:
+class TurnWorker:
     """One task at most runs turns; it stops when none is left."""
 
     def __init__(self, agent: Agent, after_turn: Callable[[], Awaitable[None]]) -> None:
@@ -42,7 +42,7 @@ class Worker:
         if failed is not None:
             raise failed
 
-    async def guarded(self, work: Awaitable[Answer]) -> Answer:
+    async def guarded(self, work: Awaitable[AnswerT]) -> AnswerT:
         """An error that is neither the caller's nor the model's leaves a log that this owner cannot write."""
         try:
             return await work

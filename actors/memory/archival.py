@@ -11,7 +11,7 @@ from everlog.actors.ports.constants import ARCHIVAL_CHARS_MAX, TAG_CHARS_MAX, TA
 from everlog.actors.ports.effects import Hit
 from everlog.events import ArchivalDeleted, ArchivalInserted, ArchivalUpdated, FunctionError
 
-Change = ArchivalInserted | ArchivalUpdated | ArchivalDeleted
+ArchivalChange = ArchivalInserted | ArchivalUpdated | ArchivalDeleted
 
 
 def inserted(text: str, tags: Sequence[str] | None) -> ArchivalInserted:
@@ -74,14 +74,14 @@ def _whole(text: str) -> str:
     return text
 
 
-class Changes:
+class ArchivalChanges:
     """What the calls of one step have done to archival memory so far: no index and no projection knows it yet."""
 
     def __init__(self) -> None:
         self._fresh: list[str] = []
         self._changed: dict[str, ArchivalUpdated | ArchivalDeleted] = {}
 
-    def add(self, event: Change) -> None:
+    def add(self, event: ArchivalChange) -> None:
         """Remember what a call did."""
         if isinstance(event, ArchivalInserted):
             self._fresh.append(event.text)

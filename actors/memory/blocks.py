@@ -14,7 +14,7 @@ import msgspec
 
 from everlog.events import RANDOM_BITS, BlockRemoved, FunctionError, MemoryEdited, Record, event_of, is_erased, uuid7
 
-Operation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
+BlockOperation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
 
 LIMIT_MAX = 100_000
 """The largest limit of a shared block, in characters: every edit holds the whole value."""
@@ -22,7 +22,7 @@ GONE = "The shared block that this was a copy of is gone: this is what it said l
 """The description of a copy whose shared block was deleted, or is not in this store."""
 
 
-class Shared(msgspec.Struct, frozen=True):
+class SharedBlock(msgspec.Struct, frozen=True):
     """A shared block as it is."""
 
     name: str
@@ -41,11 +41,11 @@ class Shared(msgspec.Struct, frozen=True):
     deleted: bool = False
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
+class BlockEdit(msgspec.Struct, frozen=True, kw_only=True):
     """An edit that is asked for. The same `id` is carried out once."""
 
     name: str
-    operation: Operation
+    operation: BlockOperation
     id: str
     """UUIDv7; of an agent's edit it is derived from the key of the call."""
     content: str = ""
@@ -59,14 +59,14 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """Another limit; None: the one that it has. So are the next two."""
     description: str | None = None
     read_only: bool | None = None
-    seen: Shared | None = None
+    seen: SharedBlock | None = None
     """What the agent's own copy says; where nothing outside is to be touched, the edit is made to that."""
 
 
-class Edited(msgspec.Struct, frozen=True):
+class BlockEditOutcome(msgspec.Struct, frozen=True):
     """What became of an edit."""
 
-    newest: Shared | None
+    newest: SharedBlock | None
     """The block after it, or as it is where it was refused; None where there is none."""
     error: str = ""
     """Why it was refused, in words for whoever asked; empty: it was made, and is in the log."""
@@ -78,28 +78,28 @@ class Edited(msgspec.Struct, frozen=True):
     """Nobody can say whether it was made."""
 
 
-class Blocks(Protocol):
+class BlockClient(Protocol):
     """The shared blocks of a store, as agents reach them."""
 
-    async def newest(self, known: Mapping[str, int]) -> Mapping[str, Shared | None]:
+    async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
         """The named blocks as they are; None where there is none. `known`: versions that there are at the least.
 
         Raises StoreError.
         """
         ...
 
-    async def edit(self, edit: Edit) -> Edited:
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
         """Carry an edit out, and give its outcome once it is durable."""
         ...
 
 
-def folded(name: str, records: Sequence[Record], before: Shared | None = None) -> Shared | None:
+def folded(name: str, records: Sequence[Record], before: SharedBlock | None = None) -> SharedBlock | None:
     """The block after these records of its stream, in order; `before` is what the records before them made of it."""
     for record in records:
         erased = is_erased(record.payload)
         event = None if erased else event_of(record)
         if isinstance(event, MemoryEdited):
-            before = Shared(
+            before = SharedBlock(
                 name, record.seq, event.text, event.limit, event.description, event.read_only, event.author,
                 record.recorded_at,
             )  # fmt: skip
@@ -119,7 +119,7 @@ def without(value: str, old: str) -> str:
     return kept.replace(old, "")
 
 
-def event_after(edit: Edit, now: Shared | None, authors: Sequence[str] = ()) -> MemoryEdited | BlockRemoved:
+def event_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str] = ()) -> MemoryEdited | BlockRemoved:
     """What an edit leaves in the stream of a block that is `now` so.
 
     `authors`: who edited it after the version that the edit was made on. Raises FunctionError, in words for the model
@@ -155,7 +155,7 @@ def event_after(edit: Edit, now: Shared | None, authors: Sequence[str] = ()) -> 
     )
 
 
-def _value_after(edit: Edit, now: Shared | None, authors: Sequence[str]) -> str:
+def _value_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str]) -> str:
     if now is None or edit.operation in ("created", "set"):
         if now is not None and edit.base is not None and (edit.base != now.version or _another(edit.seen, now)):
             raise FunctionError(_changed(edit, now, authors, "rewriting it would undo that"))
@@ -169,17 +169,17 @@ def _value_after(edit: Edit, now: Shared | None, authors: Sequence[str]) -> str:
     return without(now.value, edit.old) if edit.operation == "removed" else now.value.replace(edit.old, edit.content)
 
 
-def _another(seen: Shared | None, now: Shared) -> bool:
+def _another(seen: SharedBlock | None, now: SharedBlock) -> bool:
     """Whether what was seen as this version is not what it says: it was a block of that name in another store."""
     return seen is not None and seen.version == now.version and seen.value != now.value
 
 
-def _missing(name: str, now: Shared | None) -> str:
+def _missing(name: str, now: SharedBlock | None) -> str:
     why = "is no longer there: it was deleted" if now else "is not in this store"
     return f"The shared block {name!r} {why}. What your memory holds is a copy of what it said, and cannot be edited."
 
 
-def _changed(edit: Edit, now: Shared, authors: Sequence[str], why: str) -> str:
+def _changed(edit: BlockEdit, now: SharedBlock, authors: Sequence[str], why: str) -> str:
     who = ", ".join(dict.fromkeys(repr(author) if author else "a person" for author in authors)) or "somebody"
     return (
         f"Edit failed: the shared block {edit.name!r} was changed meanwhile by {who}, and {why}. Nothing was edited. "
@@ -187,7 +187,7 @@ def _changed(edit: Edit, now: Shared, authors: Sequence[str], why: str) -> str:
     )
 
 
-def copied(label: str, shared: Shared) -> MemoryEdited:
+def copied(label: str, shared: SharedBlock) -> MemoryEdited:
     """What the log of an agent that follows a shared block is told of it: the block as it is, by value."""
     return MemoryEdited(
         text=shared.value,
@@ -207,25 +207,27 @@ def id_of(key: str, number: int, at: int) -> str:
     return uuid7(at, int.from_bytes(digest[:10]) & ((1 << RANDOM_BITS) - 1))
 
 
-class Apart:
+class IsolatedBlocks:
     """Shared blocks for an agent that is run again and must not touch what others see: edits are made to its copies."""
 
     def __init__(self) -> None:
-        self._own: dict[str, Shared] = {}
+        self._own: dict[str, SharedBlock] = {}
 
-    async def newest(self, known: Mapping[str, int]) -> Mapping[str, Shared | None]:
+    async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
         """What was made of the copies here; nothing newer of others."""
         return {name: self._own[name] for name in known if name in self._own}
 
-    async def edit(self, edit: Edit) -> Edited:
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
         """Make an edit to the agent's own copy."""
         now = self._own.get(edit.name, edit.seen)
         try:
             event = event_after(edit, now)
         except FunctionError as error:
-            return Edited(now, str(error))
+            return BlockEditOutcome(now, str(error))
         assert isinstance(event, MemoryEdited), "agents delete no shared blocks"
         version = now.version + 1 if now else 1
-        made = Shared(edit.name, version, event.text, event.limit, event.description, event.read_only, event.author)
+        made = SharedBlock(
+            edit.name, version, event.text, event.limit, event.description, event.read_only, event.author
+        )
         self._own[edit.name] = made
-        return Edited(made)
+        return BlockEditOutcome(made)

@@ -17,7 +17,7 @@ DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 NAME_CHARS_MAX = 1000
 """Longest name of a document, inclusive."""
 
-Verdict = Literal["new", "changed", "unchanged"]
+DocumentStatus = Literal["new", "changed", "unchanged"]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The folder or file that was named, or `sql`."""
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableDocument(msgspec.Struct, frozen=True):
     """What could not be read; the rest of the load goes on."""
 
     name: str
@@ -42,7 +42,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Loaded(msgspec.Struct):
+class LoadReport(msgspec.Struct):
     """What a load did; names in the order in which they came."""
 
     source: str
@@ -52,7 +52,7 @@ class Loaded(msgspec.Struct):
     removed: list[str] = []
     vanished: list[str] = []
     """In the source still, though no longer where they were loaded from."""
-    failed: list[Unreadable] = []
+    failed: list[UnreadableDocument] = []
 
     @property
     def documents(self) -> int:
@@ -92,7 +92,7 @@ def event_of(source: str, document: Document) -> DocumentLoaded:
     )
 
 
-def verdict(known: Mapping[str, str], event: DocumentLoaded) -> Verdict:
+def verdict(known: Mapping[str, str], event: DocumentLoaded) -> DocumentStatus:
     """What a document is to a source; `known`: the sha256 of the text by name."""
     before = known.get(event.document)
     if before is None:
@@ -100,7 +100,7 @@ def verdict(known: Mapping[str, str], event: DocumentLoaded) -> Verdict:
     return "unchanged" if before == event.sha256 else "changed"
 
 
-def vanished(rows: Iterable[Mapping[str, Any]], loaded: Loaded, origins: Sequence[str]) -> list[str]:
+def vanished(rows: Iterable[Mapping[str, Any]], loaded: LoadReport, origins: Sequence[str]) -> list[str]:
     """Names of the documents (`rows` of the projection) that came from one of `origins` and were not brought now.
 
     What could not be read has not vanished, nor has what is in a folder that could not be read.

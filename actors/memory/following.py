@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from everlog.actors.memory.blocks import GONE, Blocks, Edit, Edited, Shared, copied, id_of
-from everlog.actors.memory.memory import Wish
-from everlog.actors.prompt.context import Block
+from everlog.actors.memory.blocks import GONE, BlockClient, BlockEdit, BlockEditOutcome, SharedBlock, copied, id_of
+from everlog.actors.memory.memory import PendingEdit
+from everlog.actors.prompt.context import MemoryBlock
 from everlog.actors.prompt.ranges import check_blocks, check_label
 from everlog.events import BadInput, BlockRemoved, Event, MemoryEdited, Record
 
 
-async def newer(blocks: Sequence[Block], shared: Blocks) -> list[MemoryEdited]:
+async def newer(blocks: Sequence[MemoryBlock], shared: BlockClient) -> list[MemoryEdited]:
     """What the agent's log is to be told before the next call: of each block that it follows, a version it has not.
 
     Nothing is asked where it follows none. Raises StoreError.
@@ -27,7 +27,7 @@ async def newer(blocks: Sequence[Block], shared: Blocks) -> list[MemoryEdited]:
     return [event for block in followed if (event := _newer(block, found)) is not None]
 
 
-def _newer(block: Block, found: Mapping[str, Shared | None]) -> MemoryEdited | None:
+def _newer(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
     """A block's newest version if the agent's copy is not that; one that is gone stays as it was, and is told once.
 
     The version alone does not say so: an agent that was restored elsewhere may find another block of that name.
@@ -46,12 +46,12 @@ def _newer(block: Block, found: Mapping[str, Shared | None]) -> MemoryEdited | N
     )  # fmt: skip
 
 
-def _same(block: Block, copy: MemoryEdited) -> bool:
+def _same(block: MemoryBlock, copy: MemoryEdited) -> bool:
     said = (block.origin_version, block.value, block.limit, block.description, block.read_only)
     return said == (copy.origin_version, copy.text, copy.limit, copy.description, copy.read_only)
 
 
-class Carried(msgspec.Struct, frozen=True):
+class AppliedEdits(msgspec.Struct, frozen=True):
     """What became of the edits of one call."""
 
     copies: Sequence[MemoryEdited]
@@ -63,7 +63,9 @@ class Carried(msgspec.Struct, frozen=True):
     unknown: bool = False
 
 
-async def carried(wishes: Sequence[Wish], shared: Blocks, *, author: str, key: str, at: int) -> Carried:
+async def carried(
+    wishes: Sequence[PendingEdit], shared: BlockClient, *, author: str, key: str, at: int
+) -> AppliedEdits:
     """Carry the edits of one call to their shared blocks, one after the other, until one is refused."""
     newest: dict[str, MemoryEdited] = {}
     versions: dict[str, int] = {}
@@ -74,34 +76,34 @@ async def carried(wishes: Sequence[Wish], shared: Blocks, *, author: str, key: s
         if edited.newest is not None and edited.newest.version != block.origin_version and not edited.newest.deleted:
             newest[block.label] = copied(block.label, edited.newest)
         if edited.error:
-            return Carried(list(newest.values()), _told(edited, number), merged, edited.unknown)
+            return AppliedEdits(list(newest.values()), _told(edited, number), merged, edited.unknown)
         if edited.newest is not None:
             versions[block.label] = edited.newest.version
         if edited.merged:
             merged.append(block.label)
-    return Carried(list(newest.values()), merged=merged)
+    return AppliedEdits(list(newest.values()), merged=merged)
 
 
-def _edit_of(wish: Wish, author: str, edit_id: str, version: int | None) -> Edit:
+def _edit_of(wish: PendingEdit, author: str, edit_id: str, version: int | None) -> BlockEdit:
     """`version`: after the edits before it in the same call."""
     block = wish.block
     base = block.origin_version if version is None else version
-    seen = Shared(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
-    return Edit(
+    seen = SharedBlock(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
+    return BlockEdit(
         name=block.origin, operation=wish.operation, id=edit_id, content=wish.content, old=wish.old, base=base,
         author=author, seen=seen,
     )  # fmt: skip
 
 
-def _told(edited: Edited, before: int) -> str:
+def _told(edited: BlockEditOutcome, before: int) -> str:
     done = f" The {before} edit{'s' * (before > 1)} before it in this call stay." if before else ""
     return edited.error + done
 
 
-class Follower(Protocol):
+class BlockFollower(Protocol):
     """What following needs of an agent."""
 
-    blocks: Blocks
+    blocks: BlockClient
 
     @property
     def turn(self) -> int: ...
@@ -119,7 +121,7 @@ class Follower(Protocol):
     ) -> Sequence[Record]: ...
 
 
-async def follow(agent: Follower, name: str, label: str, command_id: str) -> bool:
+async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -> bool:
     """Have the agent follow a shared block as the memory block `label`; False if it does already.
 
     Raises BadInput where there is no such block, the agent has another block of that label, or it cannot be one.
@@ -143,7 +145,7 @@ async def follow(agent: Follower, name: str, label: str, command_id: str) -> boo
     return True
 
 
-async def unfollow(agent: Follower, name: str, command_id: str) -> bool:
+async def unfollow(agent: BlockFollower, name: str, command_id: str) -> bool:
     """Take a shared block out of the agent's core memory, under every label; False if it is not there."""
 
     async def labels() -> list[str]:

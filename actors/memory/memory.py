@@ -8,22 +8,22 @@ from typing import Literal
 
 import msgspec
 
-from everlog.actors.memory.archival import Change, Changes
+from everlog.actors.memory.archival import ArchivalChange, ArchivalChanges
 from everlog.actors.memory.blocks import added, without
 from everlog.actors.ports.effects import Searcher
-from everlog.actors.prompt.context import Block
+from everlog.actors.prompt.context import MemoryBlock
 from everlog.events import Event, FunctionError, MemoryEdited
 
-Edited = Literal["appended", "replaced", "removed", "set"]
+MemoryOperation = Literal["appended", "replaced", "removed", "set"]
 
 
-class Wish(msgspec.Struct, frozen=True):
+class PendingEdit(msgspec.Struct, frozen=True):
     """An edit of a shared block: it is carried to the block's own stream, which has the last word."""
 
     label: str
-    block: Block
+    block: MemoryBlock
     """The agent's copy as it was before the edit."""
-    operation: Edited
+    operation: MemoryOperation
     content: str
     old: str
 
@@ -31,10 +31,10 @@ class Wish(msgspec.Struct, frozen=True):
 class Memory:
     """The blocks of one agent. Every edit is one event, holding the whole new value; of a shared block it is a wish."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[MemoryBlock]) -> None:
         self._blocks = {block.label: block for block in blocks}
         self._events: list[Event] = []
-        self._wishes: list[Wish] = []
+        self._wishes: list[PendingEdit] = []
 
     @property
     def labels(self) -> list[str]:
@@ -73,12 +73,12 @@ class Memory:
         events, self._events = self._events, []
         return events
 
-    def restore(self, blocks: Sequence[Block]) -> None:
+    def restore(self, blocks: Sequence[MemoryBlock]) -> None:
         """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
         self._blocks = {block.label: block for block in blocks}
         self._events, self._wishes = [], []
 
-    def wished(self) -> list[Wish]:
+    def wished(self) -> list[PendingEdit]:
         """The edits of shared blocks since the last time this was asked, in order. None of them is made yet."""
         wishes, self._wishes = self._wishes, []
         return wishes
@@ -91,11 +91,11 @@ class Memory:
             origin=event.origin, origin_version=event.origin_version,
         )  # fmt: skip
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[MemoryBlock]:
         """The blocks as they are now."""
         return list(self._blocks.values())
 
-    def _block(self, label: str) -> Block:
+    def _block(self, label: str) -> MemoryBlock:
         try:
             return self._blocks[label]
         except KeyError:
@@ -103,7 +103,7 @@ class Memory:
                 f"There is no memory block {label!r}; there are {', '.join(map(repr, self._blocks))}."
             ) from None
 
-    def _writable(self, label: str) -> Block:
+    def _writable(self, label: str) -> MemoryBlock:
         block = self._block(label)
         if block.read_only and not block.origin:  # a shared block answers for itself
             raise FunctionError(
@@ -120,12 +120,12 @@ class Memory:
             raise FunctionError(f"Content not found in {label!r} (make sure to use the exact string).")
         return value
 
-    def _edit(self, label: str, value: str, operation: Edited, content: str, old: str = "") -> None:
+    def _edit(self, label: str, value: str, operation: MemoryOperation, content: str, old: str = "") -> None:
         block = self._writable(label)
         if not isinstance(value, str) or not _whole(value):
             raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
         if block.origin:
-            self._wishes.append(Wish(label, block, operation, content, old))
+            self._wishes.append(PendingEdit(label, block, operation, content, old))
             self._blocks[label] = msgspec.structs.replace(block, value=value)
             return
         if len(value) > block.limit:
@@ -154,10 +154,10 @@ def _whole(text: str) -> bool:
     return True
 
 
-class Desk(Memory):
+class FunctionMemory(Memory):
     """What MemGPT's own functions may reach besides core memory: time, zone, search, and the call they answer."""
 
-    def __init__(self, blocks: Sequence[Block], *, now: int, zone: str, searcher: Searcher | None = None) -> None:
+    def __init__(self, blocks: Sequence[MemoryBlock], *, now: int, zone: str, searcher: Searcher | None = None) -> None:
         """`searcher` None: nothing is searched at this desk."""
         super().__init__(blocks)
         self.now = now
@@ -165,10 +165,10 @@ class Desk(Memory):
         self.zone = zone
         self._searcher = searcher
         self.call_id = ""
-        self.changes = Changes()
+        self.changes = ArchivalChanges()
         """What the calls of this step did to archival memory."""
 
-    def archive(self, change: Change) -> None:
+    def archive(self, change: ArchivalChange) -> None:
         """Leave an event about archival memory."""
         self.changes.add(change)
         self.emit(change)

@@ -6,10 +6,10 @@ from contextlib import suppress
 import msgspec
 
 from everlog.actors.ports.constants import PAGE_RESULTS, PAGES_MAX
-from everlog.actors.ports.effects import ANYTHING, Archive, Filters, Hit, Page, Wanted
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, ArchiveQuery, Filters, Hit, Page
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
-from everlog.projections import Found, Kept, Projections, Search
+from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
 
 
 class AgentSearcher:
@@ -23,7 +23,7 @@ class AgentSearcher:
         zone: str,
         *,
         said_by: int | None = None,
-        archive: Archive | None = None,
+        archive: ArchiveClient | None = None,
     ) -> None:
         """`as_of`: the seq that counts, inclusive; `said_by`: search what had been said by that seq instead.
 
@@ -32,13 +32,13 @@ class AgentSearcher:
         self._agent_id = agent_id
         self._as_of = as_of
         self._said_by = as_of if said_by is None else said_by
-        self._search = Search(projections, agent_id, self._said_by, zone)
-        self._kept = Kept(projections, agent_id, as_of)
+        self._search = RecallSearch(projections, agent_id, self._said_by, zone)
+        self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._archive = archive
 
     @classmethod
     def during(
-        cls, projections: Projections, context: Context, turn: int, archive: Archive | None = None
+        cls, projections: Projections, context: Context, turn: int, archive: ArchiveClient | None = None
     ) -> "AgentSearcher":
         """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
         opened = [message.seq for message in context.messages if message.turn == turn]
@@ -71,7 +71,7 @@ class AgentSearcher:
         if filters.source and filters.source not in attached.sources:
             self._refuse_unknown_source(filters.source, attached.sources)
         if self._archive is not None:
-            wanted = Wanted(
+            wanted = ArchiveQuery(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
                 sources=attached.sources, after=after, before=before, tags=filters.tags, source=filters.source,
                 first=page * count, count=count,
@@ -135,7 +135,7 @@ def _bounded(page: int) -> int:
     return min(max(page, 0), PAGES_MAX)
 
 
-def _page(found: Found, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
+def _page(found: RecallPage, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
     hits = [msgspec.convert(row, Hit) for row in found]
     return Page(
         total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.view import seq_of
-from everlog.actors.memory.blocks import Blocks, Edit, Operation, Shared, folded
+from everlog.actors.memory.blocks import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
 from everlog.actors.memory.living import rows_of_living
 from everlog.actors.ports.constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
@@ -16,7 +16,7 @@ from everlog.events import BadInput, BlockRemoved, MemoryEdited, StoreError, Unk
 from everlog.store import LogReader, Store, block_of, stream_of_block
 
 
-class Version(msgspec.Struct, frozen=True):
+class BlockVersion(msgspec.Struct, frozen=True):
     """One edit of a shared block."""
 
     version: int
@@ -32,17 +32,17 @@ class Version(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
-class Follows(msgspec.Struct, frozen=True):
+class BlockSubscription(msgspec.Struct, frozen=True):
     """An agent that has a shared block in its core memory."""
 
     agent: str
     label: str
 
 
-class SharedBlocks:
+class SharedBlockService:
     """The shared blocks of one store. What reads blocks until it is done, and owns nothing."""
 
-    def __init__(self, store: Store, blocks: Blocks, *, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, blocks: BlockClient, *, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._blocks = blocks
         self._clock = clock
@@ -52,7 +52,7 @@ class SharedBlocks:
         """Names of all shared blocks, the deleted ones too, sorted."""
         return self._store.blocks()
 
-    def show(self, name: str, *, as_of: int | datetime | None = None) -> Shared:
+    def show(self, name: str, *, as_of: int | datetime | None = None) -> SharedBlock:
         """A block as it is, or as it was at a version or a time. Raises BadInput where there was none."""
         stream, reader = self._reader(name)
         upto = None if as_of is None else seq_of(reader, stream, as_of)
@@ -61,7 +61,7 @@ class SharedBlocks:
             raise BadInput(f"The shared block {name!r} said nothing then, or it was erased.")
         return found
 
-    def history(self, name: str) -> list[Version]:
+    def history(self, name: str) -> list[BlockVersion]:
         """Every edit of a block, in order. Raises BadInput where there is no such block."""
         stream, reader = self._reader(name)
         found = []
@@ -73,20 +73,20 @@ class SharedBlocks:
                 told = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
             else:
                 continue
-            found.append(Version(record.seq, record.recorded_at, *told))
+            found.append(BlockVersion(record.seq, record.recorded_at, *told))
         return found
 
-    def followers(self) -> Mapping[str, Sequence[Follows]]:
+    def followers(self) -> Mapping[str, Sequence[BlockSubscription]]:
         """The living agents that follow each block, by name. One pass over the states of all agents."""
-        found: dict[str, list[Follows]] = defaultdict(list)
+        found: dict[str, list[BlockSubscription]] = defaultdict(list)
         for row in rows_of_living(self._store, "core_memory"):
             if row["origin"]:
-                found[row["origin"]].append(Follows(row["agent_id"], row["label"]))
+                found[row["origin"]].append(BlockSubscription(row["agent_id"], row["label"]))
         return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}
 
     async def create(
         self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
-    ) -> Shared:
+    ) -> SharedBlock:
         """Make a block, or make one anew that was deleted. Raises BadInput where there is one, StoreError."""
         if not name.isprintable():
             raise BadInput(
@@ -96,28 +96,28 @@ class SharedBlocks:
             name, "created", content=value, limit=limit, description=description, read_only=read_only
         )
 
-    async def set(self, name: str, value: str, *, base: int | None = None) -> Shared:
+    async def set(self, name: str, value: str, *, base: int | None = None) -> SharedBlock:
         """Rewrite a block. `base`: only if it still has that version. Raises BadInput, StoreError."""
         return await self._edit(name, "set", content=value, base=base)
 
-    async def append(self, name: str, content: str) -> Shared:
+    async def append(self, name: str, content: str) -> SharedBlock:
         """Add a line to a block. Raises BadInput, StoreError."""
         return await self._edit(name, "appended", content=content)
 
     async def change(
         self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None
-    ) -> Shared:
+    ) -> SharedBlock:
         """Change what is said of a block; None: as it is. Raises BadInput, StoreError."""
         return await self._edit(name, "changed", limit=limit, description=description, read_only=read_only)
 
-    async def delete(self, name: str) -> Shared:
+    async def delete(self, name: str) -> SharedBlock:
         """End a block. Its log stays; agents that follow it keep what it said, and cannot edit it. Raises BadInput."""
         return await self._edit(name, "deleted")
 
-    async def _edit(self, name: str, operation: Operation, **what: str | int | bool | None) -> Shared:
+    async def _edit(self, name: str, operation: BlockOperation, **what: str | int | bool | None) -> SharedBlock:
         name = block_of(stream_of_block(name))
         edit_id = self._ids.new(self._clock.now())
-        made = await self._blocks.edit(Edit(name=name, operation=operation, id=edit_id, **what))  # type: ignore[arg-type]
+        made = await self._blocks.edit(BlockEdit(name=name, operation=operation, id=edit_id, **what))  # type: ignore[arg-type]
         if made.error:
             raise (StoreError if made.busy or made.unknown else BadInput)(made.error)
         assert made.newest is not None, "an edit was made"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from everlog.actors.agent.seats import seal
-from everlog.actors.memory.blocks import Edit, Edited, Shared, event_after, folded
+from everlog.actors.memory.blocks import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
 from everlog.actors.ports.constants import MICROSECONDS
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import (
@@ -58,7 +58,7 @@ class _Block:
         """Begin anew with the first record."""
         self.seq = 0
         """Up to which the stream was read."""
-        self.shared: Shared | None = None
+        self.shared: SharedBlock | None = None
         self.made: dict[str, int] = {}
         """The seq of each edit, by its id."""
         self.authors: list[tuple[int, str]] = []
@@ -103,10 +103,10 @@ def _author(record: Record) -> str:
     return event.author if isinstance(event, MemoryEdited) else ""
 
 
-Waiting = list[tuple[Edit, "asyncio.Future[Edited]"]]
+PendingEdits = list[tuple[BlockEdit, "asyncio.Future[BlockEditOutcome]"]]
 
 
-class Sharing:
+class SharedBlockWriter:
     """The shared blocks of one store, in this process. Its coroutines are of one event loop."""
 
     def __init__(
@@ -125,14 +125,14 @@ class Sharing:
         self._keeps = keeps
         self._sleep = sleep
         self._blocks: dict[str, _Block] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingEdits] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
 
-    async def newest(self, known: Mapping[str, int]) -> Mapping[str, Shared | None]:
+    async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
         """See `blocks.Blocks`."""
         return {name: self._newest(name, version) for name, version in known.items()}
 
-    def _newest(self, name: str, version: int) -> Shared | None:
+    def _newest(self, name: str, version: int) -> SharedBlock | None:
         block = self._block(name)
         if block.log is None and self._keeps:
             try:
@@ -143,14 +143,14 @@ class Sharing:
             self._look(block)
         return block.shared
 
-    async def edit(self, edit: Edit) -> Edited:
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
         """See `blocks.Blocks`. Edits of one block are made in the order in which they come."""
         queue = self._waiting.setdefault(edit.name, [])
         if len(queue) >= WAITING_MAX:
-            return Edited(
+            return BlockEditOutcome(
                 self._block(edit.name).shared, f"{WAITING_MAX} edits of {edit.name!r} wait. Try again later.", busy=True
             )
-        outcome: asyncio.Future[Edited] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[BlockEditOutcome] = asyncio.get_running_loop().create_future()
         queue.append((edit, outcome))
         task = self._tasks.get(edit.name)
         if task is None:
@@ -202,12 +202,12 @@ class Sharing:
                 with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
                     self._let_go(block)
 
-    async def _settle(self, block: _Block, waiting: Waiting) -> None:
+    async def _settle(self, block: _Block, waiting: PendingEdits) -> None:
         edits = [edit for edit, _ in waiting]
         try:
             await self._owned(block, create=any(self._refusal(block, edit) is None for edit in edits))
         except StoreError as error:
-            outcomes = [Edited(block.shared, f"It cannot be edited now: {error}", busy=True)] * len(edits)
+            outcomes = [BlockEditOutcome(block.shared, f"It cannot be edited now: {error}", busy=True)] * len(edits)
         except UnknownAgent:
             outcomes = [refused for edit in edits if (refused := self._refusal(block, edit)) is not None]
         else:
@@ -217,12 +217,12 @@ class Sharing:
                 outcome.set_result(edited)
 
     @staticmethod
-    def _refusal(block: _Block, edit: Edit) -> Edited | None:
+    def _refusal(block: _Block, edit: BlockEdit) -> BlockEditOutcome | None:
         """Why an edit cannot be where there is no block; None if it makes one."""
         try:
             event_after(edit, None)
         except FunctionError as error:
-            return Edited(block.shared, str(error))
+            return BlockEditOutcome(block.shared, str(error))
         return None
 
     async def _owned(self, block: _Block, *, create: bool) -> None:
@@ -263,7 +263,7 @@ class Sharing:
         finally:
             log.close()
 
-    def _made(self, block: _Block, edits: Sequence[Edit]) -> list[Edited]:
+    def _made(self, block: _Block, edits: Sequence[BlockEdit]) -> list[BlockEditOutcome]:
         """Append edits together; what became of each."""
         assert block.log is not None
         plan = _Plan(block, self._clock.now(), self._ids)
@@ -280,11 +280,11 @@ class Sharing:
                 block.take(result.records)
             seal(block.log)
         return [
-            Edited(block.shared, error) if error else Edited(block.shared, merged=merged)
+            BlockEditOutcome(block.shared, error) if error else BlockEditOutcome(block.shared, merged=merged)
             for error, merged in plan.outcomes
         ]
 
-    def _lost(self, block: _Block, edits: Sequence[Edit], error: StoreError) -> list[Edited]:
+    def _lost(self, block: _Block, edits: Sequence[BlockEdit], error: StoreError) -> list[BlockEditOutcome]:
         """An append failed: what is in memory is not used again."""
         log, block.log = block.log, None
         if log is not None:
@@ -292,7 +292,7 @@ class Sharing:
         block.forget()
         block.looked_at = -LOOK_US
         why = f"Whether it was made cannot be said now: {error}"
-        return [Edited(None, why, unknown=True)] * len(edits)
+        return [BlockEditOutcome(None, why, unknown=True)] * len(edits)
 
 
 class _Plan:
@@ -310,7 +310,7 @@ class _Plan:
         self.outcomes: list[tuple[str, bool]] = []
         """Of each edit: why it cannot be, or empty; and whether it was merged."""
 
-    def add(self, edit: Edit) -> None:
+    def add(self, edit: BlockEdit) -> None:
         """Take the next edit."""
         if edit.id in self._block.made or edit.id in self._made:
             self.outcomes.append(("", False))  # it came again, after a crash or a call that was lost
@@ -325,7 +325,7 @@ class _Plan:
         self.outcomes.append(("", merged))
         self._write(edit, event)
 
-    def _write(self, edit: Edit, event: Event) -> None:
+    def _write(self, edit: BlockEdit, event: Event) -> None:
         at = time_of(edit.id)
         fresh = at is not None and 0 <= self._now - at < FRESH_US
         name = edit.id if fresh else self._ids.new(self._now)

@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.seats import seal
-from everlog.actors.memory.documents import Document, Loaded, Unreadable, event_of, removal, vanished, verdict
+from everlog.actors.memory.documents import (
+    Document,
+    LoadReport,
+    UnreadableDocument,
+    event_of,
+    removal,
+    vanished,
+    verdict,
+)
 from everlog.actors.memory.living import rows_of_living
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
@@ -75,12 +83,12 @@ class Sources:
     def load(
         self,
         source: str,
-        documents: Iterable[Document | Unreadable],
+        documents: Iterable[Document | UnreadableDocument],
         *,
         origins: Sequence[str] = (),
         prune: bool = False,
         dry_run: bool = False,
-    ) -> Loaded:
+    ) -> LoadReport:
         """Bring documents into a source, which is made if there is none; those that it has already leave nothing.
 
         Documents that came from one of `origins` before, and do not now, have vanished: they stay in the source, unless
@@ -118,13 +126,15 @@ class _Load:
         self._source = source
         self._rows = rows
         self._known = {row["document"]: row["sha256"] for row in rows}
-        self._loaded = Loaded(source)
+        self._loaded = LoadReport(source)
         self._seen: set[str] = set()
 
-    def run(self, documents: Iterable[Document | Unreadable], origins: Sequence[str], *, prune: bool) -> Loaded:
+    def run(
+        self, documents: Iterable[Document | UnreadableDocument], origins: Sequence[str], *, prune: bool
+    ) -> LoadReport:
         """Take the documents one by one, then what has vanished."""
         for document in documents:
-            if isinstance(document, Unreadable):
+            if isinstance(document, UnreadableDocument):
                 self._loaded.failed.append(document)
             else:
                 self._take(document)
@@ -144,7 +154,7 @@ class _Load:
                 raise BadInput("another document of this load has the same name; load it into another source")
             event = event_of(self._source, document)
         except BadInput as error:
-            self._loaded.failed.append(Unreadable(document.name, str(error)))
+            self._loaded.failed.append(UnreadableDocument(document.name, str(error)))
             return
         self._seen.add(document.name)
         found = verdict(self._known, event)

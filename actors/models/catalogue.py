@@ -13,20 +13,28 @@ import msgspec
 
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.models.described import described
-from everlog.actors.models.endpoints import OPENAI_URL, Catalogue, Endpoint, Found, Known, Place, is_gguf
+from everlog.actors.models.endpoints import (
+    OPENAI_URL,
+    Catalogue,
+    EndpointEntry,
+    ModelAddress,
+    ModelDefaults,
+    ProbeFindings,
+    is_gguf,
+)
 from everlog.events import BadInput
-from everlog.store import Stamp, read_whole, stamp_of, write_whole
+from everlog.store import FileStamp, read_whole, stamp_of, write_whole
 
 DESCRIPTIONS = "models.toml"
 FOUND = "endpoints-found.json"
 
-_read: dict[Path, tuple[Stamp | None, Stamp | None, Catalogue]] = {}
+_read: dict[Path, tuple[FileStamp | None, FileStamp | None, Catalogue]] = {}
 """The newest catalogue of each store, and the stamps of the files that it was read from."""
 
 
 class _FoundFile(msgspec.Struct):
     version: int = 1
-    found: list[Found] = []
+    found: list[ProbeFindings] = []
 
 
 def catalogue_of(root: Path) -> Catalogue:
@@ -59,7 +67,7 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
 
 
-def _found(root: Path) -> list[Found]:
+def _found(root: Path) -> list[ProbeFindings]:
     """What probes found. A file that cannot be read is as one that is lost: it is asked for again."""
     try:
         return msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile).found
@@ -67,7 +75,7 @@ def _found(root: Path) -> list[Found]:
         return []
 
 
-def keep_found(root: Path, found: Found) -> None:
+def keep_found(root: Path, found: ProbeFindings) -> None:
     """Keep what a probe found, in the place of what was found before. Raises StoreError."""
     others = [each for each in _found(root) if (each.url, each.model) != (found.url, found.model)]
     content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=[*others, found])))
@@ -75,23 +83,23 @@ def keep_found(root: Path, found: Found) -> None:
 
 
 @cache
-def shipped() -> Mapping[str, Endpoint]:
+def shipped() -> Mapping[str, EndpointEntry]:
     """The endpoints that everlog knows by itself, by name."""
     text = (resources.files(__package__ or "everlog.actors.models") / "endpoints.toml").read_text(encoding="utf-8")
     return described(text, "endpoints.toml")[0]
 
 
-def place_at(root: Path, name: str, base_url: str) -> Place:
+def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
     """Where the model of that name is asked by agents of the store in `root`."""
     if name == OFFLINE or is_gguf(name):
-        return Place(name, "")
+        return ModelAddress(name, "")
     return catalogue_of(root).place(name, base_url)
 
 
-def known_at(root: Path, name: str, base_url: str) -> Known:
+def known_at(root: Path, name: str, base_url: str) -> ModelDefaults:
     """What an agent of that store is set up with for a model, where it is not told otherwise."""
     if name == OFFLINE:
-        return Known(calling="native", stream=False)
+        return ModelDefaults(calling="native", stream=False)
     if is_gguf(name):
         from everlog.actors.models.gguf import known_of
 

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from everlog.actors.models.endpoints import Endpoint, ModelEntry, plain_url
+from everlog.actors.models.endpoints import EndpointEntry, ModelEntry, plain_url
 from everlog.events import BadInput
 
-_Shape = TypeVar("_Shape", Endpoint, ModelEntry)
+_Shape = TypeVar("_Shape", EndpointEntry, ModelEntry)
 
-_TABLES: Mapping[str, type[Endpoint] | type[ModelEntry]] = {"endpoints": Endpoint, "models": ModelEntry}
+_TABLES: Mapping[str, type[EndpointEntry] | type[ModelEntry]] = {"endpoints": EndpointEntry, "models": ModelEntry}
 
 KEY_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _SECRET = re.compile(
@@ -23,7 +23,7 @@ _SECRET = re.compile(
 """What keys look like that are in use."""
 
 
-def described(text: str, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, ModelEntry]]:
+def described(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mapping[str, ModelEntry]]:
     """The endpoints and models of a file, by name. Raises BadInput, which repeats no value that could be a key."""
     try:
         tables = tomllib.loads(text)
@@ -34,7 +34,7 @@ def described(text: str, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str
             raise _fault(path, text, [name], "there are tables [endpoints.NAME] and [models.NAME] here, and no others")
     _refuse_secrets(tables, path, text)
     endpoints = {
-        name: _read(Endpoint, "endpoints", name, value, path, text)
+        name: _read(EndpointEntry, "endpoints", name, value, path, text)
         for name, value in _table(tables, "endpoints", path, text)
     }
     models = {
@@ -78,7 +78,7 @@ def _read(shape: type[_Shape], kind: str, name: str, value: Any, path: str, text
         raise _fault(path, text, [kind, name, *fields], expected[0].lower() + expected[1:]) from error
 
 
-def _check(name: str, endpoint: Endpoint, path: str, text: str) -> None:
+def _check(name: str, endpoint: EndpointEntry, path: str, text: str) -> None:
     try:
         parts = urlsplit(endpoint.url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)

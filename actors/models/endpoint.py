@@ -17,10 +17,10 @@ import openai
 
 from everlog.actors.models.endpoints import OPENAI_KEY
 from everlog.actors.models.failures import cure_of
-from everlog.actors.models.reading import SECRET_CHARS_MIN, Keyless, Reading, without_key
+from everlog.actors.models.reading import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, without_key
 from everlog.actors.models.refusals import KEPT, refusal
 from everlog.actors.ports.constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
-from everlog.actors.ports.effects import Answer, Hear
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse
 from everlog.actors.ports.real import monotonic_us
 from everlog.events import ModelError
 
@@ -44,7 +44,7 @@ class _Pool:
         """How many more requests can be sent at once."""
 
 
-class Connections:
+class ConnectionPool:
     """The connections to one place, with one key, which goes nowhere but into the requests."""
 
     def __init__(
@@ -114,12 +114,12 @@ class Connections:
         """`text` without the key, should the endpoint have repeated it."""
         return without_key(text, self._key)
 
-    def heard(self, hear: Hear) -> Keyless:
+    def heard(self, hear: DeltaCallback) -> KeyRedactor:
         """`hear`, told the pieces of a reply without the key."""
-        return Keyless(hear, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
+        return KeyRedactor(hear, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
 
 
-class Endpoint:
+class ChatEndpoint:
     """A chat-completions endpoint with tools."""
 
     def __init__(
@@ -127,26 +127,26 @@ class Endpoint:
         name: str,
         base_url: str | None = None,
         *,
-        connections: Connections | None = None,
+        connections: ConnectionPool | None = None,
         key_name: str = OPENAI_KEY,
     ) -> None:
         """`connections`: those that are shared with other models of the same place; None: its own, to `base_url`.
 
-        Raises ModelError as `Connections` does.
+        Raises ModelError as `ConnectionPool` does.
         """
         self.name = name
-        self._connections = connections or Connections(name, base_url, key_name=key_name)
+        self._connections = connections or ConnectionPool(name, base_url, key_name=key_name)
         self._url = self._connections.url
         self._clean = self._connections.clean
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Send exactly these bytes, once. Raises ModelError with what to do about it.
 
         An answer that repeats the key is kept without it: secrets never enter the log.
         """
         return await self._answer(request, None)
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         """`ask`, where `hear` is told the pieces as they come; a server that does not stream tells none."""
         return await self._answer(request, hear)
 
@@ -154,16 +154,16 @@ class Endpoint:
         """Let go of connections, of those that are shared as well. Idempotent."""
         await self._connections.close()
 
-    async def _answer(self, request: bytes, hear: Hear | None) -> Answer:
+    async def _answer(self, request: bytes, hear: DeltaCallback | None) -> ModelResponse:
         began = monotonic_us()
-        reading: Reading | None = None
+        reading: ResponseReader | None = None
         heard = None if hear is None else self._connections.heard(hear)
         try:
             async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
                 if not response.is_success:
                     raise await self._refusal(response)
                 content_type = response.headers.get("content-type", "")
-                reading = Reading(self.name, self._url, self._clean, heard.hear if heard else None, content_type)
+                reading = ResponseReader(self.name, self._url, self._clean, heard.hear if heard else None, content_type)
                 await _read(response, reading, limit)
         except TimeoutError:
             if reading is None or not reading.is_whole():
@@ -176,9 +176,9 @@ class Endpoint:
         raw = reading.end()
         if heard is not None:
             heard.end()
-        return Answer(raw, monotonic_us() - began)
+        return ModelResponse(raw, monotonic_us() - began)
 
-    def _late(self, reading: Reading | None) -> ModelError:
+    def _late(self, reading: ResponseReader | None) -> ModelError:
         if reading is not None:
             return reading.cut("did not come to its end in time", kind="timeout")
         cure = cure_of("timeout", self.name)
@@ -199,7 +199,7 @@ class Endpoint:
         return error
 
 
-async def _read(response: httpx2.Response, reading: Reading, limit: asyncio.Timeout) -> None:
+async def _read(response: httpx2.Response, reading: ResponseReader, limit: asyncio.Timeout) -> None:
     """Read it to its end. Whoever streams may take as long as it likes, as long as something of the reply comes."""
     now, chunks = asyncio.get_running_loop().time, 0
     async for part in response.aiter_bytes():
@@ -209,11 +209,11 @@ async def _read(response: httpx2.Response, reading: Reading, limit: asyncio.Time
             limit.reschedule(now() + (STREAM_END_S if reading.done else GATEWAY_TIMEOUT_S))
 
 
-class Embeddings:
+class EmbeddingsEndpoint:
     """An embeddings endpoint, asked by whoever can wait for it: no event loop is needed."""
 
     def __init__(self, name: str, base_url: str | None = None, *, keyless: bool = False) -> None:
-        """`keyless`: the key stays here. Raises ModelError as `Connections` does."""
+        """`keyless`: the key stays here. Raises ModelError as `ConnectionPool` does."""
         self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)

@@ -12,7 +12,7 @@ import msgspec
 
 from everlog.events import BadInput, Sampling
 
-Way = Literal["native", "schema", "text"]
+CallingFormatName = Literal["native", "schema", "text"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -43,7 +43,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return msgspec.structs.replace(other, **mine)
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> CallingFormatName | None:
         """The way of calling functions that suits them; None where too little is known."""
         if self.tools:
             return "native"
@@ -52,7 +52,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return "text" if self.tools is False else None
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EndpointEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An endpoint as somebody described it: a table `[endpoints.NAME]`."""
 
     url: str
@@ -72,7 +72,7 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Name of the endpoint that serves it."""
     window: int | None = None
     """Tokens."""
-    calling: Way | None = None
+    calling: CallingFormatName | None = None
     stream: bool | None = None
     sampling: Sampling | None = None
     fallback: str | None = None
@@ -89,7 +89,7 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Of a GGUF file: how many threads it is run with; None: as llama.cpp sees fit."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProbeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a probe found out about one model at one address."""
 
     url: str
@@ -108,7 +108,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why nothing could be found out; empty if something was."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ModelAddress(msgspec.Struct, frozen=True):
     """Where a model is asked."""
 
     name: str
@@ -119,11 +119,11 @@ class Place(msgspec.Struct, frozen=True):
     """Name of the endpoint, where it has one."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class ModelDefaults(msgspec.Struct, frozen=True):
     """What an agent is set up with for a model, where it is not told otherwise; None: nothing is known."""
 
     window: int | None = None
-    calling: Way | None = None
+    calling: CallingFormatName | None = None
     stream: bool | None = None
     sampling: Sampling | None = None
     fallback: str | None = None
@@ -133,13 +133,13 @@ class Known(msgspec.Struct, frozen=True):
 class Catalogue(msgspec.Struct, frozen=True):
     """Everything that is known of endpoints and models."""
 
-    endpoints: Mapping[str, Endpoint] = {}
+    endpoints: Mapping[str, EndpointEntry] = {}
     """The user's, by name."""
     models: Mapping[str, ModelEntry] = {}
-    found: Sequence[Found] = ()
-    shipped: Mapping[str, Endpoint] = {}
+    found: Sequence[ProbeFindings] = ()
+    shipped: Mapping[str, EndpointEntry] = {}
 
-    def place(self, name: str, base_url: str = "") -> Place:
+    def place(self, name: str, base_url: str = "") -> ModelAddress:
         """Where the model of that name is asked; `base_url` is the address for those that no description leads to."""
         entry = self.models.get(name)
         endpoint = entry.endpoint if entry and entry.endpoint else self._serving(name)
@@ -150,14 +150,14 @@ class Catalogue(msgspec.Struct, frozen=True):
             return self._at(prefix, rest)
         if not base_url:
             base_url = next((found.url for found in self.found if name in found.models and not found.fault), "")
-        return Place(name, base_url)
+        return ModelAddress(name, base_url)
 
     def key_of(self, url: str) -> str:
         """Name of the variable with the key for an address: of the endpoint described there, else OpenAI's."""
         described = (*self.endpoints.values(), *self.shipped.values())
         return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
 
-    def known(self, name: str, url: str) -> Known:
+    def known(self, name: str, url: str) -> ModelDefaults:
         """What an agent is set up with for the model of that name at that address."""
         entry = self.models.get(name) or ModelEntry()
         found = self.found_of(name, url)
@@ -165,7 +165,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         abilities = self.abilities(name, url)
         window = entry.window or (endpoint.window if endpoint else None) or (found.window if found else None)
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
-        return Known(
+        return ModelDefaults(
             window=window,
             calling=entry.calling or abilities.way,
             stream=stream if entry.stream is None else entry.stream,
@@ -184,12 +184,12 @@ class Catalogue(msgspec.Struct, frozen=True):
             known = endpoint.abilities.over(known)
         return entry.abilities.over(known) if entry else known
 
-    def found_of(self, name: str, url: str) -> Found | None:
+    def found_of(self, name: str, url: str) -> ProbeFindings | None:
         """What was found out about a model at an address."""
         found = (each for each in self.found if each.model == name and same_url(each.url, url) and not each.fault)
         return next(found, None)
 
-    def _described(self, url: str) -> Endpoint | None:
+    def _described(self, url: str) -> EndpointEntry | None:
         return next((each for each in self.endpoints.values() if same_url(each.url, url)), None)
 
     def _serving(self, name: str) -> str:
@@ -201,7 +201,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
         return next(serving, "")
 
-    def _at(self, endpoint: str, name: str) -> Place:
+    def _at(self, endpoint: str, name: str) -> ModelAddress:
         described = self.endpoints.get(endpoint) or self.shipped.get(endpoint)
         if described is None:
             known = ", ".join(sorted({*self.endpoints, *self.shipped}))
@@ -209,7 +209,7 @@ class Catalogue(msgspec.Struct, frozen=True):
                 f"The model {name!r} is said to be served by the endpoint {endpoint!r}, which is described nowhere. "
                 f"Add a table [endpoints.{endpoint}] to models.toml, or name one of: {known}."
             )
-        return Place(name, described.url.rstrip("/"), endpoint)
+        return ModelAddress(name, described.url.rstrip("/"), endpoint)
 
 
 def same_url(one: str, other: str) -> bool:

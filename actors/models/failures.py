@@ -11,7 +11,7 @@ import msgspec
 from everlog.events import ModelError
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FailureClass(msgspec.Struct, frozen=True):
     """What is done about one class of failures."""
 
     what: str
@@ -27,18 +27,18 @@ class Failure(msgspec.Struct, frozen=True):
     """The fallback model is asked instead, where the agent has one."""
 
 
-def _passing(what: str, cure: str = "Try again later.", *, trips: bool = True) -> Failure:
-    return Failure(what, cure, retried=True, trips=trips, falls_back=True)
+def _passing(what: str, cure: str = "Try again later.", *, trips: bool = True) -> FailureClass:
+    return FailureClass(what, cure, retried=True, trips=trips, falls_back=True)
 
 
-def _lasting(what: str, cure: str, *, shuts: bool = False) -> Failure:
-    return Failure(what, cure, shuts=shuts, falls_back=True)
+def _lasting(what: str, cure: str, *, shuts: bool = False) -> FailureClass:
+    return FailureClass(what, cure, shuts=shuts, falls_back=True)
 
 
 _KEY = "Set OPENAI_API_KEY to a key that may use {model}."
 _ADDRESS = "Check --base-url (or OPENAI_BASE_URL)."
 
-FAILURES: Mapping[str, Failure] = {
+FAILURES: Mapping[str, FailureClass] = {
     "unreachable": _passing("no connection", "Is the server running, and is --base-url right?"),
     "timeout": _passing("no answer in 120 s, or a stream without a piece for as long"),
     "cut": _passing("the answer broke off before its end"),
@@ -58,10 +58,10 @@ FAILURES: Mapping[str, Failure] = {
     "address": _lasting("a redirect, TLS where there is none, or none where there is", _ADDRESS),
     "rejected": _lasting("the request was refused: 400 and the rest", "Check the name of the model, and --base-url."),
     "garbage": _lasting("the answer cannot be read, or holds none", "Check --base-url and --model."),
-    "overflow": Failure("longer than the context window, in any words", "The context is made shorter."),
-    "context": Failure("the context cannot be made to fit"),
-    "busy": Failure("too many requests wait already"),
-    "budget": Failure("a budget is used up"),
+    "overflow": FailureClass("longer than the context window, in any words", "The context is made shorter."),
+    "context": FailureClass("the context cannot be made to fit"),
+    "busy": FailureClass("too many requests wait already"),
+    "budget": FailureClass("a budget is used up"),
 }
 """By the `kind` of a ModelError."""
 
@@ -69,9 +69,9 @@ RETRIED = tuple(kind for kind, failure in FAILURES.items() if failure.retried)
 """Kinds of failures where trying again can help."""
 
 
-def failure_of(error: ModelError) -> Failure:
+def failure_of(error: ModelError) -> FailureClass:
     """The class of an error; one that nobody knows leads to nothing but its event."""
-    return FAILURES.get(error.kind, Failure(error.kind))
+    return FAILURES.get(error.kind, FailureClass(error.kind))
 
 
 def cure_of(kind: str, model: str) -> str:

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.models.endpoints import Abilities, Catalogue, Found, Known, ModelEntry, file_of
-from everlog.actors.models.ggufheader import Header, header_of, knows_tools
+from everlog.actors.models.endpoints import Abilities, Catalogue, ModelDefaults, ModelEntry, ProbeFindings, file_of
+from everlog.actors.models.ggufheader import GgufHeader, header_of, knows_tools
 from everlog.actors.ports.constants import GGUF_REPLY_FRACTION, WINDOW_TOKENS
-from everlog.actors.ports.effects import Answer, Hear
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse
 from everlog.events import BadInput, ModelError
 
 HOST = "127.0.0.1"
@@ -24,7 +24,7 @@ def path_of(name: str) -> Path:
     return Path(name).expanduser().absolute()
 
 
-def header(path: Path) -> Header:
+def header(path: Path) -> GgufHeader:
     """What a file says of itself. Raises BadInput for one that is missing, cut off, or no GGUF file."""
     from everlog.store import stamp_of
 
@@ -35,7 +35,7 @@ def header(path: Path) -> Header:
 
 
 @lru_cache(maxsize=32)
-def _header(path: Path, _stamp: object) -> Header:
+def _header(path: Path, _stamp: object) -> GgufHeader:
     from everlog.store import mapped
 
     try:
@@ -45,12 +45,12 @@ def _header(path: Path, _stamp: object) -> Header:
         raise BadInput(f"{path} is no file. Give the path of a model in the format GGUF.") from error
 
 
-def known_of(name: str, catalogue: Catalogue) -> Known:
+def known_of(name: str, catalogue: Catalogue) -> ModelDefaults:
     """What an agent is set up with for a file, where it is not told otherwise. Raises BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     can = abilities(head, _template(entry))
-    return Known(
+    return ModelDefaults(
         window=entry.window or min(head.context_length, WINDOW_TOKENS),
         calling=entry.calling or can.way,
         stream=True if entry.stream is None else entry.stream,
@@ -60,7 +60,7 @@ def known_of(name: str, catalogue: Catalogue) -> Known:
     )
 
 
-def abilities(head: Header, template: str = "") -> Abilities:
+def abilities(head: GgufHeader, template: str = "") -> Abilities:
     """What llama.cpp can do with a file; `template` is another in place of its own."""
     tools = knows_tools(template) if template else head.knows_tools
     return Abilities(
@@ -68,12 +68,12 @@ def abilities(head: Header, template: str = "") -> Abilities:
     )
 
 
-def described(name: str, catalogue: Catalogue, at: int) -> Found:
+def described(name: str, catalogue: Catalogue, at: int) -> ProbeFindings:
     """What is known of a file, in the shape of what a probe finds. Raises BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     said = {"file": f"{head.name or 'a model'} ({head.architecture}), made for {head.context_length:,} tokens"}
-    return Found(
+    return ProbeFindings(
         url="", model=name, at=at, server="llama.cpp", window=known_of(name, catalogue).window,
         abilities=abilities(head, _template(entry)), said=said,
     )  # fmt: skip
@@ -103,7 +103,7 @@ def refuse_without_extra() -> None:
         )
 
 
-class Server:
+class LlamaServer:
     """llama.cpp with one file, started when it is first asked, and again where a larger window is needed.
 
     It has one slot: requests are sent one after the other, and what begins as the one before did is not read again.
@@ -117,11 +117,11 @@ class Server:
         self._lock = asyncio.Lock()
         self._starting: asyncio.Task[Any] | None = None
 
-    async def ask(self, request: bytes, window: int, hear: Hear | None = None) -> Answer:
+    async def ask(self, request: bytes, window: int, hear: DeltaCallback | None = None) -> ModelResponse:
         """Send exactly these bytes, to a server with a window of at least `window`. Raises ModelError."""
         async with self._lock:
             endpoint = await self._ready(window)
-            answer: Answer = await (endpoint.ask(request) if hear is None else endpoint.ask_aloud(request, hear))
+            answer: ModelResponse = await (endpoint.ask(request) if hear is None else endpoint.ask_aloud(request, hear))
             return answer
 
     async def close(self) -> None:
@@ -144,14 +144,14 @@ class Server:
         return self._endpoint
 
     async def _started(self, starting: "asyncio.Task[Any]") -> None:
-        from everlog.actors.models.endpoint import Endpoint
+        from everlog.actors.models.endpoint import ChatEndpoint
 
         try:
             self._server = await asyncio.shield(starting)
         finally:
             if starting.done():
                 self._starting = None
-        self._endpoint = Endpoint(str(self._path), f"{self._server.listening_address}/v1", key_name="")
+        self._endpoint = ChatEndpoint(str(self._path), f"{self._server.listening_address}/v1", key_name="")
 
     def _start(self) -> Any:
         """A server that has loaded the file. Raises ModelError."""
@@ -187,20 +187,20 @@ class Server:
             ) from error
 
 
-class Gguf:
+class GgufModel:
     """One file, as a model. Those of one path share a server."""
 
-    def __init__(self, name: str, server: Server | None = None, catalogue: Catalogue | None = None) -> None:
+    def __init__(self, name: str, server: LlamaServer | None = None, catalogue: Catalogue | None = None) -> None:
         """`name`: as `endpoints.served_name` gives it. `server`: the one that is shared; None: its own."""
         self.name, self._window = file_of(name)
         self._catalogue = catalogue or Catalogue()
         self._server = server or server_of(name, self._catalogue)
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Send exactly these bytes, once. Raises ModelError."""
         return await self._server.ask(request, self._asked())
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         """`ask`, and `hear` is told the pieces."""
         return await self._server.ask(request, self._asked(), hear)
 
@@ -215,11 +215,11 @@ class Gguf:
             raise ModelError(str(error), kind="rejected") from error
 
 
-def server_of(name: str, catalogue: Catalogue) -> Server:
+def server_of(name: str, catalogue: Catalogue) -> LlamaServer:
     """A server for a file, with the template that its description names. Raises ModelError."""
     path, _ = file_of(name)
     entry = catalogue.models.get(path) or ModelEntry()
     try:
-        return Server(path_of(path), _template(entry), entry.threads)
+        return LlamaServer(path_of(path), _template(entry), entry.threads)
     except BadInput as error:
         raise ModelError(str(error), kind="rejected") from error

@@ -33,7 +33,7 @@ _BLOCKS = {
 KEYS_MAX, TENSORS_MAX = 100_000, 1_000_000
 
 
-class Header(msgspec.Struct, frozen=True):
+class GgufHeader(msgspec.Struct, frozen=True):
     """What a file says of itself."""
 
     architecture: str
@@ -54,7 +54,7 @@ def knows_tools(template: str) -> bool:
     return "tools" in template
 
 
-def header_of(content: "bytes | mmap", path: str) -> Header:
+def header_of(content: "bytes | mmap", path: str) -> GgufHeader:
     """The header of a file. Raises BadInput for what is no GGUF file, is of an unknown version, ends too soon, or does
     not say how many tokens its model was made for.
     """
@@ -83,7 +83,7 @@ def header_of(content: "bytes | mmap", path: str) -> Header:
             f"{'missing' if length is None else repr(length)}, and should be how many tokens it was made for. "
             "Fetch the file again, or get the model from elsewhere."
         )
-    return Header(
+    return GgufHeader(
         architecture=architecture,
         name=str(values.get("general.name", "")),
         context_length=length,

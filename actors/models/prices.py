@@ -47,7 +47,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.input if self.cached is None else self.cached
 
 
-class Row(msgspec.Struct, frozen=True):
+class PriceRow(msgspec.Struct, frozen=True):
     """One price of a list, as it is shown."""
 
     model: str
@@ -72,7 +72,7 @@ def shipped() -> _Shipped:
     return msgspec.convert(tomllib.loads(text), _Shipped)
 
 
-class Prices:
+class PriceList:
     """All prices that are known: the user's own by name, then one for all models, then the shipped list."""
 
     def __init__(self, own: Mapping[str, Price] | None = None, other: Price | None = None) -> None:
@@ -80,11 +80,16 @@ class Prices:
         listed = shipped()
         named = sorted(listed.models.items(), key=lambda item: (-len(item[0]), item[0]))
         self.currency = listed.currency
-        self.rows: Sequence[Row] = [
-            *(Row(name, f"^{re.escape(name)}$", price, "models.toml") for name, price in sorted((own or {}).items())),
-            Row("offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"),  # by name, and as it calls itself
-            *([Row("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
-            *(Row(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
+        self.rows: Sequence[PriceRow] = [
+            *(
+                PriceRow(name, f"^{re.escape(name)}$", price, "models.toml")
+                for name, price in sorted((own or {}).items())
+            ),
+            PriceRow(
+                "offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"
+            ),  # by name, and as it calls itself
+            *([PriceRow("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
+            *(PriceRow(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
         ]
         """The first one that fits counts."""
         self._known: dict[str, Price | None] = {}
@@ -111,7 +116,7 @@ class Prices:
         return sum(price.cost(usage) for model, usage in spent.items() if (price := self.of(model)))
 
 
-class Described(Protocol):
+class PricedModel(Protocol):
     """A model as its user describes it; None: not said."""
 
     @property
@@ -124,7 +129,7 @@ class Described(Protocol):
     def price_cached(self) -> float | None: ...
 
 
-def own_prices(models: Mapping[str, Described]) -> dict[str, Price]:
+def own_prices(models: Mapping[str, PricedModel]) -> dict[str, Price]:
     """The prices in the tables `[models."NAME"]` of `models.toml`: price_in, price_out, price_cached, by name.
 
     Raises BadInput for one that cannot be: prices are numbers of 0 or more, and price_in and price_out come together.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from everlog.actors.models.endpoints import OPENAI_KEY, Abilities, Found
+from everlog.actors.models.endpoints import OPENAI_KEY, Abilities, ProbeFindings
 from everlog.actors.models.reading import without_key
 
 REPLY_TOKENS = 200
@@ -29,14 +29,14 @@ BODY_BYTES_MAX = 1 << 20
 WORDS = ("ready", "steady")
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ProbeResponse(msgspec.Struct, frozen=True):
     """What came back: a status and a body, without the key; status 0: nothing did, and the body says why."""
 
     status: int
     body: str
 
 
-Send = Callable[[str, str, bytes | None], Reply]
+ProbeTransport = Callable[[str, str, bytes | None], ProbeResponse]
 """Sends a request: method, whole address, body."""
 
 _REPORT = {
@@ -59,7 +59,7 @@ _SCHEMA = {
 }
 
 
-def probe(url: str, model: str, send: Send, *, at: int, key: str = OPENAI_KEY) -> Found:
+def probe(url: str, model: str, send: ProbeTransport, *, at: int, key: str = OPENAI_KEY) -> ProbeFindings:
     """What was found out about `model` at `url`; `at` is now, `key` the name of the variable that `send` took one from.
 
     Where nothing can be found out, `fault` of what is given says why and what to do.
@@ -67,7 +67,7 @@ def probe(url: str, model: str, send: Send, *, at: int, key: str = OPENAI_KEY) -
     return _Probe(url.rstrip("/"), model, send, key).found(at)
 
 
-def sender(key_name: str) -> Send:
+def sender(key_name: str) -> ProbeTransport:
     """Return what sends requests with the key in the variable of that name, or none; the key cannot come back."""
     import httpx2
 
@@ -77,7 +77,7 @@ def sender(key_name: str) -> Send:
     headers |= {"Authorization": f"Bearer {key}"} if usable else {}
     trust = httpx2.create_ssl_context()
 
-    def send(method: str, url: str, body: bytes | None) -> Reply:
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
         typed, wait = ({}, LOOK_S) if body is None else ({"Content-Type": "application/json"}, TIMEOUT_S)
         found = b""
         try:
@@ -89,9 +89,11 @@ def sender(key_name: str) -> Send:
                     found += part
                     if len(found) >= BODY_BYTES_MAX:
                         break
-                return Reply(answer.status_code, without_key(found[:BODY_BYTES_MAX].decode(errors="replace"), key))
+                return ProbeResponse(
+                    answer.status_code, without_key(found[:BODY_BYTES_MAX].decode(errors="replace"), key)
+                )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return Reply(0, without_key(str(error) or type(error).__name__, key))
+            return ProbeResponse(0, without_key(str(error) or type(error).__name__, key))
 
     return send
 
@@ -99,7 +101,7 @@ def sender(key_name: str) -> Send:
 class _Probe:
     """One conversation with an endpoint."""
 
-    def __init__(self, url: str, model: str, send: Send, key: str) -> None:
+    def __init__(self, url: str, model: str, send: ProbeTransport, key: str) -> None:
         self._url, self._model, self._send, self._key = url, model, send, key
         self._root = url.removesuffix("/v1")
         self._said: dict[str, str] = {}
@@ -109,14 +111,14 @@ class _Probe:
         self._window: int | None = None
         self._usage: bool | None = None
 
-    def found(self, at: int) -> Found:
+    def found(self, at: int) -> ProbeFindings:
         fault = self._list()
         abilities = Abilities()
         if not fault:
             fault, abilities = self._asked()
         if not fault:
             self._look_for_window()
-        return Found(
+        return ProbeFindings(
             url=self._url, model=self._model, at=at, server=self._server, models=self._served, window=self._window,
             abilities=abilities, said=self._said, fault=fault,
         )  # fmt: skip
@@ -199,7 +201,7 @@ class _Probe:
         self._said["streaming"] = f"{len(chunks)} pieces came" if told else "the reply came whole"
         return told, usage if told else None
 
-    def _chat(self, question: str, words: str, **fields: Any) -> Reply:
+    def _chat(self, question: str, words: str, **fields: Any) -> ProbeResponse:
         """One question. Where newer models want their limit called otherwise, or one is still thinking when it is
         reached, it is asked again so.
         """
@@ -221,19 +223,19 @@ class _Probe:
             self._said[question] = f"{what}: {self._cut(_error_in(reply.body))}"
         return reply
 
-    def _message(self, reply: Reply) -> Mapping[str, Any] | None:
+    def _message(self, reply: ProbeResponse) -> Mapping[str, Any] | None:
         """The message of a reply; None where there is none."""
         message = _choice(reply).get("message")
         return message if isinstance(message, dict) else None
 
-    def _was_cut(self, question: str, reply: Reply) -> bool:
+    def _was_cut(self, question: str, reply: ProbeResponse) -> bool:
         """Whether a reply ended at the limit, so that what is missing in it says nothing."""
         cut = _choice(reply).get("finish_reason") == "length"
         if cut:
             self._said[question] = f"not known: its reply did not end within {self._tokens:,} tokens"
         return cut
 
-    def _fault(self, reply: Reply, *, of_model: bool = False) -> str:
+    def _fault(self, reply: ProbeResponse, *, of_model: bool = False) -> str:
         """Why nothing can be found out, and what to do; empty where something can."""
         said = self._cut(_error_in(reply.body))
         if reply.status == 0:
@@ -331,7 +333,7 @@ def _list_in(value: Any, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _choice(reply: Reply) -> Mapping[str, Any]:
+def _choice(reply: ProbeResponse) -> Mapping[str, Any]:
     """The answer in a whole reply; empty where there is none."""
     choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
     return choices[0] if choices and isinstance(choices[0], dict) else {}

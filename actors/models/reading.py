@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from everlog.actors.models.failures import cure_of
 from everlog.actors.models.refusals import KEPT, broken_off
-from everlog.actors.models.streamed import DONE, Chunk, Streamed, chunk_of
+from everlog.actors.models.streamed import DONE, CompletionChunk, StreamAssembler, chunk_of
 from everlog.actors.ports.constants import REPLY_BYTES_MAX
-from everlog.actors.ports.effects import Hear, Piece
+from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 from everlog.events import BadReply
 
 _WHOLE = (b"{", b"[", b"<", b'"')
@@ -36,7 +36,7 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
 
-class Reading:
+class ResponseReader:
     """What has come of one answer."""
 
     __slots__ = (
@@ -53,12 +53,14 @@ class Reading:
         "done",
     )
 
-    def __init__(self, name: str, url: str, clean: Callable[[str], str], hear: Hear | None, content_type: str) -> None:
+    def __init__(
+        self, name: str, url: str, clean: Callable[[str], str], hear: DeltaCallback | None, content_type: str
+    ) -> None:
         """`clean` takes the key out of a text; `content_type` is what the server says of the body."""
         self._name, self._url, self._clean, self._hear = name, url, clean, hear
         self._typed = content_type.startswith("text/event-stream")
-        self._events: Events | None = None
-        self._streamed = Streamed()
+        self._events: SseDecoder | None = None
+        self._streamed = StreamAssembler()
         self._parts: list[bytes] = []
         """The body; of a stream, what came before its first chunk."""
         self._size = self._chunks = 0
@@ -91,7 +93,7 @@ class Reading:
             part = part.lstrip()
             first = part[:1]
             if first and first not in _WHOLE and (self._typed or first in _STREAM):
-                self._events = Events()
+                self._events = SseDecoder()
         if self._events is None:
             if part:
                 self._parts.append(part)
@@ -148,7 +150,7 @@ class Reading:
             raise self._told(data.decode("utf-8", "replace"))
         self._say(chunk)
 
-    def _say(self, chunk: Chunk) -> None:
+    def _say(self, chunk: CompletionChunk) -> None:
         self._chunks += 1
         for piece in self._streamed.take(chunk):
             if self._hear is not None:
@@ -164,7 +166,7 @@ class Reading:
         return BadReply(self._clean(f"The model endpoint {self._url} {what}. {cure}{KEPT}"), self.so_far())
 
 
-class Events:
+class SseDecoder:
     """The server-sent events of one stream, read from bytes in parts of any size: of each its name (often empty) and
     its data.
     """
@@ -212,18 +214,18 @@ class Events:
             self._data.append(value)
 
 
-class Keyless:
+class KeyRedactor:
     """Tells pieces on. The end of a piece that may be the beginning of the key is told with the next one."""
 
     __slots__ = ("_hear", "_held", "_key")
 
-    def __init__(self, hear: Hear, key: str) -> None:
+    def __init__(self, hear: DeltaCallback, key: str) -> None:
         """`key` empty: there is none to look for."""
         self._hear, self._key = hear, key
-        self._held = Piece()
+        self._held = ReplyDelta()
         """What was not told yet, as a piece of its own."""
 
-    def hear(self, piece: Piece) -> None:
+    def hear(self, piece: ReplyDelta) -> None:
         """The next piece."""
         if not self._key:
             self._hear(piece)
@@ -232,14 +234,14 @@ class Keyless:
             self.end()
         text, text_left = self._parted(self._held.text + piece.text)
         arguments, arguments_left = self._parted(self._held.arguments + piece.arguments)
-        self._held = Piece(text_left, piece.call, arguments=arguments_left)
+        self._held = ReplyDelta(text_left, piece.call, arguments=arguments_left)
         told = replace(piece, text=text, name=piece.name.replace(self._key, KEY_SHOWN), arguments=arguments)
-        if told != Piece(call=piece.call):
+        if told != ReplyDelta(call=piece.call):
             self._hear(told)
 
     def end(self) -> None:
         """Nothing more comes: what was held back was not the key."""
-        held, self._held = self._held, Piece()
+        held, self._held = self._held, ReplyDelta()
         if held.text or held.arguments:
             self._hear(held)
 

@@ -8,7 +8,7 @@ import msgspec
 from everlog.actors.agent.journal import Journal
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.models.usage import usage_of
-from everlog.actors.ports.effects import Answer, Clock
+from everlog.actors.ports.effects import Clock, ModelResponse
 from everlog.events import (
     AgentConfigured,
     AgentForked,
@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 4
 """What a request costs is guessed by, before it is sent, and where the endpoint does not say."""
 
 
-class Spent(msgspec.Struct, frozen=True, gc=False):
+class DailyUsage(msgspec.Struct, frozen=True, gc=False):
     """What an agent has used up on one day, and what it may."""
 
     day: int = 0
@@ -46,10 +46,10 @@ class Spent(msgspec.Struct, frozen=True, gc=False):
         return sum(usage.total for usage in self.models.values())
 
 
-NOTHING = Spent()
+NOTHING = DailyUsage()
 
 
-def used(request: bytes, answer: Answer) -> Usage:
+def used(request: bytes, answer: ModelResponse) -> Usage:
     """What an answer cost, as the endpoint says; where it does not, a guess by the bytes."""
     told = usage_of(answer.raw)
     if told.total:
@@ -114,7 +114,7 @@ def _usage(event: _Answered) -> Usage:
     """As it was recorded; as the raw reply says, or by the bytes, where nothing was."""
     if event.usage.total:
         return event.usage
-    return used(b" " * event.context_bytes, Answer(event.raw, 0))
+    return used(b" " * event.context_bytes, ModelResponse(event.raw, 0))
 
 
 class Spender(Protocol):
@@ -154,15 +154,15 @@ class Ledger:
         """Go by the limits of a configuration."""
         self._tokens_max, self._cost_max = configured.day_tokens_max, configured.day_cost_max
 
-    async def spent(self) -> Spent:
+    async def spent(self) -> DailyUsage:
         """What was used up today, and what may be."""
         today = self._day()
         if today != self._today:
             self._models = dict(await self._log(today * DAY_US))
             self._today = today
-        return Spent(today, dict(self._models), self._tokens_max, self._cost_max)
+        return DailyUsage(today, dict(self._models), self._tokens_max, self._cost_max)
 
-    def add(self, name: str, request: bytes, answer: Answer) -> None:
+    def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
         """A model answered."""
         self._models[name] = plus(self._models.get(name, Usage()), used(request, answer))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.ports.effects import Piece
+from everlog.actors.ports.effects import ReplyDelta
 
 DONE = b"[DONE]"
 
@@ -18,42 +18,42 @@ DONE = b"[DONE]"
 _NOTHING = msgspec.Raw()
 
 
-class _Function(msgspec.Struct, gc=False):
+class _FunctionDelta(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class _ToolCall(msgspec.Struct, gc=False):
-    function: _Function | None = None
+class _ToolCallDelta(msgspec.Struct, gc=False):
+    function: _FunctionDelta | None = None
     index: int | None = None
     id: str | int | None = None
 
 
-class _Part(msgspec.Struct, gc=False):
+class _PartDelta(msgspec.Struct, gc=False):
     text: str = ""
 
 
-class _Delta(msgspec.Struct, gc=False):
-    content: str | list[_Part] | None = None
-    tool_calls: list[_ToolCall] | None = None
-    function_call: _Function | None = None
+class _MessageDelta(msgspec.Struct, gc=False):
+    content: str | list[_PartDelta] | None = None
+    tool_calls: list[_ToolCallDelta] | None = None
+    function_call: _FunctionDelta | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
-class _Choice(msgspec.Struct, gc=False):
+class _ChoiceDelta(msgspec.Struct, gc=False):
     index: int = 0
-    delta: _Delta | None = None
-    message: _Delta | None = None
+    delta: _MessageDelta | None = None
+    message: _MessageDelta | None = None
     text: str | None = None
     finish_reason: str | None = None
 
 
-class Chunk(msgspec.Struct, gc=False):
+class CompletionChunk(msgspec.Struct, gc=False):
     """One event of a stream, as far as it matters."""
 
-    choices: list[_Choice] | None = None
+    choices: list[_ChoiceDelta] | None = None
     usage: msgspec.Raw = _NOTHING
     error: msgspec.Raw = _NOTHING
     id: str | None = None
@@ -69,16 +69,16 @@ class Chunk(msgspec.Struct, gc=False):
         return self.error not in _ABSENT or self.object == "error"
 
 
-_decoder = msgspec.json.Decoder(Chunk)
+_decoder = msgspec.json.Decoder(CompletionChunk)
 _ABSENT = (_NOTHING, msgspec.Raw(b"null"))
 
 
-def chunk_of(data: bytes) -> Chunk:
+def chunk_of(data: bytes) -> CompletionChunk:
     """Raises msgspec.DecodeError (UnicodeError, RecursionError) for what is no chunk."""
     return _decoder.decode(data)
 
 
-class _Call:
+class _CallAssembly:
     """A call that is being said."""
 
     __slots__ = ("arguments", "id", "index", "name")
@@ -102,7 +102,7 @@ class _Call:
             return False
 
 
-def _is_next(call: _Call, call_id: str, function: _Function) -> bool:
+def _is_next(call: _CallAssembly, call_id: str, function: _FunctionDelta) -> bool:
     """Whether a part with a name begins a call after this one. Some servers repeat the name in every part."""
     if not function.name or not call.name:
         return False
@@ -113,7 +113,7 @@ def _is_next(call: _Call, call_id: str, function: _Function) -> bool:
     return bool(function.arguments) and call.is_complete()
 
 
-class Streamed:
+class StreamAssembler:
     """One reply, put together from its chunks."""
 
     def __init__(self) -> None:
@@ -126,13 +126,13 @@ class Streamed:
         """By field of the message, what was said into it."""
         self._is_chat = False
         """It has a message, and is no mere completion of text."""
-        self._calls: list[_Call] = []
-        self._function: _Call | None = None
+        self._calls: list[_CallAssembly] = []
+        self._function: _CallAssembly | None = None
         """A call as they were before there were several."""
         self._usage: msgspec.Raw | None = None
         self._timings: msgspec.Raw | None = None
 
-    def take(self, chunk: Chunk) -> Iterator[Piece]:
+    def take(self, chunk: CompletionChunk) -> Iterator[ReplyDelta]:
         """One more chunk: the pieces that it says."""
         self.begun = True
         if len(self._head) < 4:
@@ -178,13 +178,13 @@ class Streamed:
     def _said(self, field: str) -> str | None:
         return "".join(self._texts[field]) if field in self._texts else None
 
-    def _take_head(self, chunk: Chunk) -> None:
+    def _take_head(self, chunk: CompletionChunk) -> None:
         for field in ("id", "created", "model", "system_fingerprint"):
             value = getattr(chunk, field)
             if value is not None and field not in self._head:
                 self._head[field] = value
 
-    def _take_choice(self, choice: _Choice) -> Iterator[Piece]:
+    def _take_choice(self, choice: _ChoiceDelta) -> Iterator[ReplyDelta]:
         if choice.finish_reason:  # some servers say "" of a reply that goes on
             self.finish = choice.finish_reason
         delta = choice.delta if choice.delta is not None else choice.message
@@ -201,19 +201,19 @@ class Streamed:
             if getattr(delta, field):
                 self._texts.setdefault(field, []).append(getattr(delta, field))
         for part in delta.tool_calls or ():
-            function = part.function or _Function()
+            function = part.function or _FunctionDelta()
             call = self._call_of(part, function)
             yield from self._call_says(call, self._calls.index(call), function)
         if delta.function_call is not None:
-            self._function = self._function or _Call(None, "")
+            self._function = self._function or _CallAssembly(None, "")
             yield from self._call_says(self._function, 0, delta.function_call)
 
-    def _say(self, field: str, text: str) -> Iterator[Piece]:
+    def _say(self, field: str, text: str) -> Iterator[ReplyDelta]:
         if text:
             self._texts.setdefault(field, []).append(text)
-            yield Piece(text)
+            yield ReplyDelta(text)
 
-    def _call_of(self, part: _ToolCall, function: _Function) -> _Call:
+    def _call_of(self, part: _ToolCallDelta, function: _FunctionDelta) -> _CallAssembly:
         """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call
         where the id is new, or where a call without one has its arguments.
         """
@@ -224,13 +224,13 @@ class Streamed:
         else:
             call = next((call for call in reversed(self._calls) if call.index == part.index), None)
         if call is None or _is_next(call, call_id, function):
-            call = _Call(part.index, call_id)
+            call = _CallAssembly(part.index, call_id)
             self._calls.append(call)
         elif call_id and not call.id:
             call.id = call_id
         return call
 
-    def _call_says(self, call: _Call, place: int, function: _Function) -> Iterator[Piece]:
+    def _call_says(self, call: _CallAssembly, place: int, function: _FunctionDelta) -> Iterator[ReplyDelta]:
         name = function.name or ""
         name = "" if name == call.name else name  # some servers repeat it in every chunk
         arguments = function.arguments or ""
@@ -239,4 +239,4 @@ class Streamed:
         if name or arguments:
             call.name += name
             call.arguments.append(arguments)
-            yield Piece(call=place, name=name, arguments=arguments)
+            yield ReplyDelta(call=place, name=name, arguments=arguments)

@@ -15,7 +15,7 @@ from everlog.events import Usage
 _FIGURES = re.compile(r"[0-9]{1,15}")
 
 
-class Told(msgspec.Struct):
+class UsagePayload(msgspec.Struct):
     """The object `usage` of an answer."""
 
     prompt_tokens: Any = None
@@ -29,10 +29,10 @@ class Told(msgspec.Struct):
     """Proxies in front of Anthropic."""
 
 
-class Bill(msgspec.Struct):
+class CostFields(msgspec.Struct):
     """The parts of an answer that say what it cost."""
 
-    usage: Told | None = None
+    usage: UsagePayload | None = None
     timings: Any = None
     """llama.cpp: an object with `cache_n`."""
 
@@ -40,7 +40,7 @@ class Bill(msgspec.Struct):
 BOM = "\ufeff"
 """The mark of byte order that some servers begin an answer with."""
 
-_bills = msgspec.json.Decoder(Bill)
+_bills = msgspec.json.Decoder(CostFields)
 
 
 def usage_of(raw: str) -> Usage:
@@ -52,7 +52,7 @@ def usage_of(raw: str) -> Usage:
     return usage_in(bill.usage, bill.timings)
 
 
-def usage_in(told: Told | None, timings: object = None) -> Usage:
+def usage_in(told: UsagePayload | None, timings: object = None) -> Usage:
     """The tokens, each a count that can be. A cached token is one of the prompt's."""
     if told is None:
         return Usage()
@@ -65,7 +65,7 @@ def usage_in(told: Told | None, timings: object = None) -> Usage:
     )
 
 
-def _cached(told: Told, timings: object) -> int:
+def _cached(told: UsagePayload, timings: object) -> int:
     """The first figure above 0 that is a number; those of others are 0 or not there."""
     figures = (
         _within(told.prompt_tokens_details, "cached_tokens"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from everlog.actors.models.spending import Spent
+    from everlog.actors.models.spending import DailyUsage
 
 
 class Clock(Protocol):
@@ -28,7 +28,7 @@ class Ids(Protocol):
         ...
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ModelResponse(msgspec.Struct, frozen=True):
     """What came back from a model."""
 
     raw: str
@@ -37,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True):
     attempts: int = 1
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class ReplyDelta(msgspec.Struct, frozen=True, gc=False):
     """What came of a reply that is streamed, as it came: some words, or a part of a call."""
 
     text: str = ""
@@ -50,7 +50,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     """What was told before counts for nothing: the request is tried again."""
 
 
-Hear = Callable[[Piece], None]
+DeltaCallback = Callable[[ReplyDelta], None]
 """Is told the pieces of a reply in order. What it is told may come to nothing: only the answer counts."""
 
 
@@ -60,7 +60,7 @@ class Model(Protocol):
     name: str
     """What requests put into `model`."""
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Send exactly these bytes. Raises ModelError; any other exception is our bug."""
         ...
 
@@ -69,18 +69,18 @@ class Model(Protocol):
         ...
 
 
-class Accounted(Model, Protocol):
+class BudgetedModel(Model, Protocol):
     """A model whose requests are held against budgets."""
 
-    def account(self, spent: "Spent") -> None:
+    def account(self, spent: "DailyUsage") -> None:
         """What whoever asks has used up until now, and what they may: told before each request."""
         ...
 
 
-class Streaming(Model, Protocol):
+class StreamingModel(Model, Protocol):
     """A model that also tells the pieces of a reply as they come."""
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         """`ask`, for a request that asks for a stream; the answer is the reply put together, as if it had not."""
         ...
 
@@ -137,7 +137,7 @@ class Filters(msgspec.Struct, frozen=True):
 ANYTHING = Filters()
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ArchiveQuery(msgspec.Struct, frozen=True):
     """A search in the archive."""
 
     agent_id: str
@@ -160,13 +160,13 @@ class Wanted(msgspec.Struct, frozen=True):
     count: int = 10
 
 
-class Archive(Protocol):
+class ArchiveClient(Protocol):
     """The index of what agents keep and say, which lags behind the log and catches up when it is asked.
 
     Where nobody answers, every method raises ArchiveDown: whoever asked goes on with words alone.
     """
 
-    async def search(self, wanted: Wanted) -> Page:
+    async def search(self, wanted: ArchiveQuery) -> Page:
         """What was kept, best match first."""
         ...
 

@@ -28,13 +28,13 @@ from everlog.events import (
     SummaryExpanded,
     SystemAlert,
     TurnsHidden,
-    Unknown,
+    UnknownEvent,
     UserMessage,
     decode,
 )
 
 
-class Message(msgspec.Struct, frozen=True):
+class ContextMessage(msgspec.Struct, frozen=True):
     """One record that the context shows."""
 
     seq: int
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True):
     event: AnyEvent
 
 
-class Block(msgspec.Struct, frozen=True):
+class MemoryBlock(msgspec.Struct, frozen=True):
     """One block of core memory."""
 
     label: str
@@ -66,11 +66,11 @@ class Context(msgspec.Struct, frozen=True):
     agent_id: str
     as_of: int
     config: AgentConfigured
-    blocks: Sequence[Block]
+    blocks: Sequence[MemoryBlock]
     """persona, human, then the others by label."""
-    summary: Message | None
+    summary: ContextMessage | None
     """The newest Summary or SummaryExpanded."""
-    messages: Sequence[Message]
+    messages: Sequence[ContextMessage]
     """In order of turn, then seq."""
     trims: Mapping[int | str, ContextTrimmed]
     """Records (by seq) and blocks (by label) that are shown cut."""
@@ -82,7 +82,7 @@ class Context(msgspec.Struct, frozen=True):
     """The newest reply of the log, whether or not its turn is shown: what a byte of request costs is known from it."""
     switches: Mapping[int, ModelSwitched] = {}
     """By turn, what is asked in the place of the agent's own model, or of the one for summaries."""
-    refusals: Sequence[Message] = ()
+    refusals: Sequence[ContextMessage] = ()
     """Replies that were refused and are shown to the model."""
     turn: int = 0
     """The turn that the call is of; 0: none."""
@@ -104,7 +104,7 @@ class Context(msgspec.Struct, frozen=True):
         return self.model if self.turn in self.switches else self.config.summarizer or self.model
 
     @property
-    def refused(self) -> Message | None:
+    def refused(self) -> ContextMessage | None:
         """The reply that was refused last, if nothing came after it in the turn: the next one answers it."""
         last = self.refusals[-1] if self.refusals else None
         if (
@@ -171,14 +171,14 @@ def _guessed(model: str) -> float:
 
 def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:
     """The context from the rows of `context_window`, in the order of the log. The agent must have been configured."""
-    shown: list[Message] = []
+    shown: list[ContextMessage] = []
     trims: dict[int | str, ContextTrimmed] = {}
     hidden: set[int] = set()
     rethought: dict[int, str] = {}
     switches: dict[int, ModelSwitched] = {}
     switched_at: dict[int, int] = {}
-    refusals: list[Message] = []
-    slots: dict[str, Message] = {}
+    refusals: list[ContextMessage] = []
+    slots: dict[str, ContextMessage] = {}
     header = (0, 0, 0, 0)
     """Seq, recall, archival and time of the newest row that has them."""
     for seq, slot, show, kind, turn, step, at, said_at, version, text, payload, recall, archival in _columns(rows):
@@ -186,13 +186,13 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> 
             event = configuration_of(version, text, payload)
         else:
             event = decode(kind, version, text, payload)
-        message = Message(seq, turn, step, at if said_at is None else said_at, event)
+        message = ContextMessage(seq, turn, step, at if said_at is None else said_at, event)
         if slot is not None:
             if recall is not None and seq > header[0]:
                 header = (seq, recall, archival, at)
             if slot not in slots or seq >= slots[slot].seq:
                 slots[slot] = message
-        if kind not in _CHANGES or isinstance(event, Unknown):
+        if kind not in _CHANGES or isinstance(event, UnknownEvent):
             if show:
                 shown.append(message)
         elif isinstance(event, ContextTrimmed):
@@ -252,14 +252,16 @@ def configuration_of(version: int, text: str | None, payload: str) -> AnyEvent:
     return decode(AgentConfigured.kind, version, text, payload)
 
 
-def _in_view(messages: Sequence[Message], hidden: Collection[int], rethought: Mapping[int, str]) -> list[Message]:
+def _in_view(
+    messages: Sequence[ContextMessage], hidden: Collection[int], rethought: Mapping[int, str]
+) -> list[ContextMessage]:
     """The messages in order, without those of `hidden` turns, and replies as they were rethought."""
     seen = [m for m in messages if m.turn not in hidden or is_imported(m.event)] if hidden else messages
     told = [_reworded(m, rethought) for m in seen] if rethought else seen
     return sorted(told, key=attrgetter("turn"))  # they come by seq, and stay so within a turn
 
 
-def _reworded(message: Message, rethought: Mapping[int, str]) -> Message:
+def _reworded(message: ContextMessage, rethought: Mapping[int, str]) -> ContextMessage:
     text = rethought.get(message.seq)
     if text is None or not isinstance(message.event, ModelReply):
         return message
@@ -297,7 +299,7 @@ def config_of(config: AgentConfigured, switched: ModelSwitched | None) -> AgentC
     )  # fmt: skip
 
 
-def _blocks(slots: Mapping[str, Message]) -> list[Block]:
+def _blocks(slots: Mapping[str, ContextMessage]) -> list[MemoryBlock]:
     """Blocks in a stable order: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
     blocks = [
@@ -306,8 +308,8 @@ def _blocks(slots: Mapping[str, Message]) -> list[Block]:
     return sorted(blocks, key=lambda block: (first.get(block.label, 2), block.label))
 
 
-def _block(edited: MemoryEdited, seq: int) -> Block:
-    return Block(
+def _block(edited: MemoryEdited, seq: int) -> MemoryBlock:
+    return MemoryBlock(
         edited.label, edited.text, edited.limit, seq, edited.description, edited.read_only, edited.origin,
         edited.origin_version,
     )  # fmt: skip

@@ -25,7 +25,7 @@ _REASONS = {
 _json = msgspec.json.Encoder()
 
 
-class _Told(msgspec.Struct, omit_defaults=True, gc=False):
+class _InputEnvelope(msgspec.Struct, omit_defaults=True, gc=False):
     """What the model is told of an event; what is None is left out."""
 
     type: str
@@ -36,7 +36,7 @@ class _Told(msgspec.Struct, omit_defaults=True, gc=False):
     time: str | None = None
 
 
-class _Result(msgspec.Struct, gc=False):
+class _ResultEnvelope(msgspec.Struct, gc=False):
     status: str
     message: str | None
     time: str
@@ -76,19 +76,19 @@ def cut(text: str, shown: int | None, seq: int) -> str:
     return f"{text[:shown]} [... {len(text) - shown} more characters; the whole is record {seq} of the log]"
 
 
-def _dump(told: _Told | _Result) -> str:
+def _dump(told: _InputEnvelope | _ResultEnvelope) -> str:
     return _json.encode(told).decode()
 
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
     """A user's words."""
-    return _dump(_Told("user_message", message=text, name=event.name or None, time=told(at, zone)))
+    return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=told(at, zone)))
 
 
 def login(event: UserLogin, at: int, zone: str) -> str:
     """A user logged in."""
     last = told(event.last_login, zone) if event.last_login else "Never (first login)"
-    return _dump(_Told("login", last_login=last, time=told(at, zone)))
+    return _dump(_InputEnvelope("login", last_login=last, time=told(at, zone)))
 
 
 def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
@@ -96,12 +96,12 @@ def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
     reason = event.text or _REASONS[event.reason]
     if event.timer:
         reason = f"{reason} ({event.timer}{', late' if event.late else ''})"
-    return _dump(_Told("heartbeat", reason=reason, time=told(at, zone)))
+    return _dump(_InputEnvelope("heartbeat", reason=reason, time=told(at, zone)))
 
 
 def alert(at: int, zone: str, text: str) -> str:
     """A word from the system."""
-    return _dump(_Told("system_alert", message=text, time=told(at, zone)))
+    return _dump(_InputEnvelope("system_alert", message=text, time=told(at, zone)))
 
 
 def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
@@ -110,7 +110,7 @@ def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str
 
 
 def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
-    return _dump(_Result("OK" if ok else "Failed", message, time))
+    return _dump(_ResultEnvelope("OK" if ok else "Failed", message, time))
 
 
 def no_result(at: int, zone: str) -> str:
@@ -125,7 +125,7 @@ def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
         f"conversation memory constraints.\nThe following is a summary of the previous {event.summarized} messages:\n"
         f" {event.text}"
     )
-    return _dump(_Told("system_alert", message=message, time=told(at, zone)))
+    return _dump(_InputEnvelope("system_alert", message=message, time=told(at, zone)))
 
 
 def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:

@@ -11,14 +11,14 @@ import msgspec
 
 from everlog.actors.ports.constants import REPLY_FRACTION, SHOWN_CHARS_MIN, SUMMARY_FRACTION_MAX
 from everlog.actors.prompt import envelopes
-from everlog.actors.prompt.context import Context, Message
+from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import ContextTrimmed, FunctionResult, MessageSent, ModelReply, Summary, TurnAbandoned
 
-Unit = Sequence[Message]
+MessageGroup = Sequence[ContextMessage]
 """Messages that are never parted: a reply and its results, or one message."""
 
 
-class Summarize(msgspec.Struct, frozen=True):
+class SummaryMeasure(msgspec.Struct, frozen=True):
     """Replace the messages up to `covers_to` by a summary; the context goes on at `kept_from`."""
 
     covers_from: int
@@ -26,7 +26,7 @@ class Summarize(msgspec.Struct, frozen=True):
     kept_from: int
 
 
-Measure = Summarize | ContextTrimmed | TurnAbandoned
+FitMeasure = SummaryMeasure | ContextTrimmed | TurnAbandoned
 
 
 def tokens_of(size: int, context: Context) -> int:
@@ -62,7 +62,7 @@ def transcript_bytes_max(context: Context) -> int:
     return max(2000, int(tokens_max(context) * 0.8 / context.tokens_per_byte))
 
 
-def measure(context: Context, tokens: int) -> Measure:
+def measure(context: Context, tokens: int) -> FitMeasure:
     """The next thing to do about a request of `tokens` tokens that is too long."""
     item, size = _largest(context)
     limit = tokens_max(context)
@@ -73,7 +73,7 @@ def measure(context: Context, tokens: int) -> Measure:
     return summarize(context) or _trim(context, item, size, tokens - limit) or _given_up(tokens, limit)
 
 
-def summarize(context: Context, keep: int | None = None) -> Summarize | None:
+def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | None:
     """The oldest part of the messages, as much as the configuration says; None if there is nothing to summarize.
 
     The last `keep_last` messages stay; only where nothing else is left, the last one alone.
@@ -90,10 +90,10 @@ def summarize(context: Context, keep: int | None = None) -> Summarize | None:
     return None
 
 
-def units_of(messages: Sequence[Message]) -> list[list[Message]]:
+def units_of(messages: Sequence[ContextMessage]) -> list[list[ContextMessage]]:
     """The messages in order, each reply together with the results of its calls."""
-    units: list[list[Message]] = []
-    replies: dict[tuple[int, int], list[Message]] = {}
+    units: list[list[ContextMessage]] = []
+    replies: dict[tuple[int, int], list[ContextMessage]] = {}
     for message in messages:
         place = (message.turn, message.step)
         if isinstance(message.event, FunctionResult) and place in replies:
@@ -105,7 +105,7 @@ def units_of(messages: Sequence[Message]) -> list[list[Message]]:
     return units
 
 
-def _cut(units: Sequence[Unit], fraction: float, keep: int) -> int:
+def _cut(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
     """How many units, from the oldest, hold `fraction` of all bytes and leave at least `keep` messages."""
     sizes = [sum(_bytes(message) for message in unit) for unit in units]
     wanted, taken, cut = fraction * sum(sizes), 0, 0
@@ -117,7 +117,7 @@ def _cut(units: Sequence[Unit], fraction: float, keep: int) -> int:
     return cut
 
 
-def _at(units: Sequence[Unit], cut: int) -> Summarize | None:
+def _at(units: Sequence[MessageGroup], cut: int) -> SummaryMeasure | None:
     """The summary of the first `cut` units; None where an input that waited would be hidden, or nothing would be."""
     if cut >= len(units):
         return None
@@ -125,10 +125,10 @@ def _at(units: Sequence[Unit], cut: int) -> Summarize | None:
     hidden = [message.seq for unit in units[:cut] for message in unit]
     if max(hidden) >= kept_from:
         return None
-    return Summarize(min(hidden), max(hidden), kept_from)
+    return SummaryMeasure(min(hidden), max(hidden), kept_from)
 
 
-def _bytes(message: Message) -> int:
+def _bytes(message: ContextMessage) -> int:
     """About the bytes of the message in a request."""
     event = message.event
     calls = sum(len(call.arguments) for call in event.calls) if isinstance(event, ModelReply) else 0
@@ -191,7 +191,7 @@ def _given_up(tokens: int, limit: int) -> TurnAbandoned:
     )
 
 
-def mechanical(context: Context, covered: Sequence[Message], bytes_max: int) -> str:
+def mechanical(context: Context, covered: Sequence[ContextMessage], bytes_max: int) -> str:
     """A summary without a model: who said how much, and the first words of what was said, as far as they fit."""
     said = [m for m in covered if isinstance(m.event, MessageSent) or type(m.event).__name__ == "UserMessage"]
     before = context.summary.event if context.summary else None

@@ -10,10 +10,10 @@ import msgspec
 from everlog.actors.ports.constants import BLOCK_CHARS_MAX, BLOCKS_MAX, DESCRIPTION_CHARS_MAX, TOKENS_MAX
 from everlog.events import BadInput, Sampling
 
-Range = tuple[float, float, str]
+SettingRange = tuple[float, float, str]
 """Smallest, largest, and how that is said."""
 
-SETTINGS: Mapping[str, Range] = {
+SETTINGS: Mapping[str, SettingRange] = {
     "steps_max": (1, 1000, "1 to 1,000 model calls"),
     "pressure_fraction": (0.05, 1, "0.05 to 1 of the window"),
     "summary_fraction": (0.05, 1, "0.05 to 1 of the messages' tokens"),
@@ -23,7 +23,7 @@ SETTINGS: Mapping[str, Range] = {
     "day_tokens_max": (0, TOKENS_MAX, "0 (no limit) or more tokens"),
     "day_cost_max": (0, 1e12, "0 (no limit) or more"),
 }
-SAMPLING: Mapping[str, Range] = {
+SAMPLING: Mapping[str, SettingRange] = {
     "temperature": (0, 2, "0 to 2"),
     "top_p": (0, 1, "0 to 1"),
     "top_k": (-1, 1_000_000, "-1 or 0 (all words), or 1 to 1,000,000"),
@@ -54,7 +54,7 @@ def check(settings: Any) -> None:
             raise BadInput(f"The name of the {name} is blank; an empty one stands for none. Nothing was changed.")
 
 
-def _within(name: str, value: float | None, bounds: Range) -> None:
+def _within(name: str, value: float | None, bounds: SettingRange) -> None:
     if value is not None and not (math.isfinite(value) and bounds[0] <= value <= bounds[1]):
         raise BadInput(f"`{name}` is {bounds[2]}, not {value}. Nothing was changed.")
 

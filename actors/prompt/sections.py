@@ -23,7 +23,7 @@ FACTS = ("agent", "model", "window", "zone", "functions", "blocks")
 """What everlog tells a template."""
 
 
-class Told(Protocol):
+class SectionAgent(Protocol):
     """What is asked of an agent."""
 
     agent_id: str
@@ -31,7 +31,7 @@ class Told(Protocol):
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Facts(msgspec.Struct, frozen=True):
+class TemplateContext(msgspec.Struct, frozen=True):
     """What a template may show of an agent."""
 
     agent: str
@@ -39,19 +39,21 @@ class Facts(msgspec.Struct, frozen=True):
     """Of each block its label, description, limit, and whether it is read_only."""
 
 
-def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> Facts:
+def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> TemplateContext:
     """The facts of an agent with these blocks."""
     keys = ("label", "description", "limit", "read_only")
-    return Facts(agent_id, [{key: block[key] for key in keys} for block in blocks])
+    return TemplateContext(agent_id, [{key: block[key] for key in keys} for block in blocks])
 
 
-async def facts(agent: Told, given: Sequence[Section] | None, recorded: AgentConfigured | None) -> Facts:
+async def facts(
+    agent: SectionAgent, given: Sequence[Section] | None, recorded: AgentConfigured | None
+) -> TemplateContext:
     """The facts of an agent now; nothing is asked where there is nothing to render."""
     templates = given or (recorded is not None and recorded.sections)
     return facts_of(agent.agent_id, await agent.rows("core_memory") if templates else ())
 
 
-def told(configured: AgentConfigured, schemas: Iterable[str], facts: Facts) -> str:
+def told(configured: AgentConfigured, schemas: Iterable[str], facts: TemplateContext) -> str:
     """The system prompt: what the visible sections of `configured` give. Raises BadInput, with the section and line.
 
     `schemas`: the JSON schema texts of its functions.
@@ -236,7 +238,7 @@ def _place(place: int, places: int) -> int:
     return place - 1
 
 
-def gives(configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: Facts) -> str:
+def gives(configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: TemplateContext) -> str:
     """What one section gives, whether or not it is shown."""
     alone = msgspec.structs.replace(section, visible=True)
     return told(msgspec.structs.replace(configured, sections=[alone]), schemas, facts)

@@ -26,7 +26,7 @@ REPLIES = frozenset({"model_reply", "reply_rejected", "model_failed", "summary"}
 """Records that a call of a model left, with its tokens."""
 
 
-class Named(msgspec.Struct, frozen=True):
+class RecordReference(msgspec.Struct, frozen=True):
     """A record, as it is named in another's story."""
 
     seq: int
@@ -34,7 +34,7 @@ class Named(msgspec.Struct, frozen=True):
     text: str | None
 
 
-class Because(msgspec.Struct, frozen=True):
+class ChangeCause(msgspec.Struct, frozen=True):
     """The record that made a change, and how it came to that."""
 
     seq: int
@@ -43,24 +43,24 @@ class Because(msgspec.Struct, frozen=True):
     """0 for none."""
     time: int
     """When it was recorded, microseconds UTC."""
-    cause: Named | None
+    cause: RecordReference | None
     """The record that it names as its cause, where that is near."""
-    input: Named | None
+    input: RecordReference | None
     """What its turn began with, where that is near."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class ValueChange(msgspec.Struct, frozen=True):
     """A value that is another: a memory block, or a field of the configuration."""
 
     name: str
     before: Any
     after: Any
     """None on the side where there is none."""
-    because: Sequence[Because]
+    because: Sequence[ChangeCause]
     """What changed it in between, in order; the last made it what it is."""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class MessageChange(msgspec.Struct, frozen=True):
     """A chat message of the context that only one side has, or that reads otherwise."""
 
     seq: int
@@ -68,10 +68,10 @@ class Shown(msgspec.Struct, frozen=True):
     text: str
     was: str | None
     """Of one that reads otherwise: what it was."""
-    because: Because | None
+    because: ChangeCause | None
 
 
-class Known(msgspec.Struct, frozen=True):
+class BlockSnapshot(msgspec.Struct, frozen=True):
     """A memory block at a moment."""
 
     value: str
@@ -80,14 +80,14 @@ class Known(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
-class Moment(msgspec.Struct, frozen=True):
+class AgentSnapshot(msgspec.Struct, frozen=True):
     """One side: what the projections said of the agent then."""
 
     seq: int
     time: int
     context: Context | None
     """None where there is none: not set up yet, or erased."""
-    blocks: Mapping[str, Known]
+    blocks: Mapping[str, BlockSnapshot]
     """By label."""
     recall: int
     archival: int
@@ -98,7 +98,7 @@ class Moment(msgspec.Struct, frozen=True):
     window: int
 
 
-class Spent(msgspec.Struct, frozen=True):
+class ModelUsage(msgspec.Struct, frozen=True):
     """What the model calls between the two moments cost."""
 
     calls: int = 0
@@ -107,22 +107,22 @@ class Spent(msgspec.Struct, frozen=True):
     tokens: int = 0
 
 
-class Difference(msgspec.Struct, frozen=True):
+class AgentDiff(msgspec.Struct, frozen=True):
     """Everything that is different."""
 
-    before: Moment
-    after: Moment
+    before: AgentSnapshot
+    after: AgentSnapshot
     events: int
     turns: int
     """Turns that records in between are of."""
-    memory: Sequence[Change]
-    settings: Sequence[Change]
+    memory: Sequence[ValueChange]
+    settings: Sequence[ValueChange]
     functions_in: Sequence[str]
     functions_out: Sequence[str]
-    shown_in: Sequence[Shown]
-    shown_out: Sequence[Shown]
-    reworded: Sequence[Shown]
-    spent: Spent
+    shown_in: Sequence[MessageChange]
+    shown_out: Sequence[MessageChange]
+    reworded: Sequence[MessageChange]
+    spent: ModelUsage
 
     @property
     def is_nothing(self) -> bool:
@@ -131,10 +131,10 @@ class Difference(msgspec.Struct, frozen=True):
             (side.recall, side.archival, side.tokens, side.estimate, side.window) for side in (self.before, self.after)
         ]
         told = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
-        return counts[0] == counts[1] and not any((*told, self.reworded)) and self.spent == Spent()
+        return counts[0] == counts[1] and not any((*told, self.reworded)) and self.spent == ModelUsage()
 
 
-class Story:
+class ChangeCauses:
     """The records between two moments, with those a little before them: who did what, and why."""
 
     def __init__(self, between: Sequence[Record], earlier: Sequence[Record]) -> None:
@@ -147,12 +147,12 @@ class Story:
             if record.type in INPUTS and record.turn:
                 self._inputs.setdefault(record.turn, record)
 
-    def because(self, record: Record) -> Because:
+    def because(self, record: Record) -> ChangeCause:
         """How a record came about."""
         cause = self._by_id.get(record.cause) if record.cause is not None else None
         turn = 0 if record.type in OUTSIDE else record.turn
         began = self._inputs.get(turn)
-        return Because(
+        return ChangeCause(
             seq=record.seq,
             type=record.type,
             turn=turn,
@@ -167,19 +167,21 @@ class Story:
         return [(record, event_of(record)) for record in self.between if record.type in wanted]
 
 
-def _named(record: Record | None) -> Named | None:
-    return None if record is None else Named(record.seq, record.type, record.text)
+def _named(record: Record | None) -> RecordReference | None:
+    return None if record is None else RecordReference(record.seq, record.type, record.text)
 
 
-def difference(before: Moment, after: Moment, between: Sequence[Record], earlier: Sequence[Record]) -> Difference:
+def difference(
+    before: AgentSnapshot, after: AgentSnapshot, between: Sequence[Record], earlier: Sequence[Record]
+) -> AgentDiff:
     """What differs. `between` are the records after the one moment up to the other, `earlier` some before those."""
     if before.seq > after.seq:
         return _undone(difference(after, before, between, earlier))
-    story = Story(between, earlier)
+    story = ChangeCauses(between, earlier)
     known = [{f.name: f.sha256 for f in side.context.config.functions} if side.context else {} for side in
              (before, after)]  # fmt: skip
     shown_in, shown_out, reworded = _messages(before.context, after.context, story)
-    return Difference(
+    return AgentDiff(
         before=before,
         after=after,
         events=len(between),
@@ -195,7 +197,7 @@ def difference(before: Moment, after: Moment, between: Sequence[Record], earlier
     )
 
 
-def _undone(found: Difference) -> Difference:
+def _undone(found: AgentDiff) -> AgentDiff:
     """The same, told backwards."""
     return msgspec.structs.replace(
         found,
@@ -211,11 +213,11 @@ def _undone(found: Difference) -> Difference:
     )
 
 
-def _swapped(change: Change) -> Change:
+def _swapped(change: ValueChange) -> ValueChange:
     return msgspec.structs.replace(change, before=change.after, after=change.before)
 
 
-def _memory(before: Moment, after: Moment, story: Story) -> list[Change]:
+def _memory(before: AgentSnapshot, after: AgentSnapshot, story: ChangeCauses) -> list[ValueChange]:
     found = []
     edits = story.of(["memory_edited", "block_removed"])
     births = [story.because(record) for record, _ in story.of(["agent_created"])]
@@ -224,18 +226,18 @@ def _memory(before: Moment, after: Moment, story: Story) -> list[Change]:
         if then != now:
             because = [story.because(r) for r, event in edits if getattr(event, "label", None) == label] or births[-1:]
             if then is None or now is None or then.value != now.value:
-                found.append(Change(label, then.value if then else None, now.value if now else None, because))
+                found.append(ValueChange(label, then.value if then else None, now.value if now else None, because))
             for name in ("limit", "description", "read_only"):
                 sides = [None if side is None else getattr(side, name) for side in (then, now)]
                 if None not in sides and sides[0] != sides[1]:
-                    found.append(Change(f"{label} {name.replace('_', '-')}", sides[0], sides[1], because))
+                    found.append(ValueChange(f"{label} {name.replace('_', '-')}", sides[0], sides[1], because))
     return found
 
 
-def _settings(before: Context | None, after: Context | None, story: Story) -> list[Change]:
+def _settings(before: Context | None, after: Context | None, story: ChangeCauses) -> list[ValueChange]:
     because = [story.because(record) for record, _ in story.of(["agent_configured"])][-1:]
     sides = [None if side is None else side.config for side in (before, after)]
-    return [Change(name, then, now, because) for name, then, now in differing(*sides)]
+    return [ValueChange(name, then, now, because) for name, then, now in differing(*sides)]
 
 
 def differing(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
@@ -259,8 +261,8 @@ def _told(value: Any) -> Any:
             return value
 
 
-def _messages(before: Context | None, after: Context | None, story: Story
-              ) -> tuple[list[Shown], list[Shown], list[Shown]]:  # fmt: skip
+def _messages(before: Context | None, after: Context | None, story: ChangeCauses
+              ) -> tuple[list[MessageChange], list[MessageChange], list[MessageChange]]:  # fmt: skip
     """What came into the context, what went out of it, and what reads otherwise."""
     then, now = _by_place(before), _by_place(after)
     came = [_shown(place, now[place], _brought(place[0], story)) for place in now if place not in then]
@@ -290,9 +292,9 @@ def _by_place(context: Context | None) -> dict[tuple[int, int], Mapping[str, Any
     return found
 
 
-def _shown(place: tuple[int, int], message: Mapping[str, Any], because: Because | None, was: str | None = None
-           ) -> Shown:  # fmt: skip
-    return Shown(place[0], message["role"], _text(message), was, because)
+def _shown(place: tuple[int, int], message: Mapping[str, Any], because: ChangeCause | None, was: str | None = None
+           ) -> MessageChange:  # fmt: skip
+    return MessageChange(place[0], message["role"], _text(message), was, because)
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -302,7 +304,7 @@ def _text(message: Mapping[str, Any]) -> str:
     return "\n".join([*said, *(f"{call['name']}({call['arguments']})" for call in calls)])
 
 
-def _brought(seq: int, story: Story) -> Because | None:
+def _brought(seq: int, story: ChangeCauses) -> ChangeCause | None:
     """What brought a message into view: itself, or what was before it came back by a summary that was taken back."""
     for record in story.between:
         if record.seq == seq:
@@ -311,7 +313,7 @@ def _brought(seq: int, story: Story) -> Because | None:
     return story.because(back[-1]) if back else None
 
 
-def _hid(seq: int, turn: int, story: Story) -> Because | None:
+def _hid(seq: int, turn: int, story: ChangeCauses) -> ChangeCause | None:
     """What took a message out of view."""
     for record, event in story.of(["summary", "summary_expanded", "turns_hidden", "agent_created"]):
         match event:
@@ -326,11 +328,11 @@ def _hid(seq: int, turn: int, story: Story) -> Because | None:
     return None
 
 
-def _is_summary(seq: int, story: Story) -> bool:
+def _is_summary(seq: int, story: ChangeCauses) -> bool:
     return any(record.seq == seq and record.type.startswith("summary") for record in story.between)
 
 
-def spent_in(records: Iterable[Record]) -> Spent:
+def spent_in(records: Iterable[Record]) -> ModelUsage:
     """What the model calls of some records cost."""
     calls = prompt = completion = tokens = 0
     for record in records:
@@ -341,4 +343,4 @@ def spent_in(records: Iterable[Record]) -> Spent:
             prompt += usage.prompt if usage is not None else 0
             completion += usage.completion if usage is not None else 0
             tokens += usage.total if usage is not None else 0
-    return Spent(calls, prompt, completion, tokens)
+    return ModelUsage(calls, prompt, completion, tokens)

@@ -12,9 +12,9 @@ from hashlib import sha256
 
 import msgspec
 
-from everlog.actors.formats.parts import Parts, mark, marks
-from everlog.actors.prompt.context import Context, Message
-from everlog.actors.replay.verdicts import Difference
+from everlog.actors.formats.parts import RequestParts, mark, marks
+from everlog.actors.prompt.context import Context, ContextMessage
+from everlog.actors.replay.verdicts import RequestDiff
 
 LINES_MAX = 12
 """Of a difference that is shown."""
@@ -24,19 +24,21 @@ BEFORE_CHARS = 30
 """Of a long line, before what differs."""
 
 
-class Made(msgspec.Struct, frozen=True):
+class RebuiltRequest(msgspec.Struct, frozen=True):
     """A request as it is made today."""
 
     seq: int
     """Of its record."""
     context: Context
-    parts: Parts
+    parts: RequestParts
     singles: Mapping[int, bytes]
     """What each record is shown as, by its seq."""
     schemas: Mapping[str, str]
 
 
-def difference(then: Mapping[str, str], now: Made, matched: Made | None, seen: Mapping[int, str]) -> Difference:
+def difference(
+    then: Mapping[str, str], now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]
+) -> RequestDiff:
     """The first part that differs, from the marks of `then`. `seen`: marks of single messages in earlier requests."""
     today = marks(now.parts)
     changed = [name for name in _merged(list(then), list(today)) if then.get(name) != today.get(name)]
@@ -46,7 +48,7 @@ def difference(then: Mapping[str, str], now: Made, matched: Made | None, seen: M
     words, name = [_worded(name, now) for name in names], names[0]
     against, known = _known(name, then.get(changed[0]), now, matched)
     lines = compared(known, _text(name, now) or "") if known is not None else _said(name, then, now)
-    return Difference(part=words[0], also=words[1:], against=against, lines=lines)
+    return RequestDiff(part=words[0], also=words[1:], against=against, lines=lines)
 
 
 def _merged(then: Sequence[str], today: Sequence[str]) -> list[str]:
@@ -59,16 +61,16 @@ def _merged(then: Sequence[str], today: Sequence[str]) -> list[str]:
     return found
 
 
-def _arranged(then: Sequence[str], today: Sequence[str]) -> Difference:
+def _arranged(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
     """All parts are the same, and the whole is not: their order, or what joins them, is another."""
     for old, new in zip(then, today, strict=True):
         if old != new:
             lines = [f"- {', '.join(then)}", f"+ {', '.join(today)}"]
-            return Difference(part=f"the order of its parts, at {old!r}", against="the order of then", lines=lines)
-    return Difference(part="what joins its parts, which are all the same")
+            return RequestDiff(part=f"the order of its parts, at {old!r}", against="the order of then", lines=lines)
+    return RequestDiff(part="what joins its parts, which are all the same")
 
 
-def _worded(name: str, now: Made) -> str:
+def _worded(name: str, now: RebuiltRequest) -> str:
     """A part, as people call it."""
     if name.startswith("block "):
         return f"the memory block {name.removeprefix('block ')!r}"
@@ -81,7 +83,7 @@ def _worded(name: str, now: Made) -> str:
     return f"the {plain.get(name, name)}"
 
 
-def _narrowed(name: str, now: Made, matched: Made | None, seen: Mapping[int, str]) -> str:
+def _narrowed(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]) -> str:
     """One function, or one message, where it is known to be that one."""
     if name == "functions":
         for function in now.context.config.functions:
@@ -95,7 +97,7 @@ def _narrowed(name: str, now: Made, matched: Made | None, seen: Mapping[int, str
     return name
 
 
-def _text(name: str, made: Made) -> str | None:
+def _text(name: str, made: RebuiltRequest) -> str | None:
     """A part of a request in words; None where it has no such part."""
     if name.startswith("function "):
         named = {function.name: function.sha256 for function in made.context.config.functions}
@@ -104,7 +106,7 @@ def _text(name: str, made: Made) -> str | None:
     return None if part is None else part.decode(errors="replace")
 
 
-def _known(name: str, then: str | None, now: Made, matched: Made | None) -> tuple[str, str | None]:
+def _known(name: str, then: str | None, now: RebuiltRequest, matched: RebuiltRequest | None) -> tuple[str, str | None]:
     """What today's words are held against, in words, and itself; None where nothing is known."""
     today = _text(name, now)
     if then is None or today is None:
@@ -126,11 +128,11 @@ def _recorded(name: str, context: Context) -> str | None:
         return context.summary.event.text if context.summary else None
     if name.startswith("block "):
         return next((b.value for b in context.blocks if f"block {b.label}" == name), None)
-    found: Message | None = next((m for m in context.messages if str(m.seq) == name.rstrip("+")), None)
+    found: ContextMessage | None = next((m for m in context.messages if str(m.seq) == name.rstrip("+")), None)
     return found.event.text if found else None
 
 
-def _said(name: str, then: Mapping[str, str], now: Made) -> list[str]:
+def _said(name: str, then: Mapping[str, str], now: RebuiltRequest) -> list[str]:
     today = _text(name, now)
     if today is None:
         return ["  It was in the request of then, and is not in today's."]

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from everlog.actors.formats.parts import Parts
+from everlog.actors.formats.parts import RequestParts
 from everlog.actors.prompt.context import Context
-from everlog.actors.replay.rework import History
+from everlog.actors.replay.rework import RecordHistory
 from everlog.events import (
     AgentConfigured,
     BlockRemoved,
@@ -38,7 +38,7 @@ _IMPORTED = frozenset({UserMessage.kind, MessageSent.kind})
 _OF_A_CALL = frozenset({ModelReply.kind, FunctionResult.kind})
 
 
-class Doubts(msgspec.Struct, frozen=True):
+class UncertainParts(msgspec.Struct, frozen=True):
     """Parts that today may be other than they were, because something was erased."""
 
     config: bool
@@ -77,7 +77,7 @@ class Doubts(msgspec.Struct, frozen=True):
         labels = [name for name in (*then, *(f"block {b.label}" for b in self.context.blocks)) if _is_block(name)]
         return self.config or self.warned or any(self._is_edited(name) for name in labels)
 
-    def excused(self, then: Iterable[str], today: Parts, parted: Collection[int] = ()) -> set[str]:
+    def excused(self, then: Iterable[str], today: RequestParts, parted: Collection[int] = ()) -> set[str]:
         """The names of parts that may differ; `today`: the parts as they are grouped in `then`.
 
         `parted`: seqs of records that are shown in more than one place.
@@ -89,7 +89,7 @@ class Doubts(msgspec.Struct, frozen=True):
             names.add("messages")
         return names
 
-    def _may_differ(self, name: str, newest: Sequence[int], today: Parts) -> bool:
+    def _may_differ(self, name: str, newest: Sequence[int], today: RequestParts) -> bool:
         if name == "instructions":
             return False
         if _is_block(name):
@@ -136,10 +136,10 @@ def newest_of(then: Iterable[str]) -> list[int]:
     return [seq for seq in map(_seq_of, then) if seq is not None]
 
 
-class Erasures:
+class ErasureEffects:
     """What was erased of an agent, and what that casts doubt on."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: RecordHistory) -> None:
         self._history = history
         records = history.records
         self._gone = [index for index, record in enumerate(records) if is_erased(record.payload)]
@@ -165,7 +165,7 @@ class Erasures:
         step = [*self._history.of_step(index), *self._history.before_in_step(index)]
         return any(is_erased(record.payload) for record in step)
 
-    def doubts(self, index: int, context: Context) -> Doubts | None:
+    def doubts(self, index: int, context: Context) -> UncertainParts | None:
         """What is not sure of the call at `index`, which has this context; None where nothing was erased before it."""
         records = self._history.records
         gone = self._before(self._gone, index)
@@ -182,7 +182,7 @@ class Erasures:
         view = self._in_view(gone, context, records[index].turn, everything=summary)
         kinds = {records[i].type for i in view}
         trimmed = ContextTrimmed.kind in kinds
-        return Doubts(
+        return UncertainParts(
             config=config,
             reply=bool(replies) and replies[-1] > self._last(self._replies, index),
             summary=summary,

@@ -9,7 +9,7 @@ from everlog.actors.prompt import fit
 from everlog.actors.prompt.context import Context
 from everlog.events import ContextTrimmed, ReplyRejected, Summary, TurnAbandoned
 
-Taken = Summary | ContextTrimmed | ReplyRejected | TurnAbandoned
+AppliedMeasure = Summary | ContextTrimmed | ReplyRejected | TurnAbandoned
 """What leaves a measure in the log; a rejected reply only where it is one to a request for a summary."""
 
 
@@ -21,13 +21,13 @@ def sending_fault(size: int, context: Context) -> str | None:
     return f"the request would not be sent: it is estimated at {tokens:,} tokens today, and may have {limit:,}"
 
 
-def taking_fault(taken: Taken, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
+def taking_fault(taken: AppliedMeasure, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
     """Why something else would be done about the context, of which the request has `size` bytes; None if it would not.
 
     `overflowed`: the endpoint refused the request as too long. Without a step a person may have asked for a summary.
     """
     tokens, limit = fit.tokens_of(size, context), fit.tokens_max(context)
-    would: list[fit.Measure | None] = []
+    would: list[fit.FitMeasure | None] = []
     if tokens > limit or overflowed:
         would.append(fit.measure(context, max(tokens, limit + 1)))
     if not step:
@@ -38,12 +38,12 @@ def taking_fault(taken: Taken, size: int, context: Context, *, step: int, overfl
     return f"it would not be done: {estimate}, so that {_worded(would)}"
 
 
-def _is_same(taken: Taken, measure: fit.Measure) -> bool:
+def _is_same(taken: AppliedMeasure, measure: fit.FitMeasure) -> bool:
     match taken, measure:
-        case Summary(), fit.Summarize():
+        case Summary(), fit.SummaryMeasure():
             covers = (taken.covers_from, taken.covers_to, taken.kept_from)
             return covers == (measure.covers_from, measure.covers_to, measure.kept_from)
-        case ReplyRejected(), fit.Summarize():
+        case ReplyRejected(), fit.SummaryMeasure():
             return taken.covers_to == measure.covers_to
         case ContextTrimmed(), ContextTrimmed():
             return taken == measure
@@ -52,9 +52,9 @@ def _is_same(taken: Taken, measure: fit.Measure) -> bool:
     return False
 
 
-def _worded(would: Sequence[fit.Measure | None]) -> str:
+def _worded(would: Sequence[fit.FitMeasure | None]) -> str:
     match next((measure for measure in would if measure is not None), None):
-        case fit.Summarize(covers_from=first, covers_to=last):
+        case fit.SummaryMeasure(covers_from=first, covers_to=last):
             return f"records {first} to {last} would be summarized"
         case ContextTrimmed(target_seq=seq, label=label, shown_chars=shown):
             return f"{f'record {seq}' if seq else f'block {label!r}'} would be shown with {shown:,} characters"

@@ -8,21 +8,21 @@ from itertools import groupby
 import msgspec
 
 from everlog.actors.agent.activation_state import activation_state_of
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.prompt.context import context_of
 from everlog.actors.replay import chains
-from everlog.actors.replay.verdicts import Report
+from everlog.actors.replay.verdicts import ReplayReport
 from everlog.actors.replay.verify import verify
 from everlog.events import Record, is_erased
 from everlog.projections import DERIVER, OF_A_STATE, PROJECTIONS, Projections, Row
 
-__all__ = ["Report", "rebuild", "verify"]
+__all__ = ["ReplayReport", "rebuild", "verify"]
 
 
-def rebuild(view: View) -> Report:
+def rebuild(view: AgentView) -> ReplayReport:
     """Build every projection again, commit by commit as the agent did, and compare with the one made at once."""
     records = list(view.reader.read(view.agent_id))
-    report = Report(view.agent_id, faults=chains.faults(records, view.head))
+    report = ReplayReport(view.agent_id, faults=chains.faults(records, view.head))
     with Projections() as fresh:
         for _, commit in groupby(records, key=lambda record: record.commit):
             fresh.add([_own(record, view.agent_id) for record in commit])
@@ -37,7 +37,7 @@ def rebuild(view: View) -> Report:
     return report
 
 
-def _state_faults(view: View, fresh: Projections) -> list[str]:
+def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
     """What the agent is activated with, its newest state and the records after it, and does not say as all records do.
 
     To be asked before anything is that needs all of them.

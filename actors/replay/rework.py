@@ -10,14 +10,14 @@ from itertools import zip_longest
 import msgspec
 
 from everlog.actors.agent import transitions
-from everlog.actors.agent.decide import Outside, Step, first_message_fault
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution, first_message_fault
 from everlog.actors.formats import parse
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.memory import Desk
+from everlog.actors.memory.memory import FunctionMemory
 from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.fit import summary_fault, summary_room
 from everlog.actors.replay.differing import compared
-from everlog.actors.replay.verdicts import Difference
+from everlog.actors.replay.verdicts import RequestDiff
 from everlog.events import (
     AgentForked,
     ContextOverflow,
@@ -37,7 +37,7 @@ from everlog.events import (
 _NOT_OF_A_STEP = frozenset({"turn_abandoned", "turn_cancelled", "summary", "context_trimmed", "reply_rejected"})
 
 
-class History:
+class RecordHistory:
     """The records of an agent, by life, turn and step."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -171,8 +171,8 @@ def missing(reply: ModelReply, context: Context, tools: Mapping[str, Tool]) -> l
 
 
 def reply_difference(
-    history: History, index: int, reply: ModelReply, context: Context, tools: Mapping[str, Tool]
-) -> Difference | None:
+    history: RecordHistory, index: int, reply: ModelReply, context: Context, tools: Mapping[str, Tool]
+) -> RequestDiff | None:
     """The first event of the step that would not be what it was; None if all would."""
     recorded = history.of_step(index)
     again = _again(history.records[index], reply, context, recorded, tools)
@@ -184,7 +184,7 @@ def reply_difference(
             was, would = then.split(" ", 1)[0], now.split(" ", 1)[0]
             what = f"{would}, another one" if was == would else would
             part = f"event {number} of the step was {was}, and would now be {what}"
-            return Difference(part=part, against="the log", lines=compared(then, now))
+            return RequestDiff(part=part, against="the log", lines=compared(then, now))
     return None
 
 
@@ -193,8 +193,8 @@ def _again(
 ) -> list[str]:
     """The events that the reply would leave today; calls that reach outside are given their recorded results."""
     results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
-    desk = Desk(context.blocks, now=record.recorded_at, zone=context.config.zone)
-    step = Step(context, reply, tools, desk, f"{record.turn}/{record.step}")
+    desk = FunctionMemory(context.blocks, now=record.recorded_at, zone=context.config.zone)
+    step = ReplyExecution(context, reply, tools, desk, f"{record.turn}/{record.step}")
     while (outside := step.outside()) is not None:
         if outside.intended:
             step.started(outside)
@@ -207,7 +207,7 @@ def _again(
     return [_shape(event) for event in step.taken()]
 
 
-def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: Outside) -> list[Event]:
+def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: ExternalCall) -> list[Event]:
     """The events that a call left before its result: what it kept, or what it read of shared blocks that it edits."""
     kinds = "memory_edited" if outside.tried else "archival_" if outside.tool.searches else "nothing"
     left: list[Event] = []

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 
-class Difference(msgspec.Struct, frozen=True):
+class RequestDiff(msgspec.Struct, frozen=True):
     """The first part of a request that is another today than it was."""
 
     part: str
@@ -19,7 +19,7 @@ class Difference(msgspec.Struct, frozen=True):
     """What differs, line by line: `- ` what it is compared with, `+ ` today, `  ` a remark."""
 
 
-class Mismatch(msgspec.Struct, frozen=True):
+class ReplayMismatch(msgspec.Struct, frozen=True):
     """A record that is not what today's code makes of the log before it."""
 
     seq: int
@@ -28,14 +28,14 @@ class Mismatch(msgspec.Struct, frozen=True):
     what: Literal["request", "reply", "decision"]
     """The bytes that were sent; what a reply led to; what was done about a context that did not fit."""
     text: str
-    difference: Difference | None = None
+    difference: RequestDiff | None = None
     """Of a request, where no mismatch before has the same one."""
 
     def __str__(self) -> str:
         return f"seq {self.seq} ({self.type}, turn {self.turn}): {self.text}"
 
 
-class Checked(msgspec.Struct):
+class CallVerdicts(msgspec.Struct):
     """The model calls of an agent, each by its seq in the list of what became of it."""
 
     calls: int = 0
@@ -54,7 +54,7 @@ class Checked(msgspec.Struct):
     """By function: the request was checked, and what the reply led to was not, for this everlog was not given it."""
 
 
-class Report(msgspec.Struct):
+class ReplayReport(msgspec.Struct):
     """What a replay found."""
 
     agent_id: str
@@ -64,22 +64,22 @@ class Report(msgspec.Struct):
     """What is wrong, in words; mismatches that are the same again are counted with the first of them."""
     notes: list[str] = []
     """What could not be checked, and why."""
-    mismatches: list[Mismatch] = []
+    mismatches: list[ReplayMismatch] = []
     """Every one of them."""
-    calls: Checked = msgspec.field(default_factory=Checked)
+    calls: CallVerdicts = msgspec.field(default_factory=CallVerdicts)
 
 
-Group = Sequence[Mismatch]
+MismatchGroup = Sequence[ReplayMismatch]
 """Mismatches in a row that are the same again."""
 
 ALIKE_MAX = 10
 """Of what leads to something else, or would be decided otherwise, so many are told one by one."""
 
 
-def groups(mismatches: Sequence[Mismatch]) -> Sequence[Group]:
+def groups(mismatches: Sequence[ReplayMismatch]) -> Sequence[MismatchGroup]:
     """Each mismatch that is new, with those that only repeat it."""
-    found: list[list[Mismatch]] = []
-    last: dict[str, list[Mismatch]] = {}
+    found: list[list[ReplayMismatch]] = []
+    last: dict[str, list[ReplayMismatch]] = {}
     count: dict[str, int] = {}
     for mismatch in mismatches:
         what = mismatch.what
@@ -93,7 +93,7 @@ def groups(mismatches: Sequence[Mismatch]) -> Sequence[Group]:
     return found
 
 
-def headline(group: Group) -> str:
+def headline(group: MismatchGroup) -> str:
     """A group in one line."""
     if len(group) == 1:
         return str(group[0])

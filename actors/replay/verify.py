@@ -9,16 +9,24 @@ from typing import TypeGuard
 
 import msgspec
 
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.formats import parse, parts, render
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.constants import RENDERER
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.fit import transcript_bytes_max
 from everlog.actors.replay import chains, differing, measures, rework
-from everlog.actors.replay.differing import Made
-from everlog.actors.replay.doubts import Doubts, Erasures, newest_of
-from everlog.actors.replay.verdicts import Checked, Difference, Mismatch, Report, groups, headline, span
+from everlog.actors.replay.differing import RebuiltRequest
+from everlog.actors.replay.doubts import ErasureEffects, UncertainParts, newest_of
+from everlog.actors.replay.verdicts import (
+    CallVerdicts,
+    ReplayMismatch,
+    ReplayReport,
+    RequestDiff,
+    groups,
+    headline,
+    span,
+)
 from everlog.events import (
     AnyEvent,
     ContextTrimmed,
@@ -64,18 +72,18 @@ def sampled(count: int, sample: int, seed: str) -> list[int]:
 class Verifier:
     """Makes every request of one agent again, and works every reply off again."""
 
-    def __init__(self, view: View, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> None:
+    def __init__(self, view: AgentView, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> None:
         """`sample`: only so many model calls; `seed` chooses them, by itself the head of the chain."""
-        self.report = Report(view.agent_id)
-        self._calls: Checked = self.report.calls
+        self.report = ReplayReport(view.agent_id)
+        self._calls: CallVerdicts = self.report.calls
         self._view = view
         self._tools = tools
         self._sample, self._seed = sample, seed or view.head.chain.hex()
         self._schemas = view.schemas()
         records = list(view.reader.read(view.agent_id))
-        self._history = rework.History(records)
+        self._history = rework.RecordHistory(records)
         self._records: Sequence[Record] = records
-        self._erasures = Erasures(self._history)
+        self._erasures = ErasureEffects(self._history)
         self._matched: tuple[Record, ModelCall, Context] | None = None
         """The last call whose request is the same."""
         self._seen: dict[int, str] = {}
@@ -83,7 +91,7 @@ class Verifier:
         self._part: str | None = None
         """The part in which the last request that differed differed first."""
 
-    def run(self) -> Report:
+    def run(self) -> ReplayReport:
         """Check every model call of the agent, in order, those of earlier lives included."""
         self.report.faults += chains.faults(self._records, self._view.head)
         for some in _groups(self._chosen()):
@@ -140,7 +148,9 @@ class Verifier:
             verdict = self._calls.mismatch if faults else self._calls.erased if found else self._calls.equal
             verdict.append(record.seq)
 
-    def _mismatches(self, index: int, record: Record, event: AnyEvent, context: Context) -> Iterator[Mismatch | None]:
+    def _mismatches(
+        self, index: int, record: Record, event: AnyEvent, context: Context
+    ) -> Iterator[ReplayMismatch | None]:
         """All that is not as it was; None for what may be another because something was erased."""
         doubts = cache(partial(self._erasures.doubts, index, context))
         if isinstance(event, MODEL_CALLS) and event.context_sha256:
@@ -153,7 +163,9 @@ class Verifier:
             excused = self._is_measure_excused(index, event, doubts())
             yield None if excused else _mismatch(record, "decision", fault)
 
-    def _is_reply_excused(self, index: int, event: ModelReply | ReplyRejected | Summary, doubts: Doubts | None) -> bool:
+    def _is_reply_excused(
+        self, index: int, event: ModelReply | ReplyRejected | Summary, doubts: UncertainParts | None
+    ) -> bool:
         """Whether what the reply leads to may be another because of what was erased."""
         if isinstance(event, ModelReply) and self._erasures.in_step(index):
             return True
@@ -163,15 +175,15 @@ class Verifier:
             return doubts.of_desk(parts.read(event.parts))
         return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
 
-    def _is_measure_excused(self, index: int, event: AnyEvent, doubts: Doubts | None) -> bool:
+    def _is_measure_excused(self, index: int, event: AnyEvent, doubts: UncertainParts | None) -> bool:
         """Whether something else may be done about the context because of what was erased."""
         if not _is_measure(event):
             return doubts is not None and (doubts.config or doubts.reply)
         return (doubts is not None and doubts.of_any) or self._erasures.in_step(index)
 
     def _of_request(
-        self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], Doubts | None]
-    ) -> Iterator[Mismatch | None]:
+        self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], UncertainParts | None]
+    ) -> Iterator[ReplayMismatch | None]:
         body = _body(event, context, self._schemas)
         digest, marks = render.sha256(body), parts.read(event.parts)
         if digest == event.context_sha256:
@@ -185,8 +197,8 @@ class Verifier:
         self._seen.update((int(name), mark) for name, mark in marks.items() if name.isdecimal())
 
     def _differing(
-        self, record: Record, event: ModelCall, context: Context, doubts: Doubts | None, sizes: str
-    ) -> Mismatch | None:
+        self, record: Record, event: ModelCall, context: Context, doubts: UncertainParts | None, sizes: str
+    ) -> ReplayMismatch | None:
         """Where a request differs; None if only in what may differ."""
         then = parts.read(event.parts)
         now = self._made(record, event, context)
@@ -202,8 +214,8 @@ class Verifier:
         return _mismatch(record, "request", f"the request differs first in {difference.part}; it had {sizes}", fresh)
 
     def _sure(
-        self, then: dict[str, str], event: ModelCall, now: Made, doubts: Doubts
-    ) -> tuple[dict[str, str], Made] | None:
+        self, then: dict[str, str], event: ModelCall, now: RebuiltRequest, doubts: UncertainParts
+    ) -> tuple[dict[str, str], RebuiltRequest] | None:
         """Marks of then and parts of today less those that may differ; None if nothing else does."""
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
@@ -218,18 +230,18 @@ class Verifier:
             return sure, msgspec.structs.replace(now, parts=rest)
         return None if found != then or doubts.config else (then, msgspec.structs.replace(now, parts=today))
 
-    def _made(self, record: Record, event: ModelCall, context: Context) -> Made:
+    def _made(self, record: Record, event: ModelCall, context: Context) -> RebuiltRequest:
         """A request and its parts, as they are made today."""
         if _asks_summary(event):
             asked = render.summary_parts(context, event.covers_to, event.words, transcript_bytes_max(context))
-            return Made(record.seq, context, parts.of_summary_request(asked), {}, self._schemas)
+            return RebuiltRequest(record.seq, context, parts.of_summary_request(asked), {}, self._schemas)
         request = render.composed(context, self._schemas)
         found = parts.of_request(context, request)
-        return Made(record.seq, context, found, parts.singles(request), self._schemas)
+        return RebuiltRequest(record.seq, context, found, parts.singles(request), self._schemas)
 
     def _of_reply(
         self, index: int, record: Record, event: ModelReply | ReplyRejected | Summary, context: Context
-    ) -> Iterator[Mismatch]:
+    ) -> Iterator[ReplayMismatch]:
         """Read the raw reply again: it must say what it said, be refused as it was, leave what it left."""
         try:
             if isinstance(event, ReplyRejected):
@@ -247,7 +259,7 @@ class Verifier:
         except ModelError as error:
             yield _mismatch(record, "reply", f"the raw reply can no longer be read: {error}")
 
-    def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[Mismatch]:
+    def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[ReplayMismatch]:
         """Read a reply again and work it off: it must leave what it left."""
         reply = rework.reply_of(event, context)
         if gone := rework.missing(reply, context, self._tools):
@@ -291,7 +303,7 @@ def _groups(items: Sequence[tuple[int, AnyEvent]]) -> Iterator[list[tuple[int, A
         yield some
 
 
-def _is_measure(event: AnyEvent) -> TypeGuard[measures.Taken]:
+def _is_measure(event: AnyEvent) -> TypeGuard[measures.AppliedMeasure]:
     """Whether it was done, or tried, because a context did not fit."""
     if isinstance(event, TurnAbandoned):
         return event.reason == "context"
@@ -309,23 +321,23 @@ def _body(event: ModelCall, context: Context, schemas: Mapping[str, str]) -> byt
     return render.request(context, schemas)
 
 
-def _other_summary(record: Record, event: Summary, today: str) -> Mismatch:
+def _other_summary(record: Record, event: Summary, today: str) -> ReplayMismatch:
     lines = differing.compared(event.text, today)
-    difference = Difference(part="the summary", against="the log", lines=lines)
+    difference = RequestDiff(part="the summary", against="the log", lines=lines)
     return _mismatch(record, "reply", "the summary is not what the raw reply says", difference)
 
 
-def _refused(record: Record, event: ReplyRejected, again: str | None) -> Mismatch:
+def _refused(record: Record, event: ReplyRejected, again: str | None) -> ReplayMismatch:
     text = f"the reply was refused because {event.text!r}, and would now be because {again!r}"
     return _mismatch(record, "reply", text)
 
 
-def _mismatch(record: Record, what: str, text: str, difference: Difference | None = None) -> Mismatch:
+def _mismatch(record: Record, what: str, text: str, difference: RequestDiff | None = None) -> ReplayMismatch:
     place = {"seq": record.seq, "type": record.type, "turn": record.turn}
-    return msgspec.convert({**place, "what": what, "text": text, "difference": difference}, Mismatch)
+    return msgspec.convert({**place, "what": what, "text": text, "difference": difference}, ReplayMismatch)
 
 
-def _notes(calls: Checked, sample: int | None) -> list[str]:
+def _notes(calls: CallVerdicts, sample: int | None) -> list[str]:
     """What was not checked, in words."""
     notes = []
     if sample is not None and calls.chosen < calls.calls:
@@ -341,6 +353,6 @@ def _notes(calls: Checked, sample: int | None) -> list[str]:
     return notes
 
 
-def verify(view: View, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> Report:
+def verify(view: AgentView, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> ReplayReport:
     """Check every request and every reply of the agent, or those of a sample, against the log alone."""
     return Verifier(view, tools, sample, seed).run()

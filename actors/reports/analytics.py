@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from everlog.actors.models.catalogue import catalogue_of
-from everlog.actors.models.prices import Prices, own_prices
+from everlog.actors.models.prices import PriceList, own_prices
 from everlog.events import BadInput
 from everlog.projections.constants import FLEET_MEMORY_MB
 from everlog.projections.fleet import FleetViews
@@ -27,7 +27,7 @@ def fleet_views(
     skip_damaged: bool = False,
     memory_mb: int = FLEET_MEMORY_MB,
     threads: int | None = None,
-    prices: Prices | None = None,
+    prices: PriceList | None = None,
 ) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views of the whole fleet, and the position that they are of, while the block runs.
 
@@ -49,7 +49,7 @@ def fleet_views(
             memory_mb=memory_mb,
             threads=threads,
             damage=position.damage,
-            prices=(prices or Prices(own_prices(catalogue_of(store.root).models))).listed,
+            prices=(prices or PriceList(own_prices(catalogue_of(store.root).models))).listed,
         ) as views,
     ):
         yield views, position
@@ -57,7 +57,7 @@ def fleet_views(
 
 
 def fleet_sql(
-    store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None, prices: Prices | None = None
+    store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None, prices: PriceList | None = None
 ) -> pa.Table:
     """The answer of one SELECT over the views of the whole fleet. See `fleet_views`."""
     with fleet_views(store, as_of=as_of, agent=agent, prices=prices) as (views, _):

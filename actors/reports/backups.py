@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.ports.effects import Clock
 from everlog.projections import DERIVER
-from everlog.store import Contents, FileStore, Progress, Restoration, export, stream_of
+from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, export, stream_of
 
 
-def export_agent(system: System, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
+def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
                  with_sources: bool = False, replace: bool = False, progress: Progress | None = None
-                 ) -> Contents:  # fmt: skip
+                 ) -> ExportHeader:  # fmt: skip
     """Write an agent into the file `path`, and what it is read through. Raises what `AgentSystem.export` does."""
     view = system.view(agent_id)
     try:
@@ -37,6 +37,6 @@ def _loaded(store: FileStore, sources: Sequence[str]) -> list[str]:
     return [stream for stream in streams if store.reader(stream).head(stream).seq]
 
 
-def restore_agent(store: FileStore, path: Path, progress: Progress | None = None) -> Restoration:
+def restore_agent(store: FileStore, path: Path, progress: Progress | None = None) -> RestoreReport:
     """Take in what an export holds. Raises what `AgentSystem.restore` does."""
     return store.restore(path, DERIVER, progress)

@@ -16,10 +16,10 @@ TOP = 10
 DAYS_MAX = 60
 """Days that a chart shows at most: the last ones."""
 
-Row = dict[str, Any]
+FigureRow = dict[str, Any]
 
 
-class Point(msgspec.Struct, frozen=True):
+class ChartPoint(msgspec.Struct, frozen=True):
     """One bar."""
 
     label: str
@@ -39,10 +39,10 @@ class Chart(msgspec.Struct, frozen=True):
     over: str
     """What the labels are."""
     form: Literal["days", "bars"]
-    points: list[Point]
+    points: list[ChartPoint]
 
 
-class Figures(msgspec.Struct, frozen=True):
+class FleetFigures(msgspec.Struct, frozen=True):
     """All of it."""
 
     agents: int
@@ -65,11 +65,11 @@ class Figures(msgspec.Struct, frozen=True):
     charts: list[Chart]
 
 
-def figures(views: FleetViews, currency: str) -> Figures:
+def figures(views: FleetViews, currency: str) -> FleetFigures:
     """Ask everything; `currency` is that of the prices. Raises CorruptLog, BadInput."""
 
-    def ask(query: str) -> list[Row]:
-        found: list[Row] = views.table(query).to_pylist()
+    def ask(query: str) -> list[FigureRow]:
+        found: list[FigureRow] = views.table(query).to_pylist()
         return found
 
     (agents,) = ask(
@@ -87,7 +87,7 @@ def figures(views: FleetViews, currency: str) -> Figures:
     pressed = _pressure(ask, agents["alive"])
     failed = _failures(ask)
     edited = _memory(ask)
-    return Figures(
+    return FleetFigures(
         agents=agents["alive"],
         deleted=agents["deleted"],
         messages=int(sum(point.value for point in days)),
@@ -110,10 +110,10 @@ def figures(views: FleetViews, currency: str) -> Figures:
     )
 
 
-Ask = Callable[[str], list[Row]]
+QueryRunner = Callable[[str], list[FigureRow]]
 
 
-def _days(ask: Ask) -> list[Point]:
+def _days(ask: QueryRunner) -> list[ChartPoint]:
     """Messages of each day, from the first to the last; days without any are 0."""
     rows = ask("SELECT day, count(*) AS n FROM messages GROUP BY day ORDER BY day")
     if not rows:
@@ -122,10 +122,10 @@ def _days(ask: Ask) -> list[Point]:
     last: date = rows[-1]["day"]
     first = max(rows[0]["day"], last - timedelta(days=36_500))
     every = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    return [Point(day.isoformat(), counted.get(day, 0)) for day in every]
+    return [ChartPoint(day.isoformat(), counted.get(day, 0)) for day in every]
 
 
-def _said(days: Sequence[Point]) -> Chart:
+def _said(days: Sequence[ChartPoint]) -> Chart:
     total = int(sum(point.value for point in days))
     busiest = max(days, key=lambda point: point.value, default=None)
     answer = "Nothing has been said yet."
@@ -141,7 +141,7 @@ _PRICED = (
 )
 
 
-def _spent(ask: Ask, calls: Row, cost: float | None, unpriced: int, currency: str) -> Chart:
+def _spent(ask: QueryRunner, calls: FigureRow, cost: float | None, unpriced: int, currency: str) -> Chart:
     known = cost is not None
     rows = ask(
         "SELECT model, count(*) AS calls, sum(tokens) AS tokens, sum(cached_tokens) AS cached, "
@@ -149,7 +149,7 @@ def _spent(ask: Ask, calls: Row, cost: float | None, unpriced: int, currency: st
         f"ORDER BY {'cost DESC, ' if known else ''}tokens DESC, model LIMIT {TOP}"
     )
     points = [
-        Point(row["model"] or "(not named)", row["cost"] if known else row["tokens"],
+        ChartPoint(row["model"] or "(not named)", row["cost"] if known else row["tokens"],
               f"{row['tokens']:,} tokens{_cached(row['cached'])} in {_count(row['calls'], 'call')}")
         for row in rows
     ]  # fmt: skip
@@ -168,7 +168,7 @@ def _cached(tokens: int) -> str:
     return f" ({tokens:,} cached)" if tokens else ""
 
 
-def _latency(ask: Ask) -> dict[str, float]:
+def _latency(ask: QueryRunner) -> dict[str, float]:
     (row,) = ask(
         "SELECT quantile_disc(latency_us, [0.5, 0.9, 0.99]) AS us FROM model_calls "
         "WHERE outcome = 'ok' AND latency_us > 0"
@@ -183,18 +183,18 @@ def _waited(latency: dict[str, float], calls: int) -> Chart:
             f"Half of the calls took up to {_ms(latency['p50'])}, one in ten more than {_ms(latency['p90'])}, one in a "
             f"hundred more than {_ms(latency['p99'])}."
         )
-    points = [Point(name, ms) for name, ms in latency.items()]
+    points = [ChartPoint(name, ms) for name, ms in latency.items()]
     return Chart("latency", "How long does a model take to answer?", answer, "ms", "share of calls", "bars", points)
 
 
-def _failures(ask: Ask) -> tuple[int, Chart]:
+def _failures(ask: QueryRunner) -> tuple[int, Chart]:
     rows = ask(
         "SELECT what, coalesce(kind, '') AS kind, name, count(*) AS n, count(DISTINCT agent_id) AS agents, "
         "sum(count(*)) OVER () AS total FROM failures GROUP BY ALL ORDER BY n DESC, what, kind, name "
         f"LIMIT {TOP}"
     )
     points = [
-        Point(f"{row['name'] or row['what']} {row['kind']}".strip(), row["n"],
+        ChartPoint(f"{row['name'] or row['what']} {row['kind']}".strip(), row["n"],
               f"of {_count(row['agents'], 'agent')}")
         for row in rows
     ]  # fmt: skip
@@ -203,7 +203,7 @@ def _failures(ask: Ask) -> tuple[int, Chart]:
     return total, Chart("failures", "What fails?", answer, "times", "what, and how", "bars", points)
 
 
-def _memory(ask: Ask) -> tuple[int, Chart]:
+def _memory(ask: QueryRunner) -> tuple[int, Chart]:
     rows = ask(
         "SELECT coalesce(label, '') AS label, count(*) AS n, count(DISTINCT agent_id) AS agents, "
         "sum(count(*)) OVER () AS total "
@@ -213,7 +213,7 @@ def _memory(ask: Ask) -> tuple[int, Chart]:
         "SELECT agent_id, count(*) AS n FROM memory_history WHERE operation <> 'created' GROUP BY agent_id "
         "ORDER BY n DESC, agent_id LIMIT 1"
     )
-    points = [Point(row["label"], row["n"], f"by {_count(row['agents'], 'agent')}") for row in rows]
+    points = [ChartPoint(row["label"], row["n"], f"by {_count(row['agents'], 'agent')}") for row in rows]
     total = int(rows[0]["total"]) if rows else 0
     answer = "No agent has changed its core memory yet."
     if rows:
@@ -222,13 +222,13 @@ def _memory(ask: Ask) -> tuple[int, Chart]:
     return total, Chart("memory", "Which memory changes most?", answer, "edits", "block", "bars", points)
 
 
-def _pressure(ask: Ask, alive: int) -> tuple[int, Chart]:
+def _pressure(ask: QueryRunner, alive: int) -> tuple[int, Chart]:
     rows = ask(
         'SELECT agent_id, tokens, "window", used, warned, sum((used >= fraction)::INT) OVER () AS near FROM pressure '
         f"WHERE NOT deleted AND used IS NOT NULL ORDER BY used DESC, agent_id LIMIT {TOP}"
     )
     points = [
-        Point(row["agent_id"], row["used"] * 100,
+        ChartPoint(row["agent_id"], row["used"] * 100,
               f"{row['tokens']:,} of {row['window']:,} tokens{', warned' if row['warned'] else ''}")
         for row in rows
     ]  # fmt: skip
@@ -241,12 +241,12 @@ def _pressure(ask: Ask, alive: int) -> tuple[int, Chart]:
     return near, Chart("pressure", title, answer, "% of the window", "agent", "bars", points)
 
 
-def _busy(ask: Ask) -> Chart:
+def _busy(ask: QueryRunner) -> Chart:
     rows = ask(
         "SELECT agent_id, sum(messages) AS n, max(turns) AS turns FROM agents GROUP BY agent_id HAVING n > 0 "
         f"ORDER BY n DESC, agent_id LIMIT {TOP}"
     )
-    points = [Point(row["agent_id"], row["n"], _count(row["turns"], "turn")) for row in rows]
+    points = [ChartPoint(row["agent_id"], row["n"], _count(row["turns"], "turn")) for row in rows]
     answer = "Nobody has said anything yet."
     if rows:
         answer = f"{points[0].label}, with {_count(points[0].value, 'message')} in {points[0].note}."

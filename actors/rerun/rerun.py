@@ -14,31 +14,38 @@ import msgspec
 from everlog.actors.agent import leftovers
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import Models, System, View
+from everlog.actors.agent.system import AgentView, LocalSystem, ModelLookup
 from everlog.actors.agent.view import since_epoch, zoned
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.blocks import Apart
+from everlog.actors.memory.blocks import IsolatedBlocks
 from everlog.actors.ports.constants import BLOCK_CHARS
-from everlog.actors.ports.effects import Archive, Clock, Ids
+from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.ranges import check_block
-from everlog.actors.rerun.rerun_driving import Change, Driver
-from everlog.actors.rerun.rerun_models import Diverged, Recorded, Script, Sent, Time, rendered
-from everlog.actors.rerun.rerun_past import Past, cut_before, last_input, past_of
-from everlog.actors.rerun.rerun_report import Comparer, Comparison, Pair, Prices, by_turn
-from everlog.actors.rerun.rerun_tools import Recorder, stand_ins
+from everlog.actors.rerun.rerun_driving import ConfigurationChange, RerunDriver
+from everlog.actors.rerun.rerun_models import (
+    RecordedCall,
+    RecordedModel,
+    RecordedScript,
+    RerunClock,
+    RerunDiverged,
+    rendered,
+)
+from everlog.actors.rerun.rerun_past import RecordedPast, cut_before, last_input, past_of
+from everlog.actors.rerun.rerun_report import ForkComparer, RerunComparison, TokenPrices, TurnPair, by_turn
+from everlog.actors.rerun.rerun_tools import FunctionReplayer, stand_ins
 from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
 from everlog.store import Store, name_of
 
-Tell = Callable[[Pair], None]
+TurnPairCallback = Callable[[TurnPair], None]
 """Is told each turn as it has ended, beside that of then."""
 
 COMMAND = "everlog rerun"
 
 
-class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+class RerunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done again, and what is to be otherwise."""
 
     agent_id: str
@@ -58,13 +65,13 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """Whether functions that act outside the log may run for calls that were not made then."""
 
 
-class Rerun(msgspec.Struct, frozen=True, kw_only=True):
+class RerunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a rerun did. The fork stays, and can be talked to."""
 
-    comparison: Comparison
+    comparison: RerunComparison
     left_out: Sequence[Record]
     """What was done then and was not done again: it names records, was erased, or had nothing to change."""
-    diverged: Diverged | None = None
+    diverged: RerunDiverged | None = None
     """Of recorded replies: where and how it is not any more as it was."""
     renumbered: int = 0
     """Of recorded replies: requests that were the same but for the numbers of records, which a fork counts anew."""
@@ -72,30 +79,30 @@ class Rerun(msgspec.Struct, frozen=True, kw_only=True):
     """How a live model failed: nothing was run after that."""
 
 
-class Stage(msgspec.Struct, frozen=True, kw_only=True):
+class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What a rerun works with."""
 
     store: Store
     clock: Clock
     ids: Ids
-    models: Models
+    models: ModelLookup
     tools: Sequence[Tool] = ()
     grants: Grants = NO_GRANTS
-    archive: Archive | None = None
-    prices: Prices = Prices()
+    archive: ArchiveClient | None = None
+    prices: TokenPrices = TokenPrices()
 
-    def system(self, **more: object) -> System:
+    def system(self, **more: object) -> LocalSystem:
         """The agents of the store, of this stage; `more` are others of System."""
-        given = {"clock": self.clock, "ids": self.ids, "models": self.models, "blocks": Apart(), **more}
-        return System(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
+        given = {"clock": self.clock, "ids": self.ids, "models": self.models, "blocks": IsolatedBlocks(), **more}
+        return LocalSystem(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
 
 
-async def rerun(what: WhatIf, stage: Stage, tell: Tell = lambda _: None) -> Rerun:
+async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
     """Fork the agent before a seq of its past, and do again there what was done to it from then on.
 
     Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
     seq that is not there, where nothing is to be done again, for a change that cannot be, and a name that is taken;
-    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `Rerun`.
+    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `RerunOutcome`.
     """
     system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
     with closing(system.view(name_of(what.agent_id))) as view:
@@ -104,7 +111,7 @@ async def rerun(what: WhatIf, stage: Stage, tell: Tell = lambda _: None) -> Reru
         return await scene.play(tell)
 
 
-def compared(agent_id: str, fork: str, stage: Stage) -> Comparison:
+def compared(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparison:
     """An agent and a fork of it, turn by turn from the cut on, as far as the fork has come. Writes nothing.
 
     Raises BadInput for what is no fork of it, UnknownAgent.
@@ -130,7 +137,7 @@ def compared(agent_id: str, fork: str, stage: Stage) -> Comparison:
 class _Scene:
     """What is done again, and with what: everything is looked at before the fork is made."""
 
-    def __init__(self, what: WhatIf, stage: Stage, system: System, view: View) -> None:
+    def __init__(self, what: RerunOptions, stage: RerunEnvironment, system: LocalSystem, view: AgentView) -> None:
         self._what, self._stage, self._view = what, stage, view
         records = list(view.reader.read(view.agent_id))
         first = _first(view, records, what.from_seq)
@@ -143,15 +150,15 @@ class _Scene:
         self._before = view.context(cut)
         self._blocks = _edits(what.settings, self._before)
         self._tools = _all_tools(view, records, system, cut)
-        self._change = Change(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
+        self._change = ConfigurationChange(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
         self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
 
-    async def play(self, tell: Tell) -> Rerun:
+    async def play(self, tell: TurnPairCallback) -> RerunOutcome:
         """Run it, in the fork that is there."""
         what, stage, past = self._what, self._stage, self.past
-        script = Script(past, stage.clock, stage.ids)
-        time = Time(stage.clock, past.records[0].recorded_at)
-        driver: Driver | None = None
+        script = RecordedScript(past, stage.clock, stage.ids)
+        time = RerunClock(stage.clock, past.records[0].recorded_at)
+        driver: RerunDriver | None = None
 
         async def meanwhile() -> None:
             if driver is not None and what.recorded:
@@ -165,10 +172,10 @@ class _Scene:
             if what.recorded:
                 script.written(records)
 
-        recorder = Recorder(
+        recorder = FunctionReplayer(
             self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
         )
-        model = Recorded(script, self._request, meanwhile)
+        model = RecordedModel(script, self._request, meanwhile)
         system = stage.system(
             clock=script if what.recorded else time,
             ids=script if what.recorded else _Fresh(stage.ids, stage.clock),
@@ -182,7 +189,7 @@ class _Scene:
         opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
         async with opened as agent:
             agent.repeats = next(agent.records(past.cut + 1)).event_id
-            driver = Driver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
+            driver = RerunDriver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
             try:
                 await self._set_up(agent, driver)
                 model.agent = agent
@@ -190,21 +197,21 @@ class _Scene:
                 failed = await (driver.recorded(script) if what.recorded else driver.live(time))
             finally:
                 await leftovers.end(agent, agent.open_turns)
-        return Rerun(
+        return RerunOutcome(
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
             left_out=[*past.left_out, *driver.left_out],
-            diverged=failed if isinstance(failed, Diverged) else None,
+            diverged=failed if isinstance(failed, RerunDiverged) else None,
             renumbered=len(script.renumbered),
-            error=None if isinstance(failed, Diverged) else failed,
+            error=None if isinstance(failed, RerunDiverged) else failed,
         )
 
-    async def _set_up(self, agent: Agent, driver: Driver) -> None:
+    async def _set_up(self, agent: Agent, driver: RerunDriver) -> None:
         """Make the changes, before anything is done again."""
         if self._blocks:
             await agent.commit(self._blocks, turn=agent.turn, step=0)
         await driver.configure(self._before.config, always=False)
 
-    def _request(self, record: Record, event: Sent) -> bytes:
+    def _request(self, record: Record, event: RecordedCall) -> bytes:
         """The request of a recorded call, rendered again."""
         rows = self._view.rows("context_window", record.seq - 1)
         context = of_turn(context_of(self._view.agent_id, record.seq - 1, rows), record.turn)
@@ -222,7 +229,7 @@ class _Fresh:
         return self._ids.new(self._clock.now())
 
 
-def _first(view: View, records: Sequence[Record], moment: int | datetime) -> int:
+def _first(view: AgentView, records: Sequence[Record], moment: int | datetime) -> int:
     """The seq that a moment names: itself, or the first that was recorded then or later."""
     if isinstance(moment, int):
         return moment
@@ -236,7 +243,7 @@ def _first(view: View, records: Sequence[Record], moment: int | datetime) -> int
     return found
 
 
-def _cut(view: View, records: Sequence[Record], seq: int) -> int:
+def _cut(view: AgentView, records: Sequence[Record], seq: int) -> int:
     head = view.head.seq
     if not 1 <= seq <= head:
         raise BadInput(f"{view.agent_id!r} cannot be run again from seq {seq}: it has records 1 to {head}, the head.")
@@ -273,7 +280,7 @@ def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
     return edits
 
 
-def _all_tools(view: View, records: Sequence[Record], system: System, cut: int) -> dict[str, Tool]:
+def _all_tools(view: AgentView, records: Sequence[Record], system: LocalSystem, cut: int) -> dict[str, Tool]:
     """The functions that there are, and a stand-in for each that the agent had beside them."""
     missing = stand_ins(view.agent_id, records, view.schemas(), system.tools, cut)
     own = {name: tool for name, tool in system.tools.items() if name not in EXTRAS}
@@ -291,7 +298,7 @@ def _changed(now: Sequence[Record]) -> dict[str, str]:
 
 
 def _comparer(
-    view: View, past: Past, changed: Mapping[str, str], tools: Mapping[str, Tool], prices: Prices
-) -> Comparer:
+    view: AgentView, past: RecordedPast, changed: Mapping[str, str], tools: Mapping[str, Tool], prices: TokenPrices
+) -> ForkComparer:
     blocks = {row["label"]: row["value"] for row in view.rows("core_memory", past.cut)}
-    return Comparer(past.records, blocks=blocks, changed=changed, tools=tools, prices=prices)
+    return ForkComparer(past.records, blocks=blocks, changed=changed, tools=tools, prices=prices)

@@ -6,21 +6,21 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.importing import Said
+from everlog.actors.agent.importing import ImportedMessage
 from everlog.actors.agent.setup import Settings, configuration, same
 from everlog.actors.functions.tools import Tool
-from everlog.actors.rerun.rerun_models import MEANWHILE, Diverged, Script, Time
-from everlog.actors.rerun.rerun_past import Act, Past, events_in
+from everlog.actors.rerun.rerun_models import MEANWHILE, RecordedScript, RerunClock, RerunDiverged
+from everlog.actors.rerun.rerun_past import ExternalInput, RecordedPast, events_in
 from everlog.events import AgentConfigured, BadInput, ModelError, Record, ReplyRethought, TurnsHidden
 
 SUMMARIES = ("summary", "reply_rejected")
 """What a summary by hand begins with."""
 
-Told = Callable[[int], None]
+TurnCallback = Callable[[int], None]
 """Is told the number of each turn of the fork that has ended."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class ConfigurationChange(msgspec.Struct, frozen=True):
     """How the configuration of the fork differs from that of its parent, whenever it was configured."""
 
     settings: Settings
@@ -46,10 +46,10 @@ class Change(msgspec.Struct, frozen=True):
         return made
 
 
-class Driver:
+class RerunDriver:
     """Does the acts of then again."""
 
-    def __init__(self, agent: Agent, past: Past, change: Change, ended: Told) -> None:
+    def __init__(self, agent: Agent, past: RecordedPast, change: ConfigurationChange, ended: TurnCallback) -> None:
         self.agent = agent
         self.past = past
         self._change = change
@@ -66,7 +66,7 @@ class Driver:
         await self.agent.activate(Settings(), create=False, as_it_is=True)
         await self.agent.models.keep()
 
-    async def do(self, act: Act) -> None:
+    async def do(self, act: ExternalInput) -> None:
         """Do again what was done."""
         agent, first = self.agent, act.records[0]
         events = events_in(act.records)
@@ -81,12 +81,12 @@ class Driver:
             case "import":
                 pairs = zip(events, act.records, strict=True)
                 await agent.import_messages(
-                    [Said(e, r.recorded_at if r.said_at is None else r.said_at) for e, r in pairs]
+                    [ImportedMessage(e, r.recorded_at if r.said_at is None else r.said_at) for e, r in pairs]
                 )
             case _:
                 await self._take_back(act, events[0])
 
-    async def _take_back(self, act: Act, event: Any) -> None:
+    async def _take_back(self, act: ExternalInput, event: Any) -> None:
         """What changes the view of what was; where there is nothing of the kind to change now, it is left out."""
         doing: Awaitable[Any]
         match act.kind:
@@ -107,7 +107,7 @@ class Driver:
         if done is False:
             self.left_out.append(act.records[0])
 
-    async def _retry(self, act: Act) -> None:
+    async def _retry(self, act: ExternalInput) -> None:
         """Say the words again; where those before them are no longer in view, without taking anything back."""
         try:
             await self.agent.retry()
@@ -122,7 +122,7 @@ class Driver:
         self._ended(ran[0])
         return ran[1]
 
-    async def live(self, time: Time) -> ModelError | None:
+    async def live(self, time: RerunClock) -> ModelError | None:
         """One act after the other, each turn to its end. Stops where the model fails, and gives its error back."""
         for act in self.past.acts:
             time.put(act.records[0].recorded_at)
@@ -136,25 +136,27 @@ class Driver:
                     return error_of_turn
         return None
 
-    async def meanwhile(self, script: Script) -> None:
+    async def meanwhile(self, script: RecordedScript) -> None:
         """What was done while a call was under way."""
         while (act := script.act) is not None and act.kind in MEANWHILE:
             await self.do(act)
 
-    async def recorded(self, script: Script) -> Diverged | None:
+    async def recorded(self, script: RecordedScript) -> RerunDiverged | None:
         """Record for record as it was. Stops where it is not any more, and says where that is."""
         while (record := script.record) is not None and script.fault is None:
             place = script.place
             by_hand = not self.agent.waiting and record.type in SUMMARIES  # after an import, which may make some itself
             try:
-                if (act := script.act or (Act("summarize", place, [record]) if by_hand else None)) is not None:
+                if (
+                    act := script.act or (ExternalInput("summarize", place, [record]) if by_hand else None)
+                ) is not None:
                     await self.do(act)
-                elif isinstance(error := await self._run(), Diverged):
+                elif isinstance(error := await self._run(), RerunDiverged):
                     return error
-            except Diverged as error:
+            except RerunDiverged as error:
                 return error
             except ModelError:  # as then
                 pass
             if script.place == place:
-                return Diverged(record.seq, f"{record.type} was not written again")
+                return RerunDiverged(record.seq, f"{record.type} was not written again")
         return script.fault

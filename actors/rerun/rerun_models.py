@@ -12,10 +12,10 @@ import msgspec
 
 from everlog.actors.formats import render
 from everlog.actors.models.usage import usage_of
-from everlog.actors.ports.effects import Answer, Clock, Ids
+from everlog.actors.ports.effects import Clock, Ids, ModelResponse
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.fit import transcript_bytes_max
-from everlog.actors.rerun.rerun_past import Act, Past
+from everlog.actors.rerun.rerun_past import ExternalInput, RecordedPast
 from everlog.events import (
     BadReply,
     BudgetExceeded,
@@ -37,14 +37,14 @@ from everlog.events import (
 MEANWHILE = ("input", "by_hand")
 """Kinds of acts that may be done while the agent is at work."""
 
-Sent = ModelReply | ReplyRejected | ModelFailed | Summary
+RecordedCall = ModelReply | ReplyRejected | ModelFailed | Summary
 SENT = (ModelReply, ReplyRejected, ModelFailed, Summary)
 
 DIFFERENCE_LINES_MAX = 60
 """Lines of a difference between two requests that are kept."""
 
 
-class Diverged(ModelError):
+class RerunDiverged(ModelError):
     """A rerun that goes by recorded replies came to a request that is not the one of then."""
 
     def __init__(self, seq: int, text: str, difference: Sequence[str] = ()) -> None:
@@ -54,13 +54,13 @@ class Diverged(ModelError):
         self.difference = list(difference)
 
 
-Shape = tuple[str, int, int, int | None, str, Mapping[str, Any]]
+RecordShape = tuple[str, int, int, int | None, str, Mapping[str, Any]]
 """Type, turn, step, when it was said, words, and the other fields."""
 
 _SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq")
 
 
-def shape_of(record: Record, then: Callable[[int], int] = int) -> Shape:
+def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
     """What a record says, and where: all but its ids and times, its number, and keys, which are of one agent.
 
     `then` tells which number a record had that it names.
@@ -82,7 +82,7 @@ def _other(then: Record | None, now: Record) -> str:
     return f"{now.type} is another one: {now.text or now.payload!r}, and then {then.text or then.payload!r}"
 
 
-class Running(Protocol):
+class RerunAgent(Protocol):
     """What is needed of the agent that runs again."""
 
     agent_id: str
@@ -93,7 +93,7 @@ class Running(Protocol):
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
 
-class Time:
+class RerunClock:
     """The clock of a rerun with a live model: put to the moment of an input, it goes on as the real one does."""
 
     def __init__(self, real: Clock, start: int) -> None:
@@ -110,16 +110,16 @@ class Time:
         self._ahead = max(self._ahead, at - now)
 
 
-class Script:
+class RecordedScript:
     """The record as what the fork is to write: its place in it, and with it the times and ids of then.
 
     A `Clock` and an `Ids`: record for record, what the fork writes next is written when, and under the id that, it was.
     """
 
-    def __init__(self, past: Past, clock: Clock, ids: Ids) -> None:
+    def __init__(self, past: RecordedPast, clock: Clock, ids: Ids) -> None:
         self.past = past
         self._clock, self._ids = clock, ids
-        self._agent: Running | None = None
+        self._agent: RerunAgent | None = None
         self._base = 0
         """Seq of the fork's last record before it begins."""
         self._given = (0, 0)
@@ -128,10 +128,10 @@ class Script:
         self.renumbered: dict[str, tuple[str, int]] = {}
         """Requests that differ from those of then in the numbers of records alone: by sha256, sha256 and bytes of then.
         """
-        self.fault: Diverged | None = None
+        self.fault: RerunDiverged | None = None
         """The first record of the fork that is not that of then."""
 
-    def begin(self, agent: Running) -> None:
+    def begin(self, agent: RerunAgent) -> None:
         """What the fork writes from now on is what the record holds."""
         self._agent, self._base = agent, agent.head
 
@@ -146,7 +146,7 @@ class Script:
         return self._at(self.place)
 
     @property
-    def act(self) -> Act | None:
+    def act(self) -> ExternalInput | None:
         """What was done next; None where the next record followed from others."""
         return self._acts.get(self.place)
 
@@ -179,10 +179,10 @@ class Script:
         for record in records if self._agent is not None and self.fault is None else ():
             then = self._at(record.seq - self._base - 1)
             if then is None or self.shape(record) != shape_of(then):
-                self.fault = Diverged(0 if then is None else then.seq, _other(then, record))
+                self.fault = RerunDiverged(0 if then is None else then.seq, _other(then, record))
                 return
 
-    def shape(self, record: Record) -> Shape:
+    def shape(self, record: Record) -> RecordShape:
         """What a record of the fork says, with the seqs that its records had then."""
         shape = shape_of(record, self.then)
         known = self.renumbered.get(shape[-1].get("context_sha256", ""))
@@ -196,21 +196,24 @@ class Script:
         return seq if record is None else record.seq
 
 
-class Recorded:
+class RecordedModel:
     """The model of a rerun by recorded replies: it says what was said then to the same request, and nothing else."""
 
     name = "recorded"
 
     def __init__(
-        self, script: Script, request_of: Callable[[Record, Sent], bytes], meanwhile: Callable[[], Awaitable[None]]
+        self,
+        script: RecordedScript,
+        request_of: Callable[[Record, RecordedCall], bytes],
+        meanwhile: Callable[[], Awaitable[None]],
     ) -> None:
         """`request_of` renders the request of a recorded call again; `meanwhile` does what was done while it ran."""
         self._script = script
         self._request_of = request_of
         self._meanwhile = meanwhile
-        self.agent: Running | None = None
+        self.agent: RerunAgent | None = None
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """The recorded reply to exactly this request. Raises Diverged, and the ModelError that it ended with then."""
         if self._script.fault is not None:
             raise self._script.fault
@@ -219,17 +222,17 @@ class Recorded:
         if record is None or not isinstance(event, (*SENT, BudgetExceeded)):
             gone = record is not None and is_erased(record.payload)
             said = "what came of the request was erased" if gone else "no request was sent there then"
-            raise Diverged(0 if record is None else record.seq, said)
+            raise RerunDiverged(0 if record is None else record.seq, said)
         if not isinstance(event, BudgetExceeded) and not await self._is_same(request, record, event):
             then = self._request_of(record, event)
-            raise Diverged(record.seq, "the request is another one", difference(then, request))
+            raise RerunDiverged(record.seq, "the request is another one", difference(then, request))
         await self._meanwhile()
         return answer_of(event)
 
     async def close(self) -> None:
         """Nothing is held."""
 
-    async def _is_same(self, request: bytes, record: Record, event: Sent) -> bool:
+    async def _is_same(self, request: bytes, record: Record, event: RecordedCall) -> bool:
         """Whether the request is that of then, or would be if the records had the numbers that they had then."""
         if render.sha256(request) == event.context_sha256:
             return True
@@ -244,7 +247,7 @@ class Recorded:
         return True
 
 
-def rendered(context: Context, schemas: Mapping[str, str], event: Sent) -> bytes:
+def rendered(context: Context, schemas: Mapping[str, str], event: RecordedCall) -> bytes:
     """The request of a call in this context: for a reply, or for a summary."""
     if isinstance(event, Summary) or (isinstance(event, ReplyRejected) and event.purpose == "summary"):
         return render.summary_request(context, event.covers_to, event.words, transcript_bytes_max(context))
@@ -263,7 +266,7 @@ def renumbered(context: Context, then: Callable[[int], int]) -> Context:
     )
 
 
-def answer_of(event: Sent | BudgetExceeded) -> Answer:
+def answer_of(event: RecordedCall | BudgetExceeded) -> ModelResponse:
     """What came back then. Raises the ModelError that came instead."""
     match event:
         case BudgetExceeded():
@@ -275,7 +278,7 @@ def answer_of(event: Sent | BudgetExceeded) -> Answer:
         case ReplyRejected() if not event.raw:
             raise ContextOverflow(event.text)
         case _:
-            return Answer(event.raw, event.latency_us)
+            return ModelResponse(event.raw, event.latency_us)
 
 
 def difference(then: bytes, now: bytes) -> list[str]:

@@ -17,13 +17,15 @@ from everlog.actors.functions.builtin import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Tool
 from everlog.events import Event, FunctionError, FunctionResult, ModelReply, Record, event_of, is_erased
 
-ActKind = Literal["input", "by_hand", "configured", "import", "hide", "retry", "rethink", "summarize", "expand"]
+ExternalInputKind = Literal[
+    "input", "by_hand", "configured", "import", "hide", "retry", "rethink", "summarize", "expand"
+]
 """`by_hand`: an edit that names no record, as a timer or a memory; the others are as the agent's methods are called."""
 
 _PLUMBING = frozenset({"agent_forked", "agent_moved", "records_erased"})
 """Where records are, not what happened: the commit of one is passed over."""
 
-_ACTS: Mapping[str, ActKind] = {
+_ACTS: Mapping[str, ExternalInputKind] = {
     **dict.fromkeys(INPUTS, "input"),
     "message_sent": "import",
     "agent_configured": "configured",
@@ -44,10 +46,10 @@ _FOLLOWING = frozenset({"context_trimmed", "turn_abandoned", "turn_cancelled"})
 """What may be written outside of a step and is no act."""
 
 
-class Act(msgspec.Struct, frozen=True):
+class ExternalInput(msgspec.Struct, frozen=True):
     """Something that was done to the agent: one commit of step 0."""
 
-    kind: ActKind
+    kind: ExternalInputKind
     index: int
     """Place of its first record in the past, from 0."""
     records: Sequence[Record]
@@ -58,22 +60,22 @@ class Act(msgspec.Struct, frozen=True):
         return self.kind in ("input", "retry")
 
 
-class Past(msgspec.Struct, frozen=True):
+class RecordedPast(msgspec.Struct, frozen=True):
     """The records from a seq on to the end of that life, and the acts among them."""
 
     cut: int
     """Seq of the last record before."""
     records: Sequence[Record]
-    acts: Sequence[Act]
+    acts: Sequence[ExternalInput]
     left_out: Sequence[Record]
     """What was done and cannot be done again: it was erased, or is of a kind that this everlog does not know."""
 
     @property
-    def inputs(self) -> list[Act]:
+    def inputs(self) -> list[ExternalInput]:
         """The acts that opened turns."""
         return [act for act in self.acts if act.opens]
 
-    def upto(self, turns: int | None) -> "Past":
+    def upto(self, turns: int | None) -> "RecordedPast":
         """The past with so many turns at most; None: all. Acts by hand after the last of them are left out too."""
         inputs = self.inputs
         if turns is None or len(inputs) <= turns:
@@ -83,7 +85,7 @@ class Past(msgspec.Struct, frozen=True):
             record for number, record in enumerate(self.records)
             if record.turn <= last and (number < over.index or record.step)
         ]  # fmt: skip
-        return Past(self.cut, kept, *_acts(kept))
+        return RecordedPast(self.cut, kept, *_acts(kept))
 
 
 def commits(records: Sequence[Record]) -> Iterator[list[Record]]:
@@ -103,7 +105,7 @@ def first_of_commit(records: Sequence[Record], seq: int) -> int:
     return seq
 
 
-def past_of(records: Sequence[Record], cut: int) -> Past:
+def past_of(records: Sequence[Record], cut: int) -> RecordedPast:
     """What came after the cut, of all records of an agent, until it was deleted."""
     then: list[Record] = []
     for commit in commits(records[cut:]):
@@ -111,7 +113,7 @@ def past_of(records: Sequence[Record], cut: int) -> Past:
             break
         if commit[0].type not in _PLUMBING:
             then += commit
-    return Past(cut, then, *_acts(then))
+    return RecordedPast(cut, then, *_acts(then))
 
 
 def last_input(records: Sequence[Record]) -> int:
@@ -119,8 +121,8 @@ def last_input(records: Sequence[Record]) -> int:
     return max((act.records[0].seq for act in _acts(records)[0] if act.opens), default=0)
 
 
-def _acts(then: Sequence[Record]) -> tuple[list[Act], list[Record]]:
-    acts: list[Act] = []
+def _acts(then: Sequence[Record]) -> tuple[list[ExternalInput], list[Record]]:
+    acts: list[ExternalInput] = []
     left_out: list[Record] = []
     index = 0
     tried = False  # a summary by hand was asked for, and its next attempt is no act of its own
@@ -133,19 +135,19 @@ def _acts(then: Sequence[Record]) -> tuple[list[Act], list[Record]]:
         if kind == "unknown":
             left_out.append(commit[0])
         elif kind is not None:
-            acts.append(Act(kind, index, commit))
+            acts.append(ExternalInput(kind, index, commit))
         index += len(commit)
     return acts, left_out
 
 
-def _kind(commit: Sequence[Record]) -> ActKind | Literal["unknown"] | None:
+def _kind(commit: Sequence[Record]) -> ExternalInputKind | Literal["unknown"] | None:
     """What a commit is as an act; None where it followed from others."""
     first = commit[0]
     if first.step or first.type in _FOLLOWING:
         return None
     if is_erased(first.payload):
         return "unknown"
-    kind: ActKind | Literal["unknown"] = _ACTS.get(first.type, "unknown")
+    kind: ExternalInputKind | Literal["unknown"] = _ACTS.get(first.type, "unknown")
     if kind == "input" and getattr(event_of(first), "imported", False):
         return "import"
     if kind == "input" and any(record.type == "turns_hidden" for record in commit):
@@ -153,11 +155,11 @@ def _kind(commit: Sequence[Record]) -> ActKind | Literal["unknown"] | None:
     return kind
 
 
-Key = tuple[str, str]
+CallKey = tuple[str, str]
 """Name of a function, and its arguments as canonical JSON."""
 
 
-def key_of(tool: Tool | None, name: str, text: str) -> Key:
+def key_of(tool: Tool | None, name: str, text: str) -> CallKey:
     """What a call is known by: its arguments as the function would get them, without the heartbeat."""
     try:
         given = arguments(text)
@@ -195,17 +197,17 @@ def results_of(records: Sequence[Record]) -> Iterator[tuple[Record, str, str, Fu
             yield record, plain_name(call.name), call.arguments, answered.get((record.turn, record.step, call.id))
 
 
-class Results:
+class RecordedResults:
     """Results of the past, each given once: to the same call, as often as it was made. There is no next best."""
 
     def __init__(self) -> None:
-        self._left: dict[Key, list[FunctionResult]] = defaultdict(list)
+        self._left: dict[CallKey, list[FunctionResult]] = defaultdict(list)
 
-    def add(self, key: Key, result: FunctionResult) -> None:
+    def add(self, key: CallKey, result: FunctionResult) -> None:
         """Another result of that call."""
         self._left[key].append(result)
 
-    def take(self, key: Key) -> FunctionResult | None:
+    def take(self, key: CallKey) -> FunctionResult | None:
         """What came of the call then, the first that was not taken yet; None if it was not made so often."""
         left = self._left.get(key)
         return left.pop(0) if left else None

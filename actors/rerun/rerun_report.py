@@ -12,8 +12,8 @@ import msgspec
 from everlog.actors.agent.transitions import INPUTS
 from everlog.actors.functions.tools import Tool
 from everlog.actors.rerun.rerun_models import usage_in
-from everlog.actors.rerun.rerun_past import Results, key_of, results_of
-from everlog.actors.rerun.rerun_tools import Answered, is_refusal
+from everlog.actors.rerun.rerun_past import RecordedResults, key_of, results_of
+from everlog.actors.rerun.rerun_tools import ResultOrigin, is_refusal
 from everlog.events import (
     BlockRemoved,
     BudgetExceeded,
@@ -32,11 +32,11 @@ from everlog.events import (
 MILLION = 1_000_000
 SEND_MESSAGE = "send_message"
 
-Part = Literal["answers", "calls", "results", "memory", "end"]
+TurnAspect = Literal["answers", "calls", "results", "memory", "end"]
 """What of a turn can differ; `end`: that it failed, or was ended."""
 
 
-class Prices(msgspec.Struct, frozen=True):
+class TokenPrices(msgspec.Struct, frozen=True):
     """Money for a million tokens, of requests and of replies; both 0: not known."""
 
     sent: float = 0.0
@@ -48,7 +48,7 @@ class Prices(msgspec.Struct, frozen=True):
         return bool(self.sent or self.replied)
 
 
-class Made(msgspec.Struct, frozen=True):
+class FunctionCall(msgspec.Struct, frozen=True):
     """A call of a function, `send_message` excepted."""
 
     name: str
@@ -56,11 +56,11 @@ class Made(msgspec.Struct, frozen=True):
     """The model's own JSON text."""
     outcome: Literal["ok", "failed", "unknown", "open"]
     result: str
-    answered: Answered | None = None
+    answered: ResultOrigin | None = None
     """Of a call in the fork: how it was answered; None then, and while it is open."""
 
 
-class Edited(msgspec.Struct, frozen=True):
+class BlockDifference(msgspec.Struct, frozen=True):
     """A block of core memory that has another value after a turn."""
 
     label: str
@@ -68,7 +68,7 @@ class Edited(msgspec.Struct, frozen=True):
     after: str
 
 
-class Costs(msgspec.Struct):
+class CallCosts(msgspec.Struct):
     """What model calls took."""
 
     steps: int = 0
@@ -81,7 +81,7 @@ class Costs(msgspec.Struct):
     cost: float | None = None
     """Money, where prices are known."""
 
-    def add(self, other: "Costs") -> None:
+    def add(self, other: "CallCosts") -> None:
         """Take in what another took."""
         self.steps += other.steps
         self.calls += other.calls
@@ -93,21 +93,21 @@ class Costs(msgspec.Struct):
             self.cost = (self.cost or 0.0) + other.cost
 
 
-class Side(msgspec.Struct, frozen=True):
+class TurnTrace(msgspec.Struct, frozen=True):
     """A turn as it went in one of the two."""
 
     seq: int
     """Of the input that opened it."""
     thoughts: Sequence[str]
     answers: Sequence[str]
-    calls: Sequence[Made]
-    memory: Sequence[Edited]
-    costs: Costs
+    calls: Sequence[FunctionCall]
+    memory: Sequence[BlockDifference]
+    costs: CallCosts
     ended: str = ""
     """Why it ended before the agent was idle."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class TurnPair(msgspec.Struct, frozen=True):
     """A turn, then and now; None on the side that does not have it."""
 
     turn: int
@@ -116,9 +116,9 @@ class Pair(msgspec.Struct, frozen=True):
     said: str
     at: int
     """When it was opened then, microseconds UTC."""
-    then: Side | None
-    now: Side | None
-    differs: Sequence[Part] = ()
+    then: TurnTrace | None
+    now: TurnTrace | None
+    differs: Sequence[TurnAspect] = ()
 
 
 class Divergence(msgspec.Struct, frozen=True):
@@ -128,38 +128,40 @@ class Divergence(msgspec.Struct, frozen=True):
     then_seq: int
     """Of the input that opened the turn then; 0: there was none."""
     now_seq: int
-    parts: Sequence[Part]
+    parts: Sequence[TurnAspect]
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RerunComparison(msgspec.Struct, frozen=True):
     """An agent and its fork, from the cut on."""
 
     agent_id: str
     fork: str
     cut: int
-    turns: Sequence[Pair]
-    then: Costs
-    now: Costs
-    answered: Mapping[Answered, int]
+    turns: Sequence[TurnPair]
+    then: CallCosts
+    now: CallCosts
+    answered: Mapping[ResultOrigin, int]
     """Calls of the fork, by how they were answered."""
     diverged: Divergence | None
 
 
-class Reader:
+class TurnReader:
     """Reads turns out of the records of one side."""
 
-    def __init__(self, blocks: Mapping[str, str], prices: Prices, judged: "Judge | None" = None) -> None:
+    def __init__(
+        self, blocks: Mapping[str, str], prices: TokenPrices, judged: "AnswerClassifier | None" = None
+    ) -> None:
         """`blocks`: core memory at the cut, value by label; `judged`: how calls were answered, for the fork's side."""
         self._blocks = dict(blocks)
         self._prices = prices
         self._judge = judged
 
-    def side(self, records: Sequence[Record]) -> Side:
+    def side(self, records: Sequence[Record]) -> TurnTrace:
         """A turn, of its records and those of step 0 before it."""
         opened = next(record for record in records if _opens(record))
         events = [event_of(record) for record in records]
         calls = self._calls(records)
-        return Side(
+        return TurnTrace(
             seq=opened.seq,
             thoughts=[e.text for e in events if isinstance(e, ModelReply) and e.text],
             answers=[e.text for e in events if isinstance(e, MessageSent)],
@@ -169,24 +171,24 @@ class Reader:
             ended=next((e.text for e in events if isinstance(e, _ENDINGS)), ""),
         )
 
-    def _calls(self, records: Sequence[Record]) -> list[Made]:
+    def _calls(self, records: Sequence[Record]) -> list[FunctionCall]:
         made = []
         for _, name, text, result in results_of(records):
             if name == SEND_MESSAGE and (result is None or result.ok):
                 continue
             answered = self._judge.answered(name, text, result) if self._judge else None
-            made.append(Made(name, text, _outcome(result), "" if result is None else result.text, answered))
+            made.append(FunctionCall(name, text, _outcome(result), "" if result is None else result.text, answered))
         return made
 
-    def _edits(self, edits: Sequence[MemoryEdited | BlockRemoved]) -> list[Edited]:
+    def _edits(self, edits: Sequence[MemoryEdited | BlockRemoved]) -> list[BlockDifference]:
         before = dict(self._blocks)
         self._blocks |= {edit.label: edit.text or "" for edit in edits}
         labels = dict.fromkeys(edit.label for edit in edits)
-        changed = [Edited(label, before.get(label, ""), self._blocks[label]) for label in labels]
+        changed = [BlockDifference(label, before.get(label, ""), self._blocks[label]) for label in labels]
         return [edit for edit in changed if edit.before != edit.after]
 
-    def _costs(self, records: Sequence[Record], calls: int) -> Costs:
-        costs = Costs(calls=calls)
+    def _costs(self, records: Sequence[Record], calls: int) -> CallCosts:
+        costs = CallCosts(calls=calls)
         for record in records:
             prompt, completion, tokens, latency_us = usage_in(record)
             costs.steps += record.type == ModelReply.kind
@@ -203,17 +205,17 @@ class Reader:
 _ENDINGS = ModelFailed | TurnAbandoned | TurnCancelled | BudgetExceeded
 
 
-class Judge:
+class AnswerClassifier:
     """Tells of calls of the fork, in their order, how they were answered."""
 
     def __init__(self, then: Sequence[Record], tools: Mapping[str, Tool]) -> None:
         self._tools = tools
-        self._results = Results()
+        self._results = RecordedResults()
         for _, name, text, result in results_of(then):
             if result is not None:
                 self._results.add(key_of(tools.get(name), name, text), result)
 
-    def answered(self, name: str, text: str, result: FunctionResult | None) -> Answered | None:
+    def answered(self, name: str, text: str, result: FunctionResult | None) -> ResultOrigin | None:
         """How this call was answered; None while it has no result."""
         if result is None:
             return None
@@ -226,7 +228,7 @@ class Judge:
         return "recorded" if then is not None and (then.text, then.ok) == (result.text, result.ok) else "ran"
 
 
-class Comparer:
+class ForkComparer:
     """Compares a fork with its parent, turn by turn, in order."""
 
     def __init__(
@@ -236,32 +238,32 @@ class Comparer:
         blocks: Mapping[str, str],
         changed: Mapping[str, str],
         tools: Mapping[str, Tool],
-        prices: Prices,
+        prices: TokenPrices,
     ) -> None:
         """`then`: the parent's records after the cut; `blocks`: core memory there, by label.
 
         `changed`: values of blocks that the fork was given before its first turn. `tools`: all that either of them had.
         """
-        self._then = Reader(blocks, prices)
-        self._now = Reader({**blocks, **changed}, prices, Judge(then, tools))
+        self._then = TurnReader(blocks, prices)
+        self._now = TurnReader({**blocks, **changed}, prices, AnswerClassifier(then, tools))
         self._turns = iter(by_turn(then).values())
-        self.pairs: list[Pair] = []
+        self.pairs: list[TurnPair] = []
 
-    def turn(self, turn: int, now: Sequence[Record]) -> Pair:
+    def turn(self, turn: int, now: Sequence[Record]) -> TurnPair:
         """The next turn of the fork, from its records, beside that of then: the one that came as many turns later."""
         mine, then = by_turn(now)[turn], next(self._turns, None)
         opened = next(record for record in (then or mine) if _opens(record))
-        pair = Pair(
+        pair = TurnPair(
             turn, opened.type, opened.text or "", opened.recorded_at,
             None if then is None else self._then.side(then), self._now.side(mine),
         )  # fmt: skip
         self.pairs.append(msgspec.structs.replace(pair, differs=_differs(pair)))
         return self.pairs[-1]
 
-    def whole(self, agent_id: str, fork: str, cut: int) -> Comparison:
+    def whole(self, agent_id: str, fork: str, cut: int) -> RerunComparison:
         """All turns that were compared."""
         pairs = self.pairs
-        return Comparison(
+        return RerunComparison(
             agent_id, fork, cut, pairs, _sum(p.then for p in pairs), _sum(p.now for p in pairs), _counted(pairs),
             next((_diverged(pair) for pair in pairs if pair.differs), None),
         )  # fmt: skip
@@ -289,12 +291,12 @@ def _outcome(result: FunctionResult | None) -> Literal["ok", "failed", "unknown"
     return "unknown" if result.unknown else "ok" if result.ok else "failed"
 
 
-def _differs(pair: Pair) -> list[Part]:
+def _differs(pair: TurnPair) -> list[TurnAspect]:
     """What of a turn is not as it was."""
     if pair.then is None or pair.now is None:
         return ["answers"]
     then, now = pair.then, pair.now
-    same: dict[Part, bool] = {
+    same: dict[TurnAspect, bool] = {
         "answers": then.answers == now.answers,
         "calls": [(c.name, c.arguments) for c in then.calls] == [(c.name, c.arguments) for c in now.calls],
         "results": [(c.outcome, c.result) for c in then.calls] == [(c.outcome, c.result) for c in now.calls],
@@ -304,21 +306,21 @@ def _differs(pair: Pair) -> list[Part]:
     return [part for part, equal in same.items() if not equal]
 
 
-def _diverged(pair: Pair) -> Divergence:
+def _diverged(pair: TurnPair) -> Divergence:
     seqs = [0 if side is None else side.seq for side in (pair.then, pair.now)]
     return Divergence(pair.turn, seqs[0], seqs[1], pair.differs)
 
 
-def _sum(sides: Iterable[Side | None]) -> Costs:
-    total = Costs()
+def _sum(sides: Iterable[TurnTrace | None]) -> CallCosts:
+    total = CallCosts()
     for side in sides:
         if side is not None:
             total.add(side.costs)
     return total
 
 
-def _counted(pairs: Sequence[Pair]) -> dict[Answered, int]:
-    counts: dict[Answered, int] = {"own": 0, "recorded": 0, "ran": 0, "refused": 0}
+def _counted(pairs: Sequence[TurnPair]) -> dict[ResultOrigin, int]:
+    counts: dict[ResultOrigin, int] = {"own": 0, "recorded": 0, "ran": 0, "refused": 0}
     for pair in pairs:
         for call in pair.now.calls if pair.now is not None else ():
             if call.answered is not None:

@@ -14,10 +14,10 @@ import msgspec
 
 from everlog.actors.agent.decide import failure
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool
-from everlog.actors.rerun.rerun_past import Results, canonical, edits_of, key_of, results_of
+from everlog.actors.rerun.rerun_past import RecordedResults, canonical, edits_of, key_of, results_of
 from everlog.events import FunctionError, FunctionResult, FunctionStarted, Record, UsageError, event_of
 
-Answered = Literal["own", "recorded", "ran", "refused"]
+ResultOrigin = Literal["own", "recorded", "ran", "refused"]
 """How a call was answered: `own`, by a function of memory; from the record; by a function that ran; not at all."""
 
 REFUSED = "refused: this is a rerun, and the call was not made then"
@@ -26,7 +26,7 @@ REFUSED = "refused: this is a rerun, and the call was not made then"
 SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search")
 """Functions whose results depend on more than the log: what found by meaning depends on the index."""
 
-Meanwhile = Callable[[], Awaitable[None]]
+BeforeResultHook = Callable[[], Awaitable[None]]
 """What is awaited before a result of then is given."""
 
 
@@ -89,7 +89,7 @@ def stand_ins(
     return made
 
 
-class Recorder:
+class FunctionReplayer:
     """Gives functions the results of then. What it refuses or lets run is told by the log of the fork."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Recorder:
         *,
         live: bool,
         recorded: bool,
-        meanwhile: Meanwhile,
+        meanwhile: BeforeResultHook,
     ) -> None:
         """`tools`: all that there are, stand-ins too. `live`: what acts may run. `recorded`: nothing is run, not even
         a search of the fork, whose index need not be that of then.
@@ -107,7 +107,7 @@ class Recorder:
         self._live = live
         self._recorded = recorded
         self._meanwhile = meanwhile
-        self._results = Results()
+        self._results = RecordedResults()
         for _, name, text, result in results_of(then):
             if result is not None:
                 self._results.add(key_of(tools.get(name), name, text), result)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.replay import Pair
-from everlog.actors.agent.importing import Said
+from everlog.actors.agent.importing import ImportedMessage
 from everlog.actors.api import open_system
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Draft, MessageSent, Record, UserMessage
@@ -25,7 +25,7 @@ async def template(store: Path, pairs: Sequence[Pair], shards: int) -> Sequence[
     said = itertools.islice(itertools.cycle(itertools.chain.from_iterable(pairs)), MESSAGES)
     kinds = (UserMessage, MessageSent)
     past = [
-        Said(kinds[number % 2](text=text, imported=True), FIRST_SAID_AT + number * 1_000_000)
+        ImportedMessage(kinds[number % 2](text=text, imported=True), FIRST_SAID_AT + number * 1_000_000)
         for number, text in enumerate(said)
     ]
     async with open_system(store, runtime="local", placement="shared", shards=shards) as system:

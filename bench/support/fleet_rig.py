@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from bench.dedicated import private_mb
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.addresses import prepare
 from everlog.actors.cluster.processes import descendants
-from everlog.actors.hosting.status import HostStatus, Watchable
+from everlog.actors.hosting.status import HostStatus, StatusSource
 from everlog.actors.ports.real import RealClock, RealIds, monotonic_us
 from everlog.interfaces.fleet import generating as load
 from everlog.store import FileStore
@@ -26,7 +26,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 class Round(msgspec.Struct, frozen=True):
     """Every agent told so many messages."""
 
-    tally: load.Tally
+    tally: load.LoadTally
     driver_ms: float
     """CPU of this process, for each message."""
     hosts_ms: float
@@ -45,12 +45,14 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
 
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()
-        yield AgentSystem(runtime, store, means=Means(base_url=base_url), clock=clock, ids=ids, placement="shared")
+        yield AgentSystem(
+            runtime, store, means=SessionCapabilities(base_url=base_url), clock=clock, ids=ids, placement="shared"
+        )
 
 
 async def hosts(system: AgentSystem) -> Sequence[HostStatus]:
     """How each host is doing."""
-    assert isinstance(system.runtime, Watchable)
+    assert isinstance(system.runtime, StatusSource)
     return (await system.runtime.status()).hosts
 
 
@@ -84,7 +86,7 @@ async def talk(system: AgentSystem, names: Sequence[str], lines: Sequence[str], 
     """Tell each agent so many messages, as fast as they answer; all of it is in the logs, once."""
     pids = [host.pid for host in await hosts(system)]
     driver, others = time.process_time(), sum(map(_cpu_s, pids))
-    run = load.Load(system, names, lines, messages, at_once=len(names), now=monotonic_us)
+    run = load.LoadRun(system, names, lines, messages, at_once=len(names), now=monotonic_us)
     tally = await run.run()
     driver, others = time.process_time() - driver, sum(map(_cpu_s, pids)) - others
     assert not tally.faults, tally.faults

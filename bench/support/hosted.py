@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from bench.support.harness import Figure, Line, median
 from bench.support.script import words
 from everlog.events import AgentCreated, Event, MessageSent, Record, UserMessage, draft, place, uuid7
-from everlog.projections import HEAD, Kept, Projections, Search
+from everlog.projections import HEAD, ArchivalSearch, Projections, RecallSearch
 
 KEYS = ("search_ms", "search_ms_500", "search_new_ms_500", "attached_ms_500")
 GOALS = (4, 6, 6, 2)
@@ -43,7 +43,7 @@ def _talked(engine: Projections, names: Sequence[str], chance: random.Random) ->
         engine.add([record for name in names for record in _said(name, seqs, chance)])
         if seqs.stop % SEARCHED_AFTER == 1:
             for name in names:
-                Search(engine, name, HEAD).recall("first", 0, 5)
+                RecallSearch(engine, name, HEAD).recall("first", 0, 5)
 
 
 def _ms(ask: Callable[[str], object], names: Sequence[str], begin: Callable[[str], object] = len) -> float:
@@ -66,7 +66,7 @@ def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, 
         _talked(engine, names, chance)
 
         def search(name: str) -> object:
-            return Search(engine, name, heads[name]).recall(words(chance, QUERY_WORDS), 0, 5)
+            return RecallSearch(engine, name, heads[name]).recall(words(chance, QUERY_WORDS), 0, 5)
 
         def talk(name: str) -> None:
             engine.add(list(_said(name, range(heads[name] + 1, heads[name] + 1 + NEW), chance)))
@@ -76,7 +76,7 @@ def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, 
         return (
             found,
             _ms(search, names, talk),
-            _ms(lambda name: Kept(engine, name, heads[name]).attached(), names),
+            _ms(lambda name: ArchivalSearch(engine, name, heads[name]).attached(), names),
             _ms(lambda name: engine.query("SELECT max(seq) FROM records WHERE agent_id = ?", [name], [name]), names),
         )
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.store import DiskFile, RealDisk
 from everlog.store.base.disk import Bytes
 
@@ -40,8 +40,8 @@ class InstantModel:
         self.name = "instant"
         self._chance = random.Random(seed)
 
-    async def ask(self, request: bytes) -> Answer:
-        return Answer(json.dumps(self._body(request)), 0)
+    async def ask(self, request: bytes) -> ModelResponse:
+        return ModelResponse(json.dumps(self._body(request)), 0)
 
     async def close(self) -> None:
         pass

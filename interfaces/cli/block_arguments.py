@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, json, name, runtime
+from everlog.interfaces.common.options import CommandSpec, json, name, runtime
 
 _EDITING = """\
 No turn is run: it is one event, and the model sees it in its next request. A
@@ -34,12 +34,12 @@ def _more(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("block add", "manage.blocks:add", "give an agent another memory block",
+    CommandSpec("block add", "manage.blocks:add", "give an agent another memory block",
             'everlog block add sam rules "Be kind." --read-only --limit 500',
             (name, _label, _text, _more, json, runtime), _EDITING),
-    Command("block set", "manage.blocks:set_", "change a memory block: value, limit, description, protection",
+    CommandSpec("block set", "manage.blocks:set_", "change a memory block: value, limit, description, protection",
             'everlog block set sam rules "Be kind and brief."', (name, _label, _text, _more, json, runtime), _EDITING),
-    Command("block remove", "manage.blocks:remove",
+    CommandSpec("block remove", "manage.blocks:remove",
             "take a memory block out of core memory", "everlog block remove sam rules",
             (name, _label, json, runtime), _REMOVING),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, json
+from everlog.interfaces.common.options import CommandSpec, json
 
 _COST = """\
 Tokens and money by day (UTC) and model, at the prices of now, cached tokens at
@@ -18,6 +18,6 @@ def _costing(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("cost", "show.costing:cost", "tell what models cost, by day and model", "everlog cost sam --days 30",
+    CommandSpec("cost", "show.costing:cost", "tell what models cost, by day and model", "everlog cost sam --days 30",
             (_costing, json), _COST),
 )  # fmt: skip

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everlog.interfaces.common.contract import World
+    from everlog.interfaces.common.contract import CommandEnvironment
 
 __all__ = ["main"]
 
 INTERRUPTED = 130
 
 
-def main(argv: "Sequence[str] | None" = None, world: "World | None" = None) -> int:
+def main(argv: "Sequence[str] | None" = None, world: "CommandEnvironment | None" = None) -> int:
     """Run the command line and return the exit code; `world` is what a test brings instead of the real one."""
     said = "nothing is lost."
     try:

@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, as_of, json, name, runtime, words
+from everlog.interfaces.common.options import CommandSpec, as_of, json, name, runtime, words
 
 _KEEPING = """\
 No turn is run and no model is asked: the agent finds it by its own search from
@@ -58,28 +58,28 @@ def _query(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("archive insert", "manage.archive:insert", "keep a text in an agent's archival memory",
+    CommandSpec("archive insert", "manage.archive:insert", "keep a text in an agent's archival memory",
             'everlog archive insert sam "The gold is under the oak" --tag gold', (name, _text, _tags, json, runtime),
             _KEEPING),
-    Command("archive list", "manage.archive:listed", "list what an agent keeps, in order",
+    CommandSpec("archive list", "manage.archive:listed", "list what an agent keeps, in order",
             "everlog archive list sam --tag gold", (name, _filters, as_of, json)),
-    Command("archive show", "manage.archive:show", "show one memory whole",
+    CommandSpec("archive show", "manage.archive:show", "show one memory whole",
             "everlog archive show sam 01a3b6c2-4f00-7000-8000-000000000001", (name, _memory, as_of, json)),
-    Command("archive update", "manage.archive:update", "put another text in the place of a memory",
+    CommandSpec("archive update", "manage.archive:update", "put another text in the place of a memory",
             'everlog archive update sam 01a3b6c2-4f00-7000-8000-000000000001 "The elm"',
             (name, _memory, _text, _tags, _no_tags, json, runtime)),
-    Command("archive delete", "manage.archive:delete", "delete a memory",
+    CommandSpec("archive delete", "manage.archive:delete", "delete a memory",
             "everlog archive delete sam 01a3b6c2-4f00-7000-8000-000000000001", (name, _memory, json, runtime),
             _DELETING),
-    Command("archive search", "manage.archive:search", "search what an agent keeps, and the documents that it can read",
+    CommandSpec("archive search", "manage.archive:search", "search what an agent keeps, and the documents that it can read",
             'everlog archive search sam "where is the gold" --from 2024-01-01',
             (name, _query, _filters, words, as_of, json), _SEARCHING),
-    Command("archive status", "manage.indexing:status",
+    CommandSpec("archive status", "manage.indexing:status",
             "tell how far the index of all memories is, and whose vectors it has",
             "everlog archive status", (json,)),
-    Command("archive check", "manage.indexing:check", "hold the index of all memories against the logs, row for row",
+    CommandSpec("archive check", "manage.indexing:check", "hold the index of all memories against the logs, row for row",
             "everlog archive check", (json,)),
-    Command("archive rebuild", "manage.indexing:rebuild", "make the index of all memories anew, from the logs alone",
+    CommandSpec("archive rebuild", "manage.indexing:rebuild", "make the index of all memories anew, from the logs alone",
             "everlog archive rebuild --embedder text-embedding-3-small",
             (_embedder, json), _REBUILDING),
 )  # fmt: skip

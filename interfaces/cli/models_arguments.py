@@ -2,7 +2,7 @@
 
 import argparse
 
-from everlog.interfaces.common.options import Command, json
+from everlog.interfaces.common.options import CommandSpec, json
 
 MODELS = """\
 Those of models.toml (EVERLOG_MODELS, else in the store), and those of endpoints
@@ -26,6 +26,6 @@ def listing(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("models", "manage.models:models", "list models and what they can do, or test one",
+    CommandSpec("models", "manage.models:models", "list models and what they can do, or test one",
             "everlog models test qwen3 --base-url http://127.0.0.1:8000/v1", (listing, json), MODELS),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import argparse
 
-from everlog.interfaces.common.options import Command, json, name
+from everlog.interfaces.common.options import CommandSpec, json, name
 
 
 def _moments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +20,6 @@ counts, pressure, and what was spent in between; with each change the event that
 made it, its turn and its cause. B may lie before A: then it is told backwards."""
 
 COMMANDS = (
-    Command("diff", "show.comparing:diff", "tell what is different between two moments of an agent",
+    CommandSpec("diff", "show.comparing:diff", "tell what is different between two moments of an agent",
             "everlog diff sam 12 40", (name, _moments, _full, json), _DIFFING),
 )  # fmt: skip

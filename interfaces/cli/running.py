@@ -13,7 +13,7 @@ from everlog.interfaces.cli.arguments import parser
 from everlog.interfaces.common.complaints import complain
 
 if TYPE_CHECKING:
-    from everlog.interfaces.common.contract import World
+    from everlog.interfaces.common.contract import CommandEnvironment
 
 FAILED, MISUSED, UNREAD = 1, 2, 141
 
@@ -23,10 +23,10 @@ DUCKDB_INTERRUPTED = "Query interrupted"
 _SHOWN, _KEPT = "backslashreplace", "surrogateescape"
 """What becomes of characters that cannot be written, and of bytes that are no text: `send.checked` refuses those."""
 
-Handler = Callable[[Namespace, "World"], int]
+CommandHandler = Callable[[Namespace, "CommandEnvironment"], int]
 
 
-def run(argv: Sequence[str] | None, world: "World | None") -> int:
+def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
     """The exit code. Raises KeyboardInterrupt, however the Ctrl-C was told."""
     try:
         with interruptible():
@@ -70,15 +70,15 @@ def _parsed(argv: Sequence[str] | None) -> Namespace:
     return args
 
 
-def _run(args: Namespace, world: "World | None") -> int:
-    from everlog.interfaces.common.contract import World
+def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
+    from everlog.interfaces.common.contract import CommandEnvironment
 
     for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEPT)):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=errors)
     module, name = args.handler.split(":")
-    handler = cast("Handler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
-    code = handler(args, world or World())
+    handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
+    code = handler(args, world or CommandEnvironment())
     sys.stdout.flush()
     return code

@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, as_of, json, name, runtime, tools
+from everlog.interfaces.common.options import CommandSpec, as_of, json, name, runtime, tools
 
 _SHOW = """\
 With a SECTION: its template, and what it gives. A section is counted in
@@ -47,26 +47,26 @@ def _preset(parser: argparse.ArgumentParser) -> None:
 _ENDS = (tools, json, runtime)
 
 COMMANDS = (
-    Command("prompt show", "manage.sections:show", "show the sections of a system prompt", "everlog prompt show sam",
+    CommandSpec("prompt show", "manage.sections:show", "show the sections of a system prompt", "everlog prompt show sam",
             (name, _one, as_of, json), _SHOW),
-    Command("prompt add", "manage.sections:add",
+    CommandSpec("prompt add", "manage.sections:add",
             "add a section", "everlog prompt add sam manners --file manners.md --at 2",
             (name, _section, _text, _at, *_ENDS), _SETTING),
-    Command("prompt set", "manage.sections:set_",
+    CommandSpec("prompt set", "manage.sections:set_",
             "give a section another text", 'everlog prompt set sam tools "You are on '
             '{{ model }}."', (name, _section, _text, *_ENDS), _SETTING),
-    Command("prompt move", "manage.sections:move", "put a section at another place", "everlog prompt move sam memory 1",
+    CommandSpec("prompt move", "manage.sections:move", "put a section at another place", "everlog prompt move sam memory 1",
             (name, _section, _place, *_ENDS)),
-    Command("prompt hide", "manage.sections:hide", "keep a section, and leave it out of the prompt",
+    CommandSpec("prompt hide", "manage.sections:hide", "keep a section, and leave it out of the prompt",
             "everlog prompt hide sam tools", (name, _section, *_ENDS)),
-    Command("prompt unhide", "manage.sections:unhide", "take a hidden section into the prompt again",
+    CommandSpec("prompt unhide", "manage.sections:unhide", "take a hidden section into the prompt again",
             "everlog prompt unhide sam tools", (name, _section, *_ENDS)),
-    Command("prompt remove", "manage.sections:remove", "remove a section", "everlog prompt remove sam tools",
+    CommandSpec("prompt remove", "manage.sections:remove", "remove a section", "everlog prompt remove sam tools",
             (name, _section, *_ENDS)),
-    Command("prompt reset", "manage.sections:reset",
+    CommandSpec("prompt reset", "manage.sections:reset",
             "go back to a preset, with its functions", "everlog prompt reset sam",
             (name, _preset, *_ENDS)),
-    Command("prompt render", "manage.sections:render", "render the templates again", "everlog prompt render sam",
+    CommandSpec("prompt render", "manage.sections:render", "render the templates again", "everlog prompt render sam",
             (name, *_ENDS), _RENDER),
 )  # fmt: skip
 """In the order of the help."""

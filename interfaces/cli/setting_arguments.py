@@ -4,13 +4,13 @@ import argparse
 from typing import Any
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, json, name, runtime, tools
+from everlog.interfaces.common.options import CommandSpec, json, name, runtime, tools
 
-Group = Any
+ArgumentGroup = Any
 """A parser, or a group of its arguments: argparse has no public name for both."""
 
 
-def setup(group: Group) -> None:
+def setup(group: ArgumentGroup) -> None:
     """Everything but the model, and what only a new agent has."""
     group.add_argument("--window", metavar="TOKENS", type=values.window, help="context window of the model")
     group.add_argument(
@@ -21,7 +21,7 @@ def setup(group: Group) -> None:
     _limits(group)
 
 
-def _prompt(group: Group) -> None:
+def _prompt(group: ArgumentGroup) -> None:
     group.add_argument(
         "--preset",
         metavar="NAME",
@@ -46,7 +46,7 @@ def _prompt(group: Group) -> None:
     )
 
 
-def _asking(group: Group) -> None:
+def _asking(group: ArgumentGroup) -> None:
     group.add_argument(
         "--calling",
         choices=("native", "schema", "text"),
@@ -68,7 +68,7 @@ def _asking(group: Group) -> None:
     )
 
 
-def _limits(group: Group) -> None:
+def _limits(group: ArgumentGroup) -> None:
     _number(group, "--monologue-chars", "monologue_chars_max", "N", "characters of a thought that are shown (all: 0)")
     _number(group, "--steps", "steps_max", "N", "model calls in one turn, at most")
     _number(group, "--keep-last", "keep_last", "N", "messages that a summary leaves alone")
@@ -81,27 +81,27 @@ def _limits(group: Group) -> None:
         group.add_argument(option, dest=dest, metavar="X", type=values.decimal, help=what)
 
 
-def _number(group: Group, option: str, dest: str, metavar: str, what: str) -> None:
+def _number(group: ArgumentGroup, option: str, dest: str, metavar: str, what: str) -> None:
     group.add_argument(option, dest=dest, metavar=metavar, type=values.whole, help=what)
 
 
-def _switch(group: Group, option: str, what: str) -> None:
+def _switch(group: ArgumentGroup, option: str, what: str) -> None:
     group.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=what)
 
 
-def system(group: Group, what: str) -> None:
+def system(group: ArgumentGroup, what: str) -> None:
     """A system prompt as a file."""
     group.add_argument("--system", metavar="FILE", help=what)
 
 
-def block(group: Group, what: str) -> None:
+def block(group: ArgumentGroup, what: str) -> None:
     """Memory blocks as files."""
     group.add_argument(
         "--block", metavar="LABEL=FILE[:LIMIT]", action="append", default=[], type=values.block, help=what
     )
 
 
-def blocks(group: Group) -> None:
+def blocks(group: ArgumentGroup) -> None:
     """Memory blocks of a new agent, and what there is to say of them."""
     block(group, "a memory block, with its limit in characters (*, repeatable)")
     group.add_argument(
@@ -128,7 +128,7 @@ What is not named stays as it is. The change is one event; what it changed is
 printed. Without options: how the agent is set up."""
 
 COMMANDS = (
-    Command("configure", "manage.configuring:configure", "change how an agent is set up",
+    CommandSpec("configure", "manage.configuring:configure", "change how an agent is set up",
             "everlog configure sam --model gpt-4o --sampling temperature=0.3",
             (name, _model, setup, tools, json, runtime), _CONFIGURE),
 )  # fmt: skip

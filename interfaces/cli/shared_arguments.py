@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, json, name, runtime
+from everlog.interfaces.common.options import CommandSpec, json, name, runtime
 
 _CREATING = """\
 A shared block is a memory block that several agents have in their core memory:
@@ -61,29 +61,29 @@ def _label(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("shared create", "manage.shared:create", "make a memory block that agents can share",
+    CommandSpec("shared create", "manage.shared:create", "make a memory block that agents can share",
             'everlog shared create team "The captain is Ann." --limit 4000',
             (_block, _text, _described, _protected, json, runtime), _CREATING),
-    Command("shared list", "manage.shared:listed",
+    CommandSpec("shared list", "manage.shared:listed",
             "list the shared blocks, and who follows each", "everlog shared list",
             (json,)),
-    Command("shared show", "manage.shared:show", "show what a shared block says, now or then",
+    CommandSpec("shared show", "manage.shared:show", "show what a shared block says, now or then",
             "everlog shared show team --as-of 2h", (_block, _moment, json)),
-    Command("shared set", "manage.shared:set_",
+    CommandSpec("shared set", "manage.shared:set_",
             "rewrite a shared block", 'everlog shared set team "The captain is Bob."',
             (_block, _text, _base, json, runtime), _SETTING),
-    Command("shared describe", "manage.shared:describe",
+    CommandSpec("shared describe", "manage.shared:describe",
             "change the limit, description or protection of a shared block",
             'everlog shared describe team --description "Who is who on board"',
             (_block, _described, _protected, _unprotected, json, runtime)),
-    Command("shared attach", "manage.shared:attach",
+    CommandSpec("shared attach", "manage.shared:attach",
             "have an agent follow a shared block", "everlog shared attach sam team",
             (name, _block, _label, json, runtime), _ATTACHING),
-    Command("shared detach", "manage.shared:detach", "take a shared block out of an agent's core memory",
+    CommandSpec("shared detach", "manage.shared:detach", "take a shared block out of an agent's core memory",
             "everlog shared detach sam team", (name, _block, json, runtime)),
-    Command("shared history", "manage.shared:history", "list every edit of a shared block, and who made it",
+    CommandSpec("shared history", "manage.shared:history", "list every edit of a shared block, and who made it",
             "everlog shared history team", (_block, json), _ERASED),
-    Command("shared delete", "manage.shared:delete", "end a shared block; what agents know of it stays",
+    CommandSpec("shared delete", "manage.shared:delete", "end a shared block; what agents know of it stays",
             "everlog shared delete team", (_block, json, runtime), _DELETING),
 )  # fmt: skip
 """In the order of the help."""

@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.common import values
-from everlog.interfaces.common.options import Command, json
+from everlog.interfaces.common.options import CommandSpec, json
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow")
 
@@ -45,8 +45,8 @@ def _reporting(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("sql", "show.sql:sql", "ask all agents one SQL question",
+    CommandSpec("sql", "show.sql:sql", "ask all agents one SQL question",
             'everlog sql "SELECT agent_id, sum(tokens) FROM model_calls GROUP BY ALL"', (_asking, _over, json), _SQL),
-    Command("report", "show.report:report", "show how the whole fleet is doing", "everlog report --html report.html",
+    CommandSpec("report", "show.report:report", "show how the whole fleet is doing", "everlog report --html report.html",
             (_reporting, _over, json), _REPORT),
 )  # fmt: skip

@@ -3,14 +3,14 @@
 import argparse
 
 from everlog.interfaces.common import options
-from everlog.interfaces.common.options import Command
+from everlog.interfaces.common.options import CommandSpec
 
 
 def _every(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="those that wait for it too")
 
 
-CANCEL = Command(
+CANCEL = CommandSpec(
     "cancel", "talk.cancelling:cancel", "end the turn that an agent is at", "everlog cancel sam",
     (options.name, _every, options.runtime, options.json),
     "What the turn has left in the log stays. A function that reaches outside may\n"

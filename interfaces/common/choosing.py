@@ -6,14 +6,14 @@ from pathlib import Path
 
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.models.catalogue import asked_at, catalogue_of, descriptions_of, keep_found
-from everlog.actors.models.endpoints import Found, Place, is_gguf, same_url
+from everlog.actors.models.endpoints import ModelAddress, ProbeFindings, is_gguf, same_url
 from everlog.actors.models.probing import is_own
 from everlog.events import BadInput
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 
 
-def chosen_model(args: Namespace, world: World, root: Path, warn: Callable[[str], None]) -> str | None:
+def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: Callable[[str], None]) -> str | None:
     """The name that the log will have for --model; None where none is given.
 
     Where the name says where it is served (ENDPOINT/MODEL), that becomes --base-url. An endpoint of which nothing is
@@ -43,7 +43,7 @@ def chosen_model(args: Namespace, world: World, root: Path, warn: Callable[[str]
     return place.name
 
 
-def placed(name: str, base_url: str | None, root: Path) -> Place:
+def placed(name: str, base_url: str | None, root: Path) -> ModelAddress:
     """Where a model is asked. Raises BadInput where --base-url says otherwise than its description."""
     place = catalogue_of(root).place(name, base_url or "")
     if base_url and place.endpoint and not same_url(place.url, base_url):
@@ -63,7 +63,7 @@ def is_known(name: str, url: str, root: Path) -> bool:
     return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).way is not None
 
 
-def probed(name: str, url: str, world: World, root: Path) -> Found:
+def probed(name: str, url: str, world: CommandEnvironment, root: Path) -> ProbeFindings:
     """Ask an endpoint what it can do, and keep what it was."""
     assert world.probe is not None
     complain(f"asking {url} what it can do with {name!r}, this once (--no-probe leaves it out)")

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from everlog.actors.formats.preview import Preview
-from everlog.actors.models.endpoints import Found
+from everlog.actors.models.endpoints import ProbeFindings
 from everlog.actors.ports.effects import Clock, Ids, Model
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Call, EverlogError, Record
@@ -102,15 +102,15 @@ class FrontEnd(Protocol):
         return
 
 
-Ask = Callable[[str], str]
+LineReader = Callable[[str], str]
 """Ask the person: a prompt in, a line out. Raises EOFError where there is nobody, or no more."""
 
 
-Probe = Callable[[str, str, str], Found]
+Probe = Callable[[str, str, str], ProbeFindings]
 """Asks an endpoint what it can do: its address, a model's name, the name of the variable with the key."""
 
 
-def real_probe(url: str, model: str, key_name: str) -> Found:
+def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
     """What the endpoint at `url` can do with `model`, asked now."""
     from everlog.actors.models.probing import probe, sender
 
@@ -125,7 +125,7 @@ def give_way() -> None:
     os.nice(NICENESS)
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
+class CommandEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Every effect that the command line has beside its streams and files; a test brings its own."""
 
     clock: Clock = msgspec.field(default_factory=RealClock)
@@ -135,6 +135,6 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     probe: Probe | None = real_probe
     """None: nobody is asked, and what files say is all that is known."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    ask: Ask = input
+    ask: LineReader = input
     give_way: Callable[[], None] = give_way
     hold_memory: Callable[[int], None] = hold_memory

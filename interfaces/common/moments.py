@@ -6,14 +6,14 @@ from datetime import datetime
 
 from everlog.events import BadInput
 from everlog.interfaces.common import times, values
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 
 SEQ_DIGITS_MAX = 20
 """Digits of the longest number that is looked at as a seq."""
 _AGO = re.compile(r"-?((?:\d+[smhd])+)(?: ago)?")
 
 
-def asked(given: str | None, world: World) -> int | datetime | None:
+def asked(given: str | None, world: CommandEnvironment) -> int | datetime | None:
     """The moment that --as-of names: a seq, or a time; "2h" and "2h ago" are that long before now.
 
     Raises BadInput for anything else.
@@ -34,7 +34,7 @@ def asked(given: str | None, world: World) -> int | datetime | None:
         ) from error
 
 
-def time_in(args: Namespace, world: World) -> int | None:
+def time_in(args: Namespace, world: CommandEnvironment) -> int | None:
     """The time that --as-of names where many agents are told of, microseconds UTC; None where it is not given.
 
     Raises BadInput for a seq, which is one agent's own.

@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from datetime import datetime
 from pathlib import Path
 
-from everlog.actors.agent.setup import BlockText, Settings
-from everlog.actors.agent.system import System, View
-from everlog.actors.agent.writing import Listener
+from everlog.actors.agent.setup import InitialBlock, Settings
+from everlog.actors.agent.system import AgentView, LocalSystem
+from everlog.actors.agent.writing import CommitListener
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system, place_of
@@ -22,12 +22,12 @@ from everlog.actors.cluster.addresses import running
 from everlog.actors.functions.extras import Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.constants import BLOCK_CHARS, BLOCK_CHARS_MAX
-from everlog.actors.ports.effects import Archive, Model
+from everlog.actors.ports.effects import ArchiveClient, Model
 from everlog.actors.ports.real import make_store
 from everlog.actors.prompt import presets
 from everlog.events import BadInput, Fenced, PartitionBusy
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import asked
 from everlog.interfaces.common.settings import described, wanted
 from everlog.store import FileStore, name_of
@@ -40,18 +40,18 @@ def root_of(args: Namespace) -> Path:
     return Path(args.store or os.environ.get("EVERLOG_STORE") or DEFAULT_STORE).expanduser()
 
 
-def store_of(args: Namespace, world: World, *, create: bool = False) -> FileStore:
+def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
     """The store. Raises StoreError where there is none, unless it may be created."""
     if create:
         return make_store(root_of(args), world.clock, world.ids)
     return FileStore(root_of(args), world.clock.now)
 
 
-def system_of(args: Namespace, world: World, archive: Archive | None = None) -> System:
+def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
     """The agents of the store, for reading, with the user's own functions. `archive`: see `searching`."""
     grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
-    return System(
+    return LocalSystem(
         store_of(args, world),
         tools=tools,
         grants=grants,
@@ -62,7 +62,7 @@ def system_of(args: Namespace, world: World, archive: Archive | None = None) -> 
 
 
 @contextmanager
-def searching(args: Namespace, world: World) -> Iterator[View]:
+def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
     """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
     archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
@@ -73,7 +73,9 @@ def searching(args: Namespace, world: World) -> Iterator[View]:
             asyncio.run(archive.close())
 
 
-def agents_of(args: Namespace, world: World, *, timers: bool = False) -> AbstractAsyncContextManager[AgentSystem]:
+def agents_of(
+    args: Namespace, world: CommandEnvironment, *, timers: bool = False
+) -> AbstractAsyncContextManager[AgentSystem]:
     """The agents of the store, where --runtime says that they run; the store is made if there is none.
 
     `timers`: whether they go off in this process. A command that ends at once would only begin what they lead to.
@@ -95,14 +97,14 @@ def agents_of(args: Namespace, world: World, *, timers: bool = False) -> Abstrac
     )
 
 
-def _models(world: World) -> Callable[[str, str], Model] | None:
+def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
     model = world.model
     return None if model is None else lambda name, base_url: model(name, base_url or None)
 
 
 @asynccontextmanager
 async def owning(
-    args: Namespace, system: AgentSystem, name: str, settings: Settings, listen: Listener | None = None
+    args: Namespace, system: AgentSystem, name: str, settings: Settings, listen: CommitListener | None = None
 ) -> AsyncIterator[AgentRef]:
     """Open an agent, or begin it. What is the matter with its log is told; Fenced names the agent."""
     command = f"everlog {args.command}"
@@ -122,8 +124,8 @@ def warn(text: str) -> None:
 
 @contextmanager
 def looking(
-    system: System | AgentSystem, name: str, *, tell: bool = True, as_of: int | datetime | None = None
-) -> Iterator[View]:
+    system: LocalSystem | AgentSystem, name: str, *, tell: bool = True, as_of: int | datetime | None = None
+) -> Iterator[AgentView]:
     """An agent for reading, now or as of a moment. A torn tail is warned about, with `tell` a deleted agent too;
     nothing is changed.
     """
@@ -138,7 +140,7 @@ def looking(
 
 
 @contextmanager
-def viewing(args: Namespace, world: World, archive: Archive | None = None) -> Iterator[View]:
+def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> Iterator[AgentView]:
     """The agent that a command reads, as of its --as-of. See `looking`. Raises BadInput, which names the head."""
     system = system_of(args, world, archive)
     try:
@@ -150,7 +152,7 @@ def viewing(args: Namespace, world: World, archive: Archive | None = None) -> It
         yield view
 
 
-async def release(args: Namespace, world: World, names: Iterable[str]) -> None:
+async def release(args: Namespace, world: CommandEnvironment, names: Iterable[str]) -> None:
     """Have the cluster, if one runs agents of this store, let go of agents, so that this process can have them."""
     if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
         async with agents_of(args, world) as system:
@@ -195,20 +197,20 @@ def lines_of(path: str) -> Iterator[bytes]:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def settings_of(args: Namespace, world: World) -> Settings:
+def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
     """What the arguments ask of an agent; files are read here, and an endpoint that nobody knows is asked what it can
     do. Raises BadInput.
     """
     from everlog.interfaces.common.choosing import chosen_model
 
-    blocks: dict[str, BlockText] = {}
+    blocks: dict[str, InitialBlock] = {}
     chosen: dict[str, str] = {}
     for label, given in (("persona", args.persona), ("human", args.human)):
         known = presets.names("persona" if label == "persona" else "human")
         if given in known:
             chosen[label] = given
         elif given:
-            blocks[label] = BlockText(label, _preset_file(label, given, known))
+            blocks[label] = InitialBlock(label, _preset_file(label, given, known))
     blocks.update((block.label, block) for block in map(_block, args.block))
     described(blocks, chosen, args)
     return Settings(
@@ -257,7 +259,7 @@ def _preset_file(label: str, given: str, known: Sequence[str]) -> str:
     return text_of(given)
 
 
-def _block(text: str) -> BlockText:
+def _block(text: str) -> InitialBlock:
     """LABEL=FILE or LABEL=FILE:LIMIT; a file whose name ends so is taken at its word."""
     label, _, path = text.partition("=")
     limit = BLOCK_CHARS
@@ -266,7 +268,7 @@ def _block(text: str) -> BlockText:
         path, limit = head, int(tail[: len(str(BLOCK_CHARS_MAX)) + 1])
         if limit > BLOCK_CHARS_MAX:
             raise BadInput(f"--block {text}: a block holds at most {BLOCK_CHARS_MAX:,} characters.")
-    return BlockText(label, text_of(path), limit)
+    return InitialBlock(label, text_of(path), limit)
 
 
 def tools_in(path: Path) -> list[Tool]:

@@ -4,17 +4,17 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-Add = Callable[[argparse.ArgumentParser], None]
+ArgumentBuilder = Callable[[argparse.ArgumentParser], None]
 
 
-class Command(NamedTuple):
+class CommandSpec(NamedTuple):
     """One command of the command line."""
 
     name: str
     handler: str
     summary: str
     example: str
-    arguments: tuple[Add, ...]
+    arguments: tuple[ArgumentBuilder, ...]
     more: str = ""
     """What the help says after the summary."""
 

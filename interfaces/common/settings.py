@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.setup import BlockText
+from everlog.actors.agent.setup import InitialBlock
 from everlog.actors.prompt import presets, ranges, sections
 from everlog.events import BadInput, Section
 
-Read = Callable[[str], str]
+TextReader = Callable[[str], str]
 """The text of a file. Raises BadInput."""
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
@@ -21,7 +21,7 @@ _ENDINGS = (".md", ".txt")
 SECTION_FILES_MAX = 1000
 
 
-def wanted(args: Namespace, read: Read) -> dict[str, Any]:
+def wanted(args: Namespace, read: TextReader) -> dict[str, Any]:
     """The settings that the arguments name; a command that has no such argument names none. Raises BadInput."""
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
@@ -31,7 +31,7 @@ def wanted(args: Namespace, read: Read) -> dict[str, Any]:
     return found
 
 
-def _sections(args: Namespace, read: Read) -> list[Section]:
+def _sections(args: Namespace, read: TextReader) -> list[Section]:
     """The sections of --sections, then those of --section; one of a name that was there takes its place."""
     files = getattr(args, "section", None) or []
     folder = getattr(args, "sections", None)
@@ -56,7 +56,7 @@ def variables_of(words: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
-def _folder(folder: str, read: Read) -> list[Section]:
+def _folder(folder: str, read: TextReader) -> list[Section]:
     """Its files that end in .md or .txt, in the order of their names; digits before a name are its place alone."""
     path = Path(folder).expanduser()
     try:
@@ -72,7 +72,7 @@ def _folder(folder: str, read: Read) -> list[Section]:
     return made
 
 
-def described(blocks: dict[str, BlockText], chosen: Mapping[str, str], args: Namespace) -> None:
+def described(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], args: Namespace) -> None:
     """Add to the blocks of a new agent what --block-description and --block-read-only say of them. Raises BadInput."""
     for word in getattr(args, "block_description", None) or ():
         label, _, text = word.partition("=")
@@ -81,12 +81,12 @@ def described(blocks: dict[str, BlockText], chosen: Mapping[str, str], args: Nam
         blocks[label] = msgspec.structs.replace(_block(label, blocks, chosen, "--block-read-only"), read_only=True)
 
 
-def _block(label: str, blocks: Mapping[str, BlockText], chosen: Mapping[str, str], option: str) -> BlockText:
+def _block(label: str, blocks: Mapping[str, InitialBlock], chosen: Mapping[str, str], option: str) -> InitialBlock:
     """The block that is meant; a shipped persona or human with its text."""
     if label in blocks:
         return blocks[label]
     if label == "persona":
-        return BlockText(label, presets.persona(chosen.get(label, "sam")))
+        return InitialBlock(label, presets.persona(chosen.get(label, "sam")))
     if label == "human":
-        return BlockText(label, presets.human(chosen.get(label, "basic")))
+        return InitialBlock(label, presets.human(chosen.get(label, "basic")))
     raise BadInput(f"{option} {label}: there is no such block; give it with --block {label}=FILE.")

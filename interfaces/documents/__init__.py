@@ -4,8 +4,8 @@
 and harms no other. Libraries for a kind of file are imported when the first one of that kind is read.
 """
 
-from everlog.interfaces.documents.finding import File, Found, find
+from everlog.interfaces.documents.finding import DocumentFile, FileSelection, find
 from everlog.interfaces.documents.kinds import KINDS
 from everlog.interfaces.documents.reading import read
 
-__all__ = ["KINDS", "File", "Found", "find", "read"]
+__all__ = ["KINDS", "DocumentFile", "FileSelection", "find", "read"]

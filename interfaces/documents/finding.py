@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from everlog.actors.memory.documents import Unreadable
+from everlog.actors.memory.documents import UnreadableDocument
 from everlog.events import BadInput
 from everlog.interfaces.documents.kinds import KINDS, kind_of
 
 
-class File(NamedTuple):
+class DocumentFile(NamedTuple):
     """A file that becomes a document."""
 
     name: str
@@ -24,14 +24,14 @@ class File(NamedTuple):
     bytes: int
 
 
-class Found(msgspec.Struct):
+class FileSelection(msgspec.Struct):
     """What a load means."""
 
-    files: list[File] = []
+    files: list[DocumentFile] = []
     """By name, each file once."""
     origins: list[str] = []
     """The folders and files that were named, as far as they could be looked into."""
-    failed: list[Unreadable] = []
+    failed: list[UnreadableDocument] = []
     skipped: list[str] = []
     """Names of files in folders that are of no kind that can be read, sorted."""
 
@@ -41,12 +41,12 @@ class Found(msgspec.Struct):
         return sum(file.bytes for file in self.files)
 
 
-def find(paths: Sequence[str]) -> Found:
+def find(paths: Sequence[str]) -> FileSelection:
     """The files in folders, at any depth, and files by themselves. What begins with a dot is passed over in folders.
 
     A link to a folder is followed unless that folder is met anyway. Raises BadInput for a path that does not exist.
     """
-    found = Found()
+    found = FileSelection()
     for given in paths:
         try:
             path = Path(given).expanduser()
@@ -64,26 +64,26 @@ def find(paths: Sequence[str]) -> Found:
     return found
 
 
-def _add(found: Found, name: str, path: Path, origin: str, *, named: bool = False) -> None:
+def _add(found: FileSelection, name: str, path: Path, origin: str, *, named: bool = False) -> None:
     """A file; what is none, or of no kind that can be read, is told of."""
     try:
         name.encode()
         status = path.stat()
     except UnicodeEncodeError:
-        found.failed.append(Unreadable(ascii(name)[1:-1], "its name is not UTF-8; rename it"))
+        found.failed.append(UnreadableDocument(ascii(name)[1:-1], "its name is not UTF-8; rename it"))
         return
     except OSError as error:
-        found.failed.append(Unreadable(name, f"it cannot be read ({error.strerror})"))
+        found.failed.append(UnreadableDocument(name, f"it cannot be read ({error.strerror})"))
         return
     if not stat.S_ISREG(status.st_mode):
-        found.failed.append(Unreadable(name, "it is a device, a pipe or a socket, and no file"))
+        found.failed.append(UnreadableDocument(name, "it is a device, a pipe or a socket, and no file"))
     elif kind_of(path) is not None or (named and kind_of(Path(name)) is not None):
-        found.files.append(File(name, path, origin, status.st_size))
+        found.files.append(DocumentFile(name, path, origin, status.st_size))
         if named:
             found.origins.append(origin)
     elif named:
         known = ", ".join(ending.removeprefix(".") for ending in KINDS)
-        found.failed.append(Unreadable(name, f"it is of no kind that can be read; those are {known}"))
+        found.failed.append(UnreadableDocument(name, f"it is of no kind that can be read; those are {known}"))
     else:
         found.skipped.append(name)
 
@@ -95,7 +95,7 @@ def _name(path: str) -> str:
 class _Folder:
     """A folder that was named, and the folders in it."""
 
-    def __init__(self, root: Path, found: Found) -> None:
+    def __init__(self, root: Path, found: FileSelection) -> None:
         self._root = root
         self._found = found
         self._met = {root}
@@ -110,7 +110,7 @@ class _Folder:
                 entries = sorted(folder.iterdir())
             except OSError as error:
                 self._found.failed.append(
-                    Unreadable(self._name_of(folder), f"the folder cannot be read ({error.strerror})")
+                    UnreadableDocument(self._name_of(folder), f"the folder cannot be read ({error.strerror})")
                 )
                 continue
             if folder == self._root:

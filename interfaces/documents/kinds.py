@@ -9,7 +9,7 @@ FILE_BYTES_MAX = 256 * 1024 * 1024
 """Largest file of a kind that holds more than text (pictures, fonts), inclusive."""
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file."""
 
     reader: str
@@ -19,17 +19,17 @@ class Kind(NamedTuple):
     """Largest file, inclusive: looked at before it is read."""
 
 
-class Content(NamedTuple):
+class ExtractedText(NamedTuple):
     """What was in a file."""
 
     text: str
     title: str = ""
 
 
-_TEXT = Kind("plain:read", "text/plain")
-_MARKDOWN = Kind("plain:read_markdown", "text/markdown")
-_HTML = Kind("markup:read", "text/html")
-_JSON_LINES = Kind("tables:read_json_lines", "application/jsonl")
+_TEXT = FileKind("plain:read", "text/plain")
+_MARKDOWN = FileKind("plain:read_markdown", "text/markdown")
+_HTML = FileKind("markup:read", "text/html")
+_JSON_LINES = FileKind("tables:read_json_lines", "application/jsonl")
 
 KINDS = {
     ".txt": _TEXT,
@@ -38,19 +38,19 @@ KINDS = {
     ".markdown": _MARKDOWN,
     ".html": _HTML,
     ".htm": _HTML,
-    ".pdf": Kind("pdf:read", "application/pdf", FILE_BYTES_MAX),
-    ".docx": Kind(
+    ".pdf": FileKind("pdf:read", "application/pdf", FILE_BYTES_MAX),
+    ".docx": FileKind(
         "office:read", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", FILE_BYTES_MAX
     ),
-    ".csv": Kind("tables:read_csv", "text/csv"),
-    ".tsv": Kind("tables:read_csv", "text/tab-separated-values"),
-    ".json": Kind("tables:read_json", "application/json"),
+    ".csv": FileKind("tables:read_csv", "text/csv"),
+    ".tsv": FileKind("tables:read_csv", "text/tab-separated-values"),
+    ".json": FileKind("tables:read_json", "application/json"),
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
 }
 """By ending, in lower case."""
 
 
-def kind_of(path: Path) -> Kind | None:
+def kind_of(path: Path) -> FileKind | None:
     """The kind of a file, by its ending; None if it cannot be read."""
     return KINDS.get(path.suffix.lower())

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.kinds import ExtractedText
 from everlog.interfaces.documents.plain import text_of
 
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
@@ -26,14 +26,14 @@ CHARSET_BYTES = 4096
 """Where a page says what it is written in, from its beginning."""
 
 
-def read(path: Path) -> Content:
+def read(path: Path) -> ExtractedText:
     """What is seen of a page, and its title. Raises BadInput where it is no text."""
     with path.open("rb") as file:
         named = _CHARSET.search(file.read(CHARSET_BYTES))
     page = _Page()
     page.feed(text_of(path, named[1].decode("ascii") if named else "utf-8"))
     page.close()
-    return Content(page.text(), page.title)
+    return ExtractedText(page.text(), page.title)
 
 
 class _Page(HTMLParser):

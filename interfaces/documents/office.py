@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everlog.events import BadInput
-from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.kinds import ExtractedText
 
 if TYPE_CHECKING:
     from docx.table import Table
@@ -22,7 +22,7 @@ _OLD = bytes.fromhex("d0cf11e0a1b11ae1")
 """How files begin that were made before .docx, and those with a password."""
 
 
-def read(path: Path) -> Content:
+def read(path: Path) -> ExtractedText:
     """The text, and the title that it was given. Raises BadInput where it cannot be read."""
     _refuse(path)
     import docx
@@ -36,7 +36,7 @@ def read(path: Path) -> Content:
             "\n".join(_rows(block)) if isinstance(block, Table) else block.text
             for block in document.iter_inner_content()
         ]
-        return Content("\n\n".join(part for part in parts if part.strip()), document.core_properties.title or "")
+        return ExtractedText("\n\n".join(part for part in parts if part.strip()), document.core_properties.title or "")
     except (OpcError, LxmlError, zipfile.BadZipFile, *_NONSENSE) as error:
         raise BadInput(f"it is no whole Word document ({type(error).__name__}: {str(error)[:200]})") from error
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
 from everlog.events import BadInput
-from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.kinds import ExtractedText
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
 
-def read(path: Path) -> Content:
+def read(path: Path) -> ExtractedText:
     """The text, and the title that it was given. Raises BadInput where there is none, or it cannot be read."""
     import pypdf
     from pypdf.errors import DependencyError, PyPdfError
@@ -34,7 +34,7 @@ def read(path: Path) -> Content:
             f"there is no text on its {len(pages):,} page{'s' * (len(pages) != 1)}, only pictures perhaps: have the "
             "text recognised (OCR) first"
         )
-    return Content(text, str(title or ""))
+    return ExtractedText(text, str(title or ""))
 
 
 _NONSENSE = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
 from everlog.events import BadInput
-from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.kinds import ExtractedText
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -18,16 +18,16 @@ _MARKS = (
 _HEADING = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
 
 
-def read(path: Path) -> Content:
+def read(path: Path) -> ExtractedText:
     """The text of the file. Raises BadInput where it is none."""
-    return Content(text_of(path))
+    return ExtractedText(text_of(path))
 
 
-def read_markdown(path: Path) -> Content:
+def read_markdown(path: Path) -> ExtractedText:
     """The same, with its first heading for a title."""
     text = text_of(path)
     heading = _HEADING.search(text)
-    return Content(text, heading[1].rstrip().rstrip("#").rstrip() if heading else "")
+    return ExtractedText(text, heading[1].rstrip().rstrip("#").rstrip() if heading else "")
 
 
 def text_of(path: Path, encoding: str = "utf-8") -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.memory.documents import Document, Unreadable
+from everlog.actors.memory.documents import Document, UnreadableDocument
 from everlog.events import BadInput
 from everlog.interfaces.documents.reading import normal
 from everlog.interfaces.documents.tables import paragraph
@@ -29,7 +29,7 @@ def databases(paths: Sequence[str]) -> Mapping[str, Path]:
     return found
 
 
-def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | Unreadable]:
+def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | UnreadableDocument]:
     """Each row as a document: its column `text`, or else all columns as lines `column: value`.
 
     Raises BadInput at once for a query that cannot be, and for a row that cannot be had when it is its turn.
@@ -38,15 +38,15 @@ def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | Unread
     return (_document(number, row) for number, row in enumerate(found, 1))
 
 
-def _document(number: int, row: Sequence[tuple[str, Any]]) -> Document | Unreadable:
+def _document(number: int, row: Sequence[tuple[str, Any]]) -> Document | UnreadableDocument:
     values = {column.lower(): value for column, value in reversed(row) if value is not None}
     name = next((str(values[key]) for key in _NAMES if key in values), f"row {number}")
     name = normal(name) or f"row {number}"
     text = values.get("text")
     if text is None and any(column.lower() == "text" for column, _ in row):
-        return Unreadable(name, f"row {number} has no text")
+        return UnreadableDocument(name, f"row {number} has no text")
     if isinstance(text, bytes):
-        return Unreadable(name, f"the text of row {number} is bytes; decode it in the query")
+        return UnreadableDocument(name, f"the text of row {number} is bytes; decode it in the query")
     return Document(
         name=name,
         text=normal(paragraph(row) if text is None else str(text)),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from everlog.actors.memory.documents import Document, Unreadable
+from everlog.actors.memory.documents import Document, UnreadableDocument
 from everlog.events import BadInput
-from everlog.interfaces.documents.finding import File
-from everlog.interfaces.documents.kinds import Content, kind_of
+from everlog.interfaces.documents.finding import DocumentFile
+from everlog.interfaces.documents.kinds import ExtractedText, kind_of
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f\ufeff\ud800-\udfff]")
@@ -19,7 +19,7 @@ _BLANK_ENDS = re.compile(r"(?<![^\S\n])[^\S\n]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
-def read(file: File) -> Document | Unreadable:
+def read(file: DocumentFile) -> Document | UnreadableDocument:
     """The document that a file is. Its size is looked at before it is read."""
     kind = kind_of(file.path) or kind_of(Path(file.name))
     assert kind is not None, "only files of a known kind are found"
@@ -31,17 +31,19 @@ def read(file: File) -> Document | Unreadable:
                 f"it has {file.bytes:,} bytes, and a file of its kind may have {kind.bytes_max:,}; divide it"
             )
         module, name = kind.reader.split(":")
-        reader = cast("Callable[[Path], Content]", getattr(importlib.import_module(f"{__package__}.{module}"), name))
+        reader = cast(
+            "Callable[[Path], ExtractedText]", getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        )
         content = reader(file.path)
         text = normal(content.text)
         if not text:
             raise BadInput("it has no text")
     except BadInput as error:
-        return Unreadable(file.name, str(error))
+        return UnreadableDocument(file.name, str(error))
     except (RecursionError, MemoryError):
-        return Unreadable(file.name, "it is nested too deeply, or too large, to be read")
+        return UnreadableDocument(file.name, "it is nested too deeply, or too large, to be read")
     except OSError as error:
-        return Unreadable(file.name, f"it cannot be read ({error.strerror or error})")
+        return UnreadableDocument(file.name, f"it cannot be read ({error.strerror or error})")
     title = " ".join(normal(content.title).split())[:200]
     return Document(
         name=file.name, text=text, title=title, media_type=kind.media_type, bytes=file.bytes, origin=file.origin

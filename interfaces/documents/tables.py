@@ -9,7 +9,7 @@ from typing import Any
 
 from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX
 from everlog.events import BadInput
-from everlog.interfaces.documents.kinds import Content
+from everlog.interfaces.documents.kinds import ExtractedText
 from everlog.interfaces.documents.plain import text_of
 
 SNIFFED_CHARS = 8192
@@ -17,12 +17,12 @@ SNIFFED_CHARS = 8192
 _SEPARATORS = ",;\t|"
 
 
-def read_csv(path: Path) -> Content:
+def read_csv(path: Path) -> ExtractedText:
     """Each row as a paragraph; the first row names the columns. Raises BadInput for a row that is longer than that."""
     text = text_of(path)
     before = csv.field_size_limit(DOCUMENT_BYTES_MAX)
     try:
-        return Content(_bounded(_rows(text, "\t" if path.suffix.lower() == ".tsv" else _separator(text)), "\n\n"))
+        return ExtractedText(_bounded(_rows(text, "\t" if path.suffix.lower() == ".tsv" else _separator(text)), "\n\n"))
     except csv.Error as error:
         raise BadInput(f"it is no CSV: {error}") from error
     finally:
@@ -59,18 +59,18 @@ def paragraph(cells: Any) -> str:
     return "\n".join(f"{column}: {value}" for column, value in told if value)
 
 
-def read_json(path: Path) -> Content:
+def read_json(path: Path) -> ExtractedText:
     """Each value as a line, under the names that lead to it; the items of a list apart. Raises BadInput."""
     value = _parsed(text_of(path), "")
     items = value if isinstance(value, list) else [value]
-    return Content(_bounded(_apart(items), "\n"))
+    return ExtractedText(_bounded(_apart(items), "\n"))
 
 
-def read_json_lines(path: Path) -> Content:
+def read_json_lines(path: Path) -> ExtractedText:
     """The same, with a value in each line of the file. Raises BadInput, which names the line."""
     lines = enumerate(text_of(path).split("\n"), 1)
     values = (_parsed(line, f"line {number:,} is no JSON: ") for number, line in lines if line.strip())
-    return Content(_bounded(_apart(values), "\n"))
+    return ExtractedText(_bounded(_apart(values), "\n"))
 
 
 def _apart(values: Iterable[Any]) -> Iterator[str]:

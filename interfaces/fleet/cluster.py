@@ -17,10 +17,10 @@ from pathlib import Path
 from everlog.actors.api import open_system, place_of
 from everlog.actors.cluster.addresses import kept, running
 from everlog.actors.cluster.processes import keeps
-from everlog.actors.hosting.status import Status, Watchable
+from everlog.actors.hosting.status import ClusterStatus, StatusSource
 from everlog.events import ClusterError, UsageError
 from everlog.interfaces.common.complaints import complain, plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import root_of, store_of, warn
 from everlog.interfaces.output import shapes
 from everlog.store import caveat, refuse_unsafe
@@ -33,7 +33,7 @@ FOLLOW_S = 1.0
 """Between two looks at a cluster."""
 
 
-def up(args: Namespace, world: World) -> int:
+def up(args: Namespace, world: CommandEnvironment) -> int:
     """The command `up`."""
     place_of(None, root_of(args))  # a word in EVERLOG_RUNTIME that is no runtime is refused before a store is made
     refuse_unsafe(root_of(args))
@@ -60,7 +60,7 @@ def up(args: Namespace, world: World) -> int:
     return 0
 
 
-def down(args: Namespace, world: World) -> int:
+def down(args: Namespace, world: CommandEnvironment) -> int:
     """The command `down`."""
     root = root_of(args)
     known = kept(root)
@@ -73,7 +73,7 @@ def down(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _gone(pid: int, root: Path, world: World) -> bool:
+async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
     """Wait until the process has ended; False if it does not."""
     for _ in range(int(STOP_S / LOOK_S)):
         if not keeps(pid, root):
@@ -88,7 +88,7 @@ def _last_line(said: str) -> str:
     return lines[-1].partition(": ")[2] or lines[-1] if lines else ""
 
 
-def status(args: Namespace, world: World) -> int:
+def status(args: Namespace, world: CommandEnvironment) -> int:
     """The command `cluster status`."""
     root = root_of(args)
     if not running(root):
@@ -108,15 +108,15 @@ def _nothing_runs(root: Path) -> str:
 
 
 @asynccontextmanager
-async def source_of(args: Namespace, world: World) -> AsyncIterator[Watchable]:
+async def source_of(args: Namespace, world: CommandEnvironment) -> AsyncIterator[StatusSource]:
     """The cluster that runs agents of the store. Raises ClusterError."""
     async with open_system(root_of(args), runtime="ray", clock=world.clock, ids=world.ids, note=warn) as system:
-        if not isinstance(system.runtime, Watchable):
+        if not isinstance(system.runtime, StatusSource):
             raise ClusterError("This cluster does not say how it is doing. `ray status` shows what Ray knows of it.")
         yield system.runtime
 
 
-async def _watch(args: Namespace, world: World) -> None:
+async def _watch(args: Namespace, world: CommandEnvironment) -> None:
     """Look, and look again: rates are what happened in between."""
     async with source_of(args, world) as source:
         before = await source.status()
@@ -130,7 +130,7 @@ async def _watch(args: Namespace, world: World) -> None:
             await _go_on(args, source, world, before, now)
 
 
-def _show(args: Namespace, before: Status, now: Status) -> None:
+def _show(args: Namespace, before: ClusterStatus, now: ClusterStatus) -> None:
     from everlog.interfaces.fleet import watching
     from everlog.interfaces.output import pages
 
@@ -140,7 +140,9 @@ def _show(args: Namespace, before: Status, now: Status) -> None:
         pages.show(watching.page(before, now))
 
 
-async def _go_on(args: Namespace, source: Watchable, world: World, before: Status, now: Status) -> None:
+async def _go_on(
+    args: Namespace, source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus
+) -> None:
     """A line for each look, until Ctrl-C."""
     from everlog.interfaces.fleet import watching
 
@@ -151,7 +153,7 @@ async def _go_on(args: Namespace, source: Watchable, world: World, before: Statu
         before, now = now, await source.status()
 
 
-async def _redraw(source: Watchable, world: World, before: Status, now: Status) -> None:
+async def _redraw(source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus) -> None:
     """The page in its place, until Ctrl-C."""
     from rich.live import Live
 

@@ -14,11 +14,11 @@ from everlog.actors.agent.importing import conversation
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.hosting.footprint import own_memory_bytes
-from everlog.actors.hosting.status import Watchable
+from everlog.actors.hosting.status import StatusSource
 from everlog.actors.ports.real import monotonic_us
 from everlog.events import BadInput, UsageError, UserMessage
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, lines_of
 from everlog.interfaces.fleet import generating as load
 from everlog.interfaces.output import progress, shapes
@@ -32,7 +32,7 @@ EXAMPLE_CHARS = 200
 PERCENTILES = (50, 95, 99)
 
 
-class Failed(msgspec.Struct, kw_only=True):
+class ErrorCount(msgspec.Struct, kw_only=True):
     """Errors of one kind."""
 
     kind: str
@@ -42,7 +42,7 @@ class Failed(msgspec.Struct, kw_only=True):
     """A queue was full, and stayed so."""
 
 
-class Report(msgspec.Struct, kw_only=True):
+class FleetReport(msgspec.Struct, kw_only=True):
     """All figures: what `--json` prints, key by key."""
 
     agents: int
@@ -57,7 +57,7 @@ class Report(msgspec.Struct, kw_only=True):
     searched: int
     acted: int
     retried: int
-    errors: list[Failed]
+    errors: list[ErrorCount]
     hosts: int
     """0: the agents ran in the process of the command."""
     memory_bytes: int
@@ -75,7 +75,7 @@ class Report(msgspec.Struct, kw_only=True):
         return not (self.lost or self.doubled or any(not failed.refused for failed in self.errors))
 
 
-def fleet(args: Namespace, world: World) -> int:
+def fleet(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     words = lines(args.source)
     names = [NAME.format(number) for number in range(1, args.agents + 1)]
@@ -112,7 +112,7 @@ def _text(line: bytes, path: str, number: int) -> str:
         ) from error
 
 
-async def _fleet(args: Namespace, world: World, names: Sequence[str], words: Sequence[str]) -> Report:
+async def _fleet(args: Namespace, world: CommandEnvironment, names: Sequence[str], words: Sequence[str]) -> FleetReport:
     async with agents_of(args, world) as system:
         before, _ = await memory_of(system)
         began = monotonic_us()
@@ -120,7 +120,7 @@ async def _fleet(args: Namespace, world: World, names: Sequence[str], words: Seq
         created_s = (monotonic_us() - began) / 1e6
         size = load.store_bytes(system.store, names)
         with told("messages") as moved:
-            run = load.Load(
+            run = load.LoadRun(
                 system, names, words, args.messages, at_once=args.at_once, now=monotonic_us, sleep=world.sleep,
                 moved=moved,
             )  # fmt: skip
@@ -129,7 +129,7 @@ async def _fleet(args: Namespace, world: World, names: Sequence[str], words: Seq
         size = load.store_bytes(system.store, names) - size
     tally = run.tally
     checked = load.check(system.store, names, tally.acknowledged)
-    return Report(
+    return FleetReport(
         agents=len(names),
         created_s=round(created_s, 3),
         messages=tally.answered,
@@ -140,7 +140,7 @@ async def _fleet(args: Namespace, world: World, names: Sequence[str], words: Seq
         searched=tally.searched,
         acted=tally.acted,
         retried=tally.retried,
-        errors=[Failed(kind=kind, **msgspec.structs.asdict(fault)) for kind, fault in sorted(tally.faults.items())],
+        errors=[ErrorCount(kind=kind, **msgspec.structs.asdict(fault)) for kind, fault in sorted(tally.faults.items())],
         hosts=hosts,
         memory_bytes=after - before,
         bytes_per_message=max(0, round(size / max(1, tally.answered))),
@@ -149,7 +149,7 @@ async def _fleet(args: Namespace, world: World, names: Sequence[str], words: Seq
     )
 
 
-async def _make(args: Namespace, world: World, system: AgentSystem, names: Sequence[str]) -> None:
+async def _make(args: Namespace, world: CommandEnvironment, system: AgentSystem, names: Sequence[str]) -> None:
     with told("agents") as moved:
         failed = await load.make(
             system, names, Settings(model=args.model), at_once=args.at_once, sleep=world.sleep, moved=moved
@@ -161,7 +161,7 @@ async def _make(args: Namespace, world: World, system: AgentSystem, names: Seque
         )
 
 
-async def _until_interrupted(run: load.Load) -> bool:
+async def _until_interrupted(run: load.LoadRun) -> bool:
     """Run the load; True if Ctrl-C ended it, which is then done with: the report follows."""
     try:
         await run.run()
@@ -178,7 +178,7 @@ async def memory_of(system: AgentSystem) -> tuple[int, int]:
 
     0 hosts: it is this process. 0 bytes where the system does not tell.
     """
-    if isinstance(system.runtime, Watchable):
+    if isinstance(system.runtime, StatusSource):
         hosts = (await system.runtime.status()).hosts
         return sum(host.memory_bytes for host in hosts), len(hosts)
     return own_memory_bytes(), 0
@@ -209,7 +209,7 @@ def told(what: str) -> Iterator[Progress]:
     yield tell
 
 
-def page(report: Report, store: str | None) -> str:
+def page(report: FleetReport, store: str | None) -> str:
     """The report for people: what each figure is, then how to look on."""
     rows = [
         ("agents", f"{report.agents:,}, ready after {report.created_s:,.1f} s"),
@@ -234,12 +234,12 @@ def _ms(ms: float) -> str:
     return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
-def _calls(report: Report) -> str:
+def _calls(report: FleetReport) -> str:
     searched, acted = _share(report.searched, report), _share(report.acted, report)
     return f"{report.model_calls:,}; {searched} of the messages had memory searched, {acted} any function called"
 
 
-def _share(count: int, report: Report) -> str:
+def _share(count: int, report: FleetReport) -> str:
     return f"{count / max(1, report.acknowledged):.0%}"
 
 
@@ -247,12 +247,12 @@ def _size(count: int, parts: int) -> str:
     return shapes.size(max(0, count) // parts)
 
 
-def _more(report: Report) -> str:
+def _more(report: FleetReport) -> str:
     where = f"{report.hosts:,} host{'s' * (report.hosts != 1)}" if report.hosts else "this process"
     return f"{shapes.size(max(0, report.memory_bytes))} more than before in {where}"
 
 
-def _errors(report: Report) -> Iterator[tuple[str, str]]:
+def _errors(report: FleetReport) -> Iterator[tuple[str, str]]:
     if not report.errors:
         yield "errors", "none"
     for failed in report.errors:
@@ -261,7 +261,7 @@ def _errors(report: Report) -> Iterator[tuple[str, str]]:
         yield "refused" if failed.refused else "errors", f"{failed.count:,} {failed.kind}, as: {example}"
 
 
-def _next(report: Report, store: str | None) -> Iterator[str]:
+def _next(report: FleetReport, store: str | None) -> Iterator[str]:
     """How to look on."""
     everlog = f"everlog --store {store}" if store else "everlog"
     first = NAME.format(1)

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.events import EverlogError, ModelError
 from everlog.projections import fates
-from everlog.store import FileStore, Progress, Reader, is_shared, partition_of
+from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of
 
 RETRIES_MAX = 20
 """How often a message that was refused is said again; then it counts as an error."""
@@ -23,7 +23,7 @@ RECALLING = ("conversation_search", "conversation_search_date", "archival_memory
 """Functions that search memory."""
 
 
-class Fault(msgspec.Struct):
+class ErrorTally(msgspec.Struct):
     """Errors of one kind."""
 
     count: int
@@ -32,7 +32,7 @@ class Fault(msgspec.Struct):
     """It was said to be too much now, again and again."""
 
 
-class Tally(msgspec.Struct):
+class LoadTally(msgspec.Struct):
     """What came back of a load."""
 
     answered: int = 0
@@ -48,7 +48,7 @@ class Tally(msgspec.Struct):
     """Turns that called any function but `send_message`."""
     retried: int = 0
     """Messages that were said again, because they had been refused."""
-    faults: dict[str, Fault] = msgspec.field(default_factory=dict)
+    faults: dict[str, ErrorTally] = msgspec.field(default_factory=dict)
     """By kind: what was not carried out to its end."""
     began_us: int = 0
     ended_us: int = 0
@@ -65,10 +65,10 @@ class Tally(msgspec.Struct):
 
     def fault(self, error: EverlogError) -> None:
         """Take note of an error."""
-        fault = self.faults.setdefault(kind_of(error), Fault(0, str(error), retry_after_s(error) is not None))
+        fault = self.faults.setdefault(kind_of(error), ErrorTally(0, str(error), retry_after_s(error) is not None))
         fault.count += 1
 
-    def heard(self, sent: Sent) -> None:
+    def heard(self, sent: SendOutcome) -> None:
         """Take note of what followed from a message."""
         if any(record.event_id == sent.event_id for record in sent.records):
             self.acknowledged.append(sent.event_id)
@@ -80,11 +80,11 @@ class Tally(msgspec.Struct):
         self.searched += any(name in RECALLING for name in called)
 
 
-class _Named(msgspec.Struct):
+class _CallName(msgspec.Struct):
     name: str = ""
 
 
-_named = msgspec.json.Decoder(_Named)
+_named = msgspec.json.Decoder(_CallName)
 
 
 def _name(payload: str) -> str:
@@ -102,7 +102,7 @@ def retry_after_s(error: EverlogError | None) -> float | None:
     return None if isinstance(error, ModelError) else getattr(error, "retry_after_s", None)
 
 
-class _Turn(msgspec.Struct):
+class _LoadTurn(msgspec.Struct):
     """An agent in the load, and what it hears next."""
 
     name: str
@@ -114,10 +114,10 @@ class _Turn(msgspec.Struct):
     """Of the one that it hears now."""
 
 
-_News = tuple[Sent, int] | _Turn | BaseException
+_News = tuple[SendOutcome, int] | _LoadTurn | BaseException
 
 
-class Load:
+class LoadRun:
     """Says `messages` lines to each of these agents. `run` it once."""
 
     def __init__(
@@ -137,7 +137,7 @@ class Load:
 
         The lines are a circle: an agent begins where the one before it will end.
         """
-        self.tally = Tally()
+        self.tally = LoadTally()
         self._system = system
         self._lines = lines
         self._messages = messages
@@ -145,7 +145,7 @@ class Load:
         self._now = now
         self._sleep = sleep
         self._moved = moved
-        self._turns = {name: _Turn(name, number * messages % len(lines)) for number, name in enumerate(names)}
+        self._turns = {name: _LoadTurn(name, number * messages % len(lines)) for number, name in enumerate(names)}
         self._ready = deque(self._turns.values() if messages else ())
         self._open = len(self._ready)
         """Agents that have not heard everything yet."""
@@ -154,7 +154,7 @@ class Load:
         self._news: asyncio.Queue[_News] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self) -> Tally:
+    async def run(self) -> LoadTally:
         """Until everything is said and answered. Raises what ends all of it: ClusterError, StoreError.
 
         When it is cancelled, nothing more is said, and what is under way is left to the agents.
@@ -182,7 +182,7 @@ class Load:
             self._under_way += room
             self._spawn(self._sent([(turn.name, self._words(turn)) for turn in turns]))
 
-    def _words(self, turn: _Turn) -> str:
+    def _words(self, turn: _LoadTurn) -> str:
         return self._lines[(turn.place + turn.said) % len(self._lines)]
 
     async def _sent(self, said: Sequence[tuple[str, str]]) -> None:
@@ -190,7 +190,7 @@ class Load:
         async for sent in self._system.send_many(said):
             self._news.put_nowait((sent, self._now() - began))
 
-    async def _later(self, turn: _Turn, seconds: float) -> None:
+    async def _later(self, turn: _LoadTurn, seconds: float) -> None:
         await self._sleep(seconds)
         self._news.put_nowait(turn)
 
@@ -209,7 +209,7 @@ class Load:
         """One thing that has happened. Raises the error that ended a whole group of messages."""
         if isinstance(news, BaseException):
             raise news
-        if isinstance(news, _Turn):
+        if isinstance(news, _LoadTurn):
             self._ready.append(news)
             return
         sent, took_us = news
@@ -229,7 +229,7 @@ class Load:
             self.tally.fault(sent.error)
         self._go_on(turn)
 
-    def _go_on(self, turn: _Turn) -> None:
+    def _go_on(self, turn: _LoadTurn) -> None:
         self._done += 1
         turn.said += 1
         turn.tries = 0
@@ -247,15 +247,15 @@ async def make(
     at_once: int,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     moved: Progress = lambda _done, _total: None,
-) -> list[Sent]:
+) -> list[SendOutcome]:
     """Make the agents, and open those that there are, `at_once` of them together; who is refused is tried again.
 
     Gives those that could not be opened.
     """
-    failed: list[Sent] = []
+    failed: list[SendOutcome] = []
     left, tries, done = deque(names), 0, 0
     while left:
-        refused: list[Sent] = []
+        refused: list[SendOutcome] = []
         async for sent in system.create_many([left.popleft() for _ in range(min(at_once, len(left)))], settings):
             if retry_after_s(sent.error) is not None and tries < RETRIES_MAX:
                 refused.append(sent)
@@ -270,7 +270,7 @@ async def make(
     return failed
 
 
-class Checked(msgspec.Struct, frozen=True):
+class LoadCheck(msgspec.Struct, frozen=True):
     """What the logs say of a load."""
 
     acknowledged: int
@@ -288,11 +288,11 @@ def logs_of(store: FileStore, names: Sequence[str]) -> Iterator[str]:
     return (partition for partition in store.partitions() if partition in own or is_shared(partition))
 
 
-def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> Checked:
+def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> LoadCheck:
     """Look the inputs up in the logs. Raises StoreError."""
-    logs = (Reader(store.partition(partition)) for partition in logs_of(store, names))
+    logs = (PartitionReader(store.partition(partition)) for partition in logs_of(store, names))
     found = list(fates(logs, event_ids).values())
-    return Checked(
+    return LoadCheck(
         acknowledged=len(event_ids),
         lost=sum(fate.lost for fate in found),
         doubled=sum(fate.times > 1 for fate in found) + len(event_ids) - len(found),

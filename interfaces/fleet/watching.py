@@ -13,11 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.hosting.status import ArchiveStatus, HostStatus, Rates, Status, rates, together
+from everlog.actors.hosting.status import ArchiveStatus, ClusterStatus, HostRates, HostStatus, rates, together
 from everlog.actors.ports.constants import MICROSECONDS
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.output.shapes import Shape, size
+from everlog.interfaces.output.shapes import JsonObject, size
 from everlog.interfaces.output.terminal import console, one_line
 
 HOSTS_SHOWN = 20
@@ -29,13 +29,13 @@ LEAST_WANTED = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "tu
 COLUMN_GAP = 3
 """Cells between two columns."""
 
-Each = dict[tuple[str, str, int], Rates]
+RatesByHost = dict[tuple[str, str, int], HostRates]
 
 
-def shape(before: Status, now: Status) -> Shape:
+def shape(before: ClusterStatus, now: ClusterStatus) -> JsonObject:
     """Everything, for programs; a rate that is not known yet is null."""
     each = rates(before, now)
-    found: Shape = msgspec.to_builtins(now)
+    found: JsonObject = msgspec.to_builtins(now)
     found |= {"running": True, "at": times.iso(now.at), **_rates(together(each))}
     for host, built in zip(now.hosts, found["hosts"], strict=True):
         built |= _rates(each.get(host.key))
@@ -44,7 +44,7 @@ def shape(before: Status, now: Status) -> Shape:
     return found
 
 
-def _rates(found: Rates | None) -> Shape:
+def _rates(found: HostRates | None) -> JsonObject:
     if found is None:
         return {"messages_per_s": None, "commits_per_s": None, "commits_per_tick": None}
     return {
@@ -54,7 +54,7 @@ def _rates(found: Rates | None) -> Shape:
     }
 
 
-def line(before: Status, now: Status) -> str:
+def line(before: ClusterStatus, now: ClusterStatus) -> str:
     """The totals on one line, as --follow prints them where nobody can redraw."""
     sums = together(rates(before, now))
     rate = "–" if sums is None else f"{_rate(sums.messages)} messages/s, {_rate(sums.commits)} commits/s"
@@ -62,7 +62,7 @@ def line(before: Status, now: Status) -> str:
     return f"{times.clock(now.at)}  {_many(len(now.hosts), 'host')}, {_agents(now)}, {_queue(now)}, {rate}{silent}"
 
 
-def page(before: Status, now: Status, shown: int = HOSTS_SHOWN) -> RenderableType:
+def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) -> RenderableType:
     """The whole view; at most `shown` hosts have a line."""
     each = rates(before, now)
     parts: list[RenderableType] = [_heading(now), Text(""), _totals(now, together(each))]
@@ -78,11 +78,11 @@ def page(before: Status, now: Status, shown: int = HOSTS_SHOWN) -> RenderableTyp
     return Group(*parts)
 
 
-def _heading(now: Status) -> Text:
+def _heading(now: ClusterStatus) -> Text:
     return Text.assemble(("everlog cluster", "bold"), (f" · {plain(now.address)} · {times.clock(now.at)} UTC", "dim"))
 
 
-def _totals(now: Status, sums: Rates | None) -> Table:
+def _totals(now: ClusterStatus, sums: HostRates | None) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_row("agents", f"{_agents(now)} in {_many(len(now.hosts), 'host')}")
     done = sum(host.messages for host in now.hosts)
@@ -104,12 +104,12 @@ def _totals(now: Status, sums: Rates | None) -> Table:
     return table
 
 
-def _agents(now: Status) -> str:
+def _agents(now: ClusterStatus) -> str:
     active, passive = sum(host.active for host in now.hosts), sum(host.passive for host in now.hosts)
     return f"{active:,} agents active, {passive:,} passive"
 
 
-def _queue(now: Status) -> str:
+def _queue(now: ClusterStatus) -> str:
     waiting, turns = sum(host.waiting for host in now.hosts), sum(host.turns for host in now.hosts)
     lag = max((host.lag_us for host in now.hosts), default=0)
     refused = sum(host.refused for host in now.hosts)
@@ -119,7 +119,7 @@ def _queue(now: Status) -> str:
     return ", ".join(parts)
 
 
-def _supervised(now: Status) -> str:
+def _supervised(now: ClusterStatus) -> str:
     found = now.supervisor
     if found is None:
         return "the supervisor did not answer in time"
@@ -131,7 +131,7 @@ def _supervised(now: Status) -> str:
     return ", ".join(parts)
 
 
-def _timers(now: Status) -> str:
+def _timers(now: ClusterStatus) -> str:
     found = now.supervisor
     if found is None or found.next_due is None:
         return f"{found.timers if found else 0:,}"
@@ -139,7 +139,7 @@ def _timers(now: Status) -> str:
     return f"{found.timers:,}, the next {f'in {times.span(seconds)}' if seconds > 0 else 'is due'}"
 
 
-def _gateway(now: Status) -> str:
+def _gateway(now: ClusterStatus) -> str:
     assert now.gateway is not None
     parts = [
         f"{plain(found.endpoint)}: {found.under_way:,} under way, {found.waiting:,} waiting, {found.asked:,} asked, "
@@ -154,7 +154,7 @@ def _archive(found: ArchiveStatus) -> str:
     return f"{found.memories:,} memories, {found.messages:,} messages{behind}, {_bytes(found.memory_bytes)}"
 
 
-def _nodes(now: Status) -> Table:
+def _nodes(now: ClusterStatus) -> Table:
     table = _table(("node", "hosts", "slots", "free", "memory", "of"))
     for node in sorted(now.nodes, key=lambda node: node.node):
         slots = (f"{node.slots_used:,}", f"{node.slots - node.slots_used:,}") if node.slots else ("–", "–")
@@ -164,7 +164,7 @@ def _nodes(now: Status) -> Table:
     return table
 
 
-def _hosts(hosts: Sequence[HostStatus], each: Each) -> Table:
+def _hosts(hosts: Sequence[HostStatus], each: RatesByHost) -> Table:
     rows = [_cells(host, each.get(host.key)) for host in hosts]
     columns = _fitting(rows, console().width)
     table = _table(columns, left=2 if "node" in columns else 1)
@@ -173,7 +173,7 @@ def _hosts(hosts: Sequence[HostStatus], each: Each) -> Table:
     return table
 
 
-def _cells(host: HostStatus, found: Rates | None) -> dict[str, str]:
+def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
     """What each column says of a host, in their order."""
     return {
         "host": one_line(host.place, PLACE_CHARS),
@@ -211,14 +211,14 @@ def _table(columns: Sequence[str], left: int = 1) -> Table:
     return table
 
 
-def _busiest_first(host: HostStatus, each: Each) -> tuple[Any, ...]:
-    rank = each.get(host.key, Rates()).rank
+def _busiest_first(host: HostStatus, each: RatesByHost) -> tuple[Any, ...]:
+    rank = each.get(host.key, HostRates()).rank
     return (*(-value for value in rank), -host.waiting, -host.turns, -host.active, host.place)
 
 
-def _rest(hosts: Sequence[HostStatus], each: Each) -> str:
+def _rest(hosts: Sequence[HostStatus], each: RatesByHost) -> str:
     """The hosts that have no line."""
-    busy = sum(host.busy or any(each.get(host.key, Rates()).rank) for host in hosts)
+    busy = sum(host.busy or any(each.get(host.key, HostRates()).rank) for host in hosts)
     return f"and {_many(len(hosts), 'more host')}, {f'{busy:,} of them busy' if busy else 'idle'}"
 
 
@@ -226,7 +226,7 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def _known(found: Rates | None, what: str) -> str:
+def _known(found: HostRates | None, what: str) -> str:
     value = getattr(found, what) if found is not None else None
     return "–" if value is None else _rate(value)
 

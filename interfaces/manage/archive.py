@@ -5,14 +5,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.archival import id_of
 from everlog.actors.memory.searching import AgentSearcher
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import (
     agents_of,
     leaving_alone,
@@ -32,7 +32,7 @@ SEARCH_RESULTS = 5
 """On a page."""
 
 
-def insert(args: Namespace, world: World) -> int:
+def insert(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive insert`."""
     text, tags = _text(args), tuple(map(checked, args.tags or ()))
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
@@ -45,7 +45,7 @@ def insert(args: Namespace, world: World) -> int:
     return 0
 
 
-def update(args: Namespace, world: World) -> int:
+def update(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive update`."""
     if args.no_tags and args.tags:
         args.fail("give either --tag or --no-tags")
@@ -56,20 +56,22 @@ def update(args: Namespace, world: World) -> int:
     return _told(args, view, "Changed")
 
 
-def delete(args: Namespace, world: World) -> int:
+def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive delete`."""
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
         asyncio.run(_done(args, world, lambda agent: agent.archive.delete(args.memory)))
     return _told(args, view, "Deleted")
 
 
-def _told(args: Namespace, view: View, what: str) -> int:
+def _told(args: Namespace, view: AgentView, what: str) -> int:
     shape = {"agent": view.agent_id, "memory": id_of(args.memory)}
     print(shapes.line(shape) if args.json else plain(f"{what} {shape['memory']}."))
     return 0
 
 
-async def _done(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[str | None]]) -> str | None:
+async def _done(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str | None]]
+) -> str | None:
     """Have an agent that exists do something that runs no turn."""
     async with agents_of(args, world) as system:
         agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
@@ -86,7 +88,7 @@ def _text(args: Namespace) -> str:
     return text.strip()
 
 
-def listed(args: Namespace, world: World) -> int:
+def listed(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive list`."""
     with viewing(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
@@ -94,7 +96,7 @@ def listed(args: Namespace, world: World) -> int:
     return _page(args, page, world, "")
 
 
-def search(args: Namespace, world: World) -> int:
+def search(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive search`."""
     if args.query is None or not checked(args.query).strip():
         args.fail("give a QUERY")
@@ -110,7 +112,7 @@ async def _found(searcher: AgentSearcher, args: Namespace, filters: Filters) -> 
     return await searcher.archival(args.query, args.page, SEARCH_RESULTS, filters)
 
 
-def show(args: Namespace, world: World) -> int:
+def show(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive show`."""
     with viewing(args, world) as view:
         found = asyncio.run(view.searcher().memory(id_of(args.memory)))
@@ -142,7 +144,7 @@ def _asked(ask: Callable[[], Page]) -> Page:
         raise BadInput(str(error)) from error
 
 
-def _page(args: Namespace, found: Page, world: World, query: str) -> int:
+def _page(args: Namespace, found: Page, world: CommandEnvironment, query: str) -> int:
     shape = shapes.page(found)
     if args.json:
         print(shapes.line(shape))

@@ -6,17 +6,17 @@ from pathlib import Path
 from everlog.actors.reports.backups import export_agent, restore_agent
 from everlog.interfaces.cli.running import interruptible
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import leaving_alone, store_of, system_of
 from everlog.interfaces.common.times import iso
 from everlog.interfaces.output import progress, shapes
-from everlog.store import Contents, Exported, Restored, is_source, name_of, source_of
+from everlog.store import ExportedStream, ExportHeader, RestoredStream, is_source, name_of, source_of
 
 CHAIN_DIGITS = 12
 """Digits of a chain value that people are shown; programs get all of it."""
 
 
-def export(args: Namespace, world: World) -> int:
+def export(args: Namespace, world: CommandEnvironment) -> int:
     """The command `export`."""
     name, path = name_of(args.name), Path(args.file).expanduser()
     try:
@@ -51,7 +51,7 @@ def export(args: Namespace, world: World) -> int:
     return 0
 
 
-def restore(args: Namespace, world: World) -> int:
+def restore(args: Namespace, world: CommandEnvironment) -> int:
     """The command `restore`."""
     path = Path(args.file).expanduser()
     store = store_of(args, world, create=True)
@@ -72,7 +72,7 @@ def restore(args: Namespace, world: World) -> int:
     return 0
 
 
-def _told(restored: Restored) -> str:
+def _told(restored: RestoredStream) -> str:
     stream = restored.stream
     if not restored.written:
         return f"{_who(stream)}: here already, seq {stream.from_seq} to {stream.to_seq}, chain {_short(stream)} equal."
@@ -83,26 +83,26 @@ def _told(restored: Restored) -> str:
     return f"{_who(stream)}: {what}, chain {_short(stream)} equal.{end}"
 
 
-def _who(stream: Exported) -> str:
+def _who(stream: ExportedStream) -> str:
     """What a person calls whoever has the stream."""
     return f"the source {source_of(stream.agent_id)}" if is_source(stream.agent_id) else stream.agent_id
 
 
-def _records(stream: Exported) -> str:
+def _records(stream: ExportedStream) -> str:
     return f"{stream.records:,} record{'s' * (stream.records > 1)}"
 
 
-def _short(stream: Exported) -> str:
+def _short(stream: ExportedStream) -> str:
     return stream.chain[:CHAIN_DIGITS]
 
 
-def _left_out(contents: Contents) -> list[str]:
+def _left_out(contents: ExportHeader) -> list[str]:
     """Sources that the agent could search, and that are not in the export."""
     inside = {source_of(stream.agent_id) for stream in contents.streams if is_source(stream.agent_id)}
     return [source for source in contents.sources if source not in inside]
 
 
-def _contents(contents: Contents) -> shapes.Shape:
+def _contents(contents: ExportHeader) -> shapes.JsonObject:
     return {
         "made_at": iso(contents.made_at),
         "store": contents.store_id,
@@ -111,7 +111,7 @@ def _contents(contents: Contents) -> shapes.Shape:
     }
 
 
-def _stream(stream: Exported) -> shapes.Shape:
+def _stream(stream: ExportedStream) -> shapes.JsonObject:
     return {
         "agent": stream.agent_id,
         "from_seq": stream.from_seq,

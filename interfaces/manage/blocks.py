@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.constants import BLOCK_CHARS
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of, text_of
 from everlog.interfaces.output import shapes
 from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 
-def add(args: Namespace, world: World) -> int:
+def add(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block add`."""
     value = _text(args) or ""
     limit = BLOCK_CHARS if args.limit is None else args.limit
@@ -28,7 +28,7 @@ def add(args: Namespace, world: World) -> int:
     return _done(args, world, work, "Added")
 
 
-def set_(args: Namespace, world: World) -> int:
+def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block set`."""
     value = _text(args)
     description = None if args.description is None else checked(args.description)
@@ -43,7 +43,7 @@ def set_(args: Namespace, world: World) -> int:
     return _done(args, world, work, "Changed")
 
 
-def remove(args: Namespace, world: World) -> int:
+def remove(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block remove`."""
 
     async def work(agent: AgentRef) -> bool:
@@ -64,7 +64,7 @@ def _text(args: Namespace) -> str | None:
     return checked(sys.stdin.read().rstrip("\r\n") if args.text == "-" else args.text)
 
 
-def _done(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[bool]], what: str) -> int:
+def _done(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str) -> int:
     """Have it done to an agent that exists, and say so."""
     with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
         changed = asyncio.run(_perform(args, world, work))
@@ -75,7 +75,7 @@ def _done(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[bo
     return 0
 
 
-async def _perform(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
+async def _perform(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
     async with agents_of(args, world) as system:
         agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
         return await work(agent)

@@ -12,7 +12,7 @@ from everlog.actors.replay.changes import SETTINGS, differing
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of, text_of
 from everlog.interfaces.output import shapes
 from everlog.store import name_of
@@ -21,7 +21,7 @@ LINE_CHARS = 100
 """Longest value that is printed as it is."""
 
 
-def configure(args: Namespace, world: World) -> int:
+def configure(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     wanted = Settings(
         model=args.model,
@@ -38,7 +38,7 @@ def configure(args: Namespace, world: World) -> int:
     return told(args, before, after)
 
 
-def changed(args: Namespace, world: World, wanted: Settings) -> tuple[AgentConfigured, AgentConfigured]:
+def changed(args: Namespace, world: CommandEnvironment, wanted: Settings) -> tuple[AgentConfigured, AgentConfigured]:
     """Set an agent that exists up anew; its configurations before and after. Raises BadInput."""
     before = recorded(args, world)
     with leaving_alone():
@@ -46,7 +46,7 @@ def changed(args: Namespace, world: World, wanted: Settings) -> tuple[AgentConfi
     return before, recorded(args, world)
 
 
-def recorded(args: Namespace, world: World) -> AgentConfigured:
+def recorded(args: Namespace, world: CommandEnvironment) -> AgentConfigured:
     """How the agent is set up now. Raises UsageError where it has functions that --tools does not bring."""
     system = system_of(args, world)
     with looking(system, args.name) as view:
@@ -55,7 +55,7 @@ def recorded(args: Namespace, world: World) -> AgentConfigured:
     return config
 
 
-async def _configure(args: Namespace, world: World, wanted: Settings) -> None:
+async def _configure(args: Namespace, world: CommandEnvironment, wanted: Settings) -> None:
     async with agents_of(args, world) as system:
         agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
         await agent.configure(wanted)
@@ -91,7 +91,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= LINE_CHARS and "\n" not in text else f"a text of {len(text):,} characters"
 
 
-def _show(args: Namespace, world: World) -> int:
+def _show(args: Namespace, world: CommandEnvironment) -> int:
     """Without options: the settings that there are."""
     with looking(system_of(args, world), args.name) as view:
         config = view.context().config

@@ -6,18 +6,18 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from everlog.actors.agent.erasing import forks_reached, forks_untold, refuse_of_ancestor
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.archive.indexes import caught_up
 from everlog.events import BadInput, RecordsErased, is_erased
 from everlog.interfaces.cli.running import interruptible
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import leaving_alone, looking, release, store_of, system_of
 from everlog.interfaces.output import progress, shapes
 from everlog.store import name_of
 
 
-def erase(args: Namespace, world: World) -> int:
+def erase(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     name = name_of(args.name)
     system = system_of(args, world)
@@ -56,7 +56,7 @@ def erase(args: Namespace, world: World) -> int:
     return 0
 
 
-def _agreed(args: Namespace, world: World, what: str, forks: Sequence[str]) -> bool:
+def _agreed(args: Namespace, world: CommandEnvironment, what: str, forks: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
         args.fail("nobody can be asked here: say --yes")
     also = _reaching("It will be gone in its fork", forks, " too.")
@@ -69,7 +69,7 @@ def _reaching(what: str, forks: Sequence[str], end: str) -> str:
     return f" {what}{'s' * (len(forks) > 1)} {plain(', '.join(forks))}{end}" if forks else ""
 
 
-def _interrupted(system: System, name: str, last: int) -> str:
+def _interrupted(system: LocalSystem, name: str, last: int) -> str:
     """What an erasure came to that was interrupted."""
     later = system.store.reader(name).read(name, last + 1)
     if any(record.type == RecordsErased.kind for record in later):
@@ -77,7 +77,7 @@ def _interrupted(system: System, name: str, last: int) -> str:
     return "nothing was erased."
 
 
-def _range(args: Namespace, view: View) -> tuple[int, int]:
+def _range(args: Namespace, view: AgentView) -> tuple[int, int]:
     """The first and the last record that are meant. Raises BadInput, which names the head."""
     head = view.head.seq
     last = head if args.last is None else args.last

@@ -6,18 +6,18 @@ from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
 
-from everlog.actors.agent.forking import Forked
+from everlog.actors.agent.forking import NewFork
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import asked
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of
 from everlog.interfaces.output import shapes
 from everlog.store import name_of
 
 
-def fork(args: Namespace, world: World) -> int:
+def fork(args: Namespace, world: CommandEnvironment) -> int:
     """The command `fork`."""
     made = asyncio.run(_fork(args, world, asked(args.as_of, world)))
     if args.json:
@@ -37,12 +37,12 @@ def fork(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _fork(args: Namespace, world: World, at: int | datetime | None) -> Forked:
+async def _fork(args: Namespace, world: CommandEnvironment, at: int | datetime | None) -> NewFork:
     async with agents_of(args, world) as system:
         return await system.fork(args.name, args.new, at=at, placement=args.placement)
 
 
-def delete(args: Namespace, world: World) -> int:
+def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `delete`."""
     name = name_of(args.name)
     system = system_of(args, world)
@@ -70,6 +70,6 @@ def delete(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _delete(args: Namespace, world: World, name: str) -> Sequence[str]:
+async def _delete(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[str]:
     async with agents_of(args, world) as system:
         return await system.delete(name, with_forks=args.with_forks)

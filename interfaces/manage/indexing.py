@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.archive.indexes import index_of
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import store_of
 from everlog.interfaces.output import progress, shapes
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from everlog.store.archive import Archive
 
 
-def status(args: Namespace, world: World) -> int:
+def status(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive status`. Follows nothing."""
     with _opened(args, world) as index:
         found = index.status()
@@ -36,7 +36,7 @@ def status(args: Namespace, world: World) -> int:
     return 0
 
 
-def rebuild(args: Namespace, world: World) -> int:
+def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive rebuild`."""
     from everlog.actors.archive.embedding import embedder_for
 
@@ -54,7 +54,7 @@ def rebuild(args: Namespace, world: World) -> int:
     return 0
 
 
-def check(args: Namespace, world: World) -> int:
+def check(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive check`: the index held against the logs, row for row."""
     with _opened(args, world) as index:
         index.follow()
@@ -69,7 +69,7 @@ def check(args: Namespace, world: World) -> int:
 
 
 @contextmanager
-def _opened(args: Namespace, world: World) -> Iterator["Archive"]:
+def _opened(args: Namespace, world: CommandEnvironment) -> Iterator["Archive"]:
     index = index_of(store_of(args, world))
     try:
         yield index

@@ -7,26 +7,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from everlog.actors.agent.importing import Said, conversation
+from everlog.actors.agent.importing import ImportedMessage, conversation
 from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.events import BadInput, EverlogError, Record, UnknownAgent, UsageError
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import complain, plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, leaving_alone, lines_of, looking, owning, settings_of, store_of
 from everlog.interfaces.output import shapes
-from everlog.interfaces.talk.send import Gate
+from everlog.interfaces.talk.send import GatedInterface
 from everlog.store import name_of, refuse_reserved
 
 
-def create(args: Namespace, world: World) -> int:
+def create(args: Namespace, world: CommandEnvironment) -> int:
     """The command `create`."""
     asyncio.run(_create(args, world))
     return 0
 
 
-async def _create(args: Namespace, world: World) -> None:
+async def _create(args: Namespace, world: CommandEnvironment) -> None:
     name = name_of(args.name)
     refuse_reserved(name)
     settings = settings_of(args, world)
@@ -38,7 +38,7 @@ async def _create(args: Namespace, world: World) -> None:
     print(shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
 
 
-class _Kept:
+class _RecordCollector:
     """The interface that only remembers."""
 
     def __init__(self, records: list[Record]) -> None:
@@ -60,7 +60,7 @@ def lives(system: AgentSystem, name: str) -> bool:
         return False
 
 
-def import_(args: Namespace, world: World) -> int:
+def import_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `import`. The whole file is read and checked before anything is written."""
     name = name_of(args.name)
     settings = settings_of(args, world)
@@ -78,9 +78,11 @@ def import_(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _import(args: Namespace, world: World, name: str, settings: Settings, said: Sequence[Said]) -> shapes.Shape:
+async def _import(
+    args: Namespace, world: CommandEnvironment, name: str, settings: Settings, said: Sequence[ImportedMessage]
+) -> shapes.JsonObject:
     made: list[Record] = []
-    gate = Gate(_Kept(made))
+    gate = GatedInterface(_RecordCollector(made))
     async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args, born=agent.opened.born)
         if not args.again:
@@ -102,7 +104,7 @@ async def _import(args: Namespace, world: World, name: str, settings: Settings, 
     }
 
 
-def _refuse_known(system: AgentSystem, name: str, said: Sequence[Said], path: str) -> None:
+def _refuse_known(system: AgentSystem, name: str, said: Sequence[ImportedMessage], path: str) -> None:
     """Raises BadInput where every message of the file that has a ref is in recall already."""
     refs = {getattr(message.event, "ref", "") for message in said} - {""}
     if not refs:
@@ -148,7 +150,7 @@ def _watched(path: str) -> Iterator[Iterator[bytes]]:
         yield lines()
 
 
-def move(args: Namespace, world: World) -> int:
+def move(args: Namespace, world: CommandEnvironment) -> int:
     """The command `move`."""
     name = name_of(args.name)
     with leaving_alone():
@@ -158,7 +160,7 @@ def move(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _move(args: Namespace, world: World, name: str) -> None:
+async def _move(args: Namespace, world: CommandEnvironment, name: str) -> None:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
         await agent.move(args.to)

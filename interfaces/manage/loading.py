@@ -7,12 +7,12 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.memory.documents import Document, Loaded, Unreadable
+from everlog.actors.memory.documents import Document, LoadReport, UnreadableDocument
 from everlog.actors.memory.sources import Sources
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import complain, plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import time_in
 from everlog.interfaces.common.opening import (
     agents_of,
@@ -25,26 +25,26 @@ from everlog.interfaces.common.opening import (
     system_of,
     viewing,
 )
-from everlog.interfaces.documents import Found, find, queried, read
+from everlog.interfaces.documents import FileSelection, find, queried, read
 from everlog.interfaces.output import progress, shapes
-from everlog.interfaces.talk.send import Gate
+from everlog.interfaces.talk.send import GatedInterface
 from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
 
 NAMES_SHOWN = 10
 """Names that are said one by one."""
 
 
-def load(args: Namespace, world: World) -> int:
+def load(args: Namespace, world: CommandEnvironment) -> int:
     """The command `load`. What is asked for is looked at before anything is written."""
     name, settings = name_of(args.name), settings_of(args, world)
     source = source_of(stream_of(name if args.source is None else args.source))
     if not args.paths and args.sql is None:
         args.fail("give files or folders to load, or a query (--sql)")
-    rows: Iterable[Document | Unreadable] | None = None
+    rows: Iterable[Document | UnreadableDocument] | None = None
     if args.sql is None:
         found = find(args.paths)
     else:
-        rows, found = queried.rows(args.sql, queried.databases(args.paths)), Found(origins=[queried.SQL])
+        rows, found = queried.rows(args.sql, queried.databases(args.paths)), FileSelection(origins=[queried.SQL])
     attached = False if args.dry_run else asyncio.run(_attached(args, world, name, source, settings))
     with leaving_alone(), progress.shown(f"loading into {source}") as moved:
         brought = _read(found, moved) if rows is None else rows
@@ -60,7 +60,7 @@ def load(args: Namespace, world: World) -> int:
     return int(bool(loaded.failed))
 
 
-def _read(found: Found, moved: Progress) -> Iterator[Document | Unreadable]:
+def _read(found: FileSelection, moved: Progress) -> Iterator[Document | UnreadableDocument]:
     """The documents in files, one by one."""
     yield from found.failed
     done = 0
@@ -70,21 +70,21 @@ def _read(found: Found, moved: Progress) -> Iterator[Document | Unreadable]:
         moved(done, found.bytes)
 
 
-def _sources(args: Namespace, world: World) -> Sources:
+def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
     """The sources of the store; none where a dry run finds no store."""
     if getattr(args, "dry_run", False) and not (root_of(args) / "everlog.json").exists():
         return Sources(MemoryStore(), clock=world.clock, ids=world.ids)
     return Sources(store_of(args, world), clock=world.clock, ids=world.ids)
 
 
-async def _attached(args: Namespace, world: World, name: str, source: str, settings: Settings) -> bool:
+async def _attached(args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings) -> bool:
     """Have the agent search the source, an agent that is made if there is none; False if it could already."""
     async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
-        Gate(shapes.JsonLines(sys.stdout)).opened(args, born=agent.opened.born)
+        GatedInterface(shapes.JsonLines(sys.stdout)).opened(args, born=agent.opened.born)
         return await agent.attach_source(source)
 
 
-def _shape(loaded: Loaded, found: Found, *, dry_run: bool) -> shapes.Shape:
+def _shape(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> shapes.JsonObject:
     counts = {key: len(getattr(loaded, key)) for key in ("new", "changed", "unchanged", "removed")}
     return {
         "source": loaded.source,
@@ -97,7 +97,7 @@ def _shape(loaded: Loaded, found: Found, *, dry_run: bool) -> shapes.Shape:
     }
 
 
-def _tell(loaded: Loaded, found: Found, *, dry_run: bool) -> None:
+def _tell(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> None:
     """Say what a load did, or would do."""
     parts = [f"{len(getattr(loaded, key)):,} {key}" for key in ("new", "changed", "unchanged", "removed")]
     did = ", ".join(part for part in parts if not part.startswith("0 "))
@@ -120,7 +120,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + more
 
 
-def sources(args: Namespace, world: World) -> int:
+def sources(args: Namespace, world: CommandEnvironment) -> int:
     """The command `sources`: the sources of the store or of an agent, or the documents in one."""
     if args.source is not None:
         return _list_documents(args, _sources(args, world), time_in(args, world))
@@ -146,7 +146,7 @@ def sources(args: Namespace, world: World) -> int:
     return 0
 
 
-def _until(args: Namespace, world: World) -> int | None:
+def _until(args: Namespace, world: CommandEnvironment) -> int | None:
     """The time that --as-of names, microseconds UTC; a seq is one of the agent's. Raises UnknownAgent."""
     if args.name is None:
         return time_in(args, world)
@@ -184,7 +184,7 @@ def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
     return 0
 
 
-def attach(args: Namespace, world: World) -> int:
+def attach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `attach`."""
     name = name_of(args.name)
     known = _sources(args, world).names()
@@ -200,7 +200,7 @@ def attach(args: Namespace, world: World) -> int:
     return 0
 
 
-def detach(args: Namespace, world: World) -> int:
+def detach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `detach`."""
     name = name_of(args.name)
     if not _changed(args, world, name, attach=False):
@@ -214,12 +214,12 @@ def detach(args: Namespace, world: World) -> int:
     return 0
 
 
-def _changed(args: Namespace, world: World, name: str, *, attach: bool) -> bool:
+def _changed(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
     with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
         return asyncio.run(_change(args, world, name, attach=attach))
 
 
-async def _change(args: Namespace, world: World, name: str, *, attach: bool) -> bool:
+async def _change(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command=f"everlog {args.command}")
         return await (agent.attach_source(args.source) if attach else agent.detach_source(args.source))

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from everlog.actors.agent.setup import OFFLINE, window_of
 from everlog.actors.models.catalogue import asked_at, catalogue_of, known_at, place_at
-from everlog.actors.models.endpoints import Abilities, Found, ModelEntry, is_gguf
+from everlog.actors.models.endpoints import Abilities, ModelEntry, ProbeFindings, is_gguf
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.choosing import placed, probed
 from everlog.interfaces.common.complaints import complain, plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import root_of
 from everlog.interfaces.output import shapes
 from everlog.interfaces.output.pages import show
@@ -34,7 +34,7 @@ ABILITIES = {
 """Abilities that are shown, and their words."""
 
 
-def models(args: Namespace, world: World) -> int:
+def models(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     if args.action == "test":
         if not args.model:
@@ -48,7 +48,7 @@ def models(args: Namespace, world: World) -> int:
     return 0
 
 
-def _test(args: Namespace, world: World) -> int:
+def _test(args: Namespace, world: CommandEnvironment) -> int:
     root, name = root_of(args), args.model
     if name == OFFLINE:
         raise BadInput("`offline` is part of everlog and always works: there is nothing to test.")
@@ -101,7 +101,7 @@ def rows_of(root: Path) -> Iterator[dict[str, Any]]:
         yield _row(place.name, place.endpoint, at, known.window, known.calling, can, entry, found)
 
 
-def _served(found: Iterable[Found]) -> Iterator[tuple[str, str]]:
+def _served(found: Iterable[ProbeFindings]) -> Iterator[tuple[str, str]]:
     for each in found:
         yield each.model, each.url
         yield from ((name, each.url) for name in each.models)
@@ -109,7 +109,7 @@ def _served(found: Iterable[Found]) -> Iterator[tuple[str, str]]:
 
 def _row(
     name: str, endpoint: str, url: str, window: int | None, calling: str | None, can: Abilities, entry: ModelEntry,
-    found: Found | None,
+    found: ProbeFindings | None,
 ) -> dict[str, Any]:  # fmt: skip
     return {
         "model": name,
@@ -174,7 +174,7 @@ def _price(row: Mapping[str, Any]) -> str:
     return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
 
 
-def tested(found: Found, calling: str) -> RenderableType:
+def tested(found: ProbeFindings, calling: str) -> RenderableType:
     """What a test found, for people."""
     table = Table.grid(padding=(0, 2))
     table.add_row("model", Text(plain(found.model), "bold"))

@@ -8,17 +8,17 @@ from everlog.actors.agent.setup import Settings
 from everlog.actors.prompt import sections
 from everlog.events import BadInput, Section
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import text_of, viewing
 from everlog.interfaces.common.settings import variables_of
 from everlog.interfaces.manage.configuring import changed, recorded, told
 from everlog.interfaces.output import shapes
 from everlog.interfaces.talk.send import checked
 
-Work = Callable[[Sequence[Section]], list[Section]]
+SectionTransform = Callable[[Sequence[Section]], list[Section]]
 
 
-def show(args: Namespace, world: World) -> int:
+def show(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt show`."""
     with viewing(args, world) as view:
         context = view.context()
@@ -48,7 +48,7 @@ def show(args: Namespace, world: World) -> int:
     return 0
 
 
-def _row(place: int, section: Section, gives: str, tokens_per_byte: float) -> shapes.Shape:
+def _row(place: int, section: Section, gives: str, tokens_per_byte: float) -> shapes.JsonObject:
     return {
         "place": place,
         "name": section.name,
@@ -64,7 +64,7 @@ def _tokens(text: str, tokens_per_byte: float) -> int:
     return round(len(text.encode()) * tokens_per_byte)
 
 
-def _print(shape: shapes.Shape, *, one: bool) -> None:
+def _print(shape: shapes.JsonObject, *, one: bool) -> None:
     if not one:
         preset = f", preset {shape['preset']}" if shape["preset"] else ""
         print(plain(f"{shape['agent']}: {shape['characters']:,} characters, ~{shape['tokens']:,} tokens{preset}"))
@@ -77,49 +77,49 @@ def _print(shape: shapes.Shape, *, one: bool) -> None:
         print(plain(row["text"]))
 
 
-def add(args: Namespace, world: World) -> int:
+def add(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt add`."""
     section = _section(args)
     return _change(args, world, lambda known: sections.added(known, section, args.place))
 
 
-def set_(args: Namespace, world: World) -> int:
+def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt set`."""
     section = _section(args)
     return _change(args, world, lambda known: sections.reworded(known, section.name, section.text))
 
 
-def move(args: Namespace, world: World) -> int:
+def move(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt move`."""
     return _change(args, world, lambda known: sections.moved(known, args.section, args.place))
 
 
-def hide(args: Namespace, world: World) -> int:
+def hide(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt hide`."""
     return _change(args, world, lambda known: sections.shown(known, args.section, visible=False))
 
 
-def unhide(args: Namespace, world: World) -> int:
+def unhide(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt unhide`."""
     return _change(args, world, lambda known: sections.shown(known, args.section, visible=True))
 
 
-def remove(args: Namespace, world: World) -> int:
+def remove(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt remove`."""
     return _change(args, world, lambda known: sections.removed(known, args.section))
 
 
-def render(args: Namespace, world: World) -> int:
+def render(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt render`."""
     return _change(args, world, list)
 
 
-def reset(args: Namespace, world: World) -> int:
+def reset(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt reset`."""
     return told(args, *changed(args, world, Settings(sections=(), preset=args.preset)))
 
 
-def _change(args: Namespace, world: World, work: Work) -> int:
+def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) -> int:
     """Put other sections in the place of those that the agent has; one that has a text, or a preset, has them now."""
     config = recorded(args, world)
     wanted = work(sections.of(config))

@@ -7,24 +7,24 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.memory.blocks import Shared
-from everlog.actors.memory.shared import SharedBlocks, Version
-from everlog.actors.memory.sharing import Sharing
+from everlog.actors.memory.blocks import SharedBlock
+from everlog.actors.memory.shared import BlockVersion, SharedBlockService
+from everlog.actors.memory.sharing import SharedBlockWriter
 from everlog.actors.ports.constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import asked
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, store_of, system_of, text_of
 from everlog.interfaces.output import shapes
 from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
-Found = TypeVar("Found")
+BlockResultT = TypeVar("BlockResultT")
 
 
-def create(args: Namespace, world: World) -> int:
+def create(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared create`."""
     text = "" if args.text is None and args.file is None else _text(args)
     limit = BLOCK_CHARS if args.limit is None else args.limit
@@ -40,7 +40,7 @@ def create(args: Namespace, world: World) -> int:
     return _told(args, made, "Made")
 
 
-def set_(args: Namespace, world: World) -> int:
+def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared set`."""
     text = _text(args)
     _there(args, world)
@@ -48,7 +48,7 @@ def set_(args: Namespace, world: World) -> int:
     return _told(args, made, "Rewrote")
 
 
-def describe(args: Namespace, world: World) -> int:
+def describe(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared describe`."""
     if args.read_only and args.editable:
         args.fail("give either --read-only or --editable")
@@ -67,24 +67,26 @@ def describe(args: Namespace, world: World) -> int:
     return _told(args, made, "Changed")
 
 
-def delete(args: Namespace, world: World) -> int:
+def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared delete`."""
     _there(args, world)
     made = asyncio.run(_edited(args, world, lambda blocks: blocks.delete(args.block)))
     return _told(args, made, "Deleted")
 
 
-async def _edited(args: Namespace, world: World, edit: Callable[[SharedBlocks], Awaitable[Shared]]) -> Shared:
+async def _edited(
+    args: Namespace, world: CommandEnvironment, edit: Callable[[SharedBlockService], Awaitable[SharedBlock]]
+) -> SharedBlock:
     async with agents_of(args, world) as system:
         return await edit(system.shared)
 
 
-def _there(args: Namespace, world: World) -> None:
+def _there(args: Namespace, world: CommandEnvironment) -> None:
     """Raises BadInput where there is no such block, StoreError where there is no store: none is made."""
     _reading(args, world).show(args.block)
 
 
-def _told(args: Namespace, block: Shared, what: str) -> int:
+def _told(args: Namespace, block: SharedBlock, what: str) -> int:
     if args.json:
         print(shapes.line(_shape(block)))
     else:
@@ -92,7 +94,7 @@ def _told(args: Namespace, block: Shared, what: str) -> int:
     return 0
 
 
-def listed(args: Namespace, world: World) -> int:
+def listed(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared list`."""
     blocks = _reading(args, world)
     followers = blocks.followers()
@@ -115,7 +117,7 @@ def listed(args: Namespace, world: World) -> int:
     return 0
 
 
-def show(args: Namespace, world: World) -> int:
+def show(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared show`."""
     block = _reading(args, world).show(args.block, as_of=asked(args.as_of, world))
     if args.json:
@@ -130,7 +132,7 @@ def show(args: Namespace, world: World) -> int:
     return 0
 
 
-def history(args: Namespace, world: World) -> int:
+def history(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared history`."""
     versions = _reading(args, world).history(args.block)
     if args.json:
@@ -144,7 +146,7 @@ def history(args: Namespace, world: World) -> int:
     return 0
 
 
-def attach(args: Namespace, world: World) -> int:
+def attach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared attach`."""
     changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, checked(args.label)))
     name, label = name_of(args.name), args.label or args.block
@@ -155,7 +157,7 @@ def attach(args: Namespace, world: World) -> int:
     return 0
 
 
-def detach(args: Namespace, world: World) -> int:
+def detach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared detach`."""
     name = name_of(args.name)
     if not _of_agent(args, world, lambda agent: agent.detach_block(args.block)):
@@ -167,21 +169,25 @@ def detach(args: Namespace, world: World) -> int:
     return 0
 
 
-def _of_agent(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
+def _of_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
     with looking(system_of(args, world), name_of(args.name), tell=False), leaving_alone():
         return asyncio.run(_done(args, world, work))
 
 
-async def _done(args: Namespace, world: World, work: Callable[[AgentRef], Awaitable[Found]]) -> Found:
+async def _done(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[BlockResultT]]
+) -> BlockResultT:
     async with agents_of(args, world) as system:
         agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
         return await work(agent)
 
 
-def _reading(args: Namespace, world: World) -> SharedBlocks:
+def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
     """For reading alone: nothing is owned."""
     store = store_of(args, world)
-    return SharedBlocks(store, Sharing(store, clock=world.clock, ids=world.ids), clock=world.clock, ids=world.ids)
+    return SharedBlockService(
+        store, SharedBlockWriter(store, clock=world.clock, ids=world.ids), clock=world.clock, ids=world.ids
+    )
 
 
 def _text(args: Namespace) -> str:
@@ -192,15 +198,15 @@ def _text(args: Namespace) -> str:
     return checked(text).strip()
 
 
-def _size(block: Shared) -> str:
+def _size(block: SharedBlock) -> str:
     return f"{len(block.value):,} of {block.limit:,} characters"
 
 
-def _marks(block: Shared) -> str:
+def _marks(block: SharedBlock) -> str:
     return ", deleted" if block.deleted else ", read-only" if block.read_only else ""
 
 
-def _shape(block: Shared) -> shapes.Shape:
+def _shape(block: SharedBlock) -> shapes.JsonObject:
     """A block for programs."""
     return {
         "block": block.name, "version": block.version, "value": block.value, "limit": block.limit,
@@ -209,7 +215,7 @@ def _shape(block: Shared) -> shapes.Shape:
     }  # fmt: skip
 
 
-def _version(version: Version) -> shapes.Shape:
+def _version(version: BlockVersion) -> shapes.JsonObject:
     return {
         "version": version.version, "edited": times.iso(version.at), "operation": version.operation,
         "author": version.author or None, "value": version.value, "limit": version.limit,

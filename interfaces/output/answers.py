@@ -14,7 +14,7 @@ from rich.text import Text
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.output.shapes import Shape, line
+from everlog.interfaces.output.shapes import JsonObject, line
 from everlog.store import Snapshot
 
 CELL_CHARS = 200
@@ -26,10 +26,10 @@ _ENDLESS, _ENDLESS_DAY = 2**63 - 1, 2**31 - 1
 """What DuckDB writes for the times `infinity` and, negative, `-infinity`."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone is held against one without a zone
 
-Batches = Iterable[pa.RecordBatch]
+RecordBatches = Iterable[pa.RecordBatch]
 
 
-def head(schema: pa.Schema, position: Snapshot, at: int) -> Shape:
+def head(schema: pa.Schema, position: Snapshot, at: int) -> JsonObject:
     """The answer for programs, without its rows."""
     return {
         "as_of": times.iso(at),
@@ -40,7 +40,7 @@ def head(schema: pa.Schema, position: Snapshot, at: int) -> Shape:
     }
 
 
-def write_json(head: Shape, batches: Batches, out: IO[bytes]) -> None:
+def write_json(head: JsonObject, batches: RecordBatches, out: IO[bytes]) -> None:
     """The answer for programs, one object: the head, and the rows as they come."""
     out.write(line(head).removesuffix("}").encode() + b',"rows":[')
     between = b""
@@ -112,7 +112,7 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, int | str | float | None) else msgspec.to_builtins(value, str_keys=True)
 
 
-def table(schema: pa.Schema, batches: Batches, rows_max: int) -> RenderableType:
+def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> RenderableType:
     """The answer for people; of more than `rows_max` rows the first ones, and how many more there are. 0: all."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for field in schema:
@@ -141,7 +141,7 @@ def _cell(value: Any) -> str:
     return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
 
 
-def write(form: str, schema: pa.Schema, batches: Batches, out: IO[bytes]) -> None:
+def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
     """The answer as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput."""
     try:
         _write(form, schema, batches, out)
@@ -149,7 +149,7 @@ def write(form: str, schema: pa.Schema, batches: Batches, out: IO[bytes]) -> Non
         raise _untold(error) from error
 
 
-def _write(form: str, schema: pa.Schema, batches: Batches, out: IO[bytes]) -> None:
+def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
     if form == "csv":
         _write_csv(schema, batches, out)
         return
@@ -164,7 +164,7 @@ def _write(form: str, schema: pa.Schema, batches: Batches, out: IO[bytes]) -> No
             writer.write_batch(batch)
 
 
-def _write_csv(schema: pa.Schema, batches: Batches, out: IO[bytes]) -> None:
+def _write_csv(schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
     from pyarrow import csv
 
     flat = pa.schema([field.with_type(pa.string()) if _is_odd(field.type) else field for field in schema])

@@ -23,7 +23,7 @@ from everlog.events import (
     SystemAlert,
     TurnAbandoned,
     TurnCancelled,
-    Unknown,
+    UnknownEvent,
     UserMessage,
     event_of,
     is_erased,
@@ -100,7 +100,7 @@ def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
             return "model_switched", f"{event.model} could not be asked, and {event.to} is: {event.text}"
         case ReplyRejected():
             return "reply_rejected", event.text
-        case Unknown() if not is_erased(event.payload):
+        case UnknownEvent() if not is_erased(event.payload):
             return "unknown", f"{event.kind}, version {event.version}: this everlog is too old to know it"
     return _ending(event)
 

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.output.shapes import Shape, size
+from everlog.interfaces.output.shapes import JsonObject, size
 from everlog.interfaces.output.terminal import call_text, console, indented, one_line
-from everlog.store import Stats
+from everlog.store import PartitionStats
 
 GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
@@ -104,7 +104,7 @@ def heading(name: str, what: str, as_of: int) -> Text:
     return Text.assemble((one_line(name), "bold"), (f" · {what} · as of seq {as_of}", "dim"))
 
 
-def pressure(shape: Shape) -> RenderableType:
+def pressure(shape: JsonObject) -> RenderableType:
     """How full the window is, and what will happen about it."""
     if not shape["window"]:
         return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(NO_CONTEXT, "dim italic"))
@@ -120,7 +120,7 @@ def pressure(shape: Shape) -> RenderableType:
     return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(""), table)
 
 
-def context(shape: Shape, *, full: bool = False) -> RenderableType:
+def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
     """What the model would see, message by message."""
     parts: list[RenderableType] = [
         heading(shape["agent"], f"{len(shape['messages'])} messages", shape["as_of"]),
@@ -172,7 +172,7 @@ def _shortened(text: str, *, full: bool) -> str:
     return f"{text[:MESSAGE_CHARS].rstrip()} … ({len(text) - MESSAGE_CHARS:,} more characters: --full)"
 
 
-def stats(name: str, found: Stats) -> RenderableType:
+def stats(name: str, found: PartitionStats) -> RenderableType:
     """What one log holds, and what that costs."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     table.add_column()
@@ -199,7 +199,7 @@ def stats(name: str, found: Stats) -> RenderableType:
                  ("  bytes on the disk for each byte of words", "dim")))  # fmt: skip
 
 
-def stats_of_all(counted: Sequence[tuple[str, Stats]], total: Stats) -> RenderableType:
+def stats_of_all(counted: Sequence[tuple[str, PartitionStats]], total: PartitionStats) -> RenderableType:
     """What the logs of a store hold, and what that costs: a line for each, and the sum."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(counted) != 1)
     sums = [f"{len(counted):,} logs", *_figures(total)]
@@ -211,17 +211,17 @@ def stats_of_all(counted: Sequence[tuple[str, Stats]], total: Stats) -> Renderab
     return table if counted else Text("No logs yet. `everlog chat sam` begins one.", "dim")
 
 
-def _figures(found: Stats) -> list[str]:
+def _figures(found: PartitionStats) -> list[str]:
     growing = found.open.bytes + found.frames.bytes
     held = (found.text_bytes, growing, found.sealed.bytes, found.states.bytes, found.all.bytes)
     return [f"{found.records:,}", *(size(count) if count else "–" for count in held), _ratio(found)]
 
 
-def _ratio(found: Stats) -> str:
+def _ratio(found: PartitionStats) -> str:
     return "–" if found.amplification is None else f"{found.amplification:.2f}"
 
 
-def search(query: str, found: Shape, now: int, *, more: bool = True, scores: bool = False) -> RenderableType:
+def search(query: str, found: JsonObject, now: int, *, more: bool = True, scores: bool = False) -> RenderableType:
     """One page of results, the best first."""
     if not found["results"]:
         what = "no such page" if found["total"] else "nothing found"
@@ -237,7 +237,7 @@ def search(query: str, found: Shape, now: int, *, more: bool = True, scores: boo
     return Group(*parts)
 
 
-def one(result: Shape, now: int, words: Sequence[str] = (), *, score: bool = False) -> RenderableType:
+def one(result: JsonObject, now: int, words: Sequence[str] = (), *, score: bool = False) -> RenderableType:
     """A result of a search, with what is known of it; `words` are made to stand out."""
     at = times.microseconds(result["time"])
     known = [

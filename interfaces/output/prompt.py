@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from everlog.events import EverlogError, Record
-from everlog.interfaces.common.contract import Ask, Interface
+from everlog.interfaces.common.contract import Interface, LineReader
 
 
 class Prompt:
     """A prompt with line editing on a terminal, else the lines of stdin."""
 
-    def __init__(self, ask: Ask, out: Console) -> None:
+    def __init__(self, ask: LineReader, out: Console) -> None:
         self._ask = ask
         self._typed = sys.stdin.isatty()
         coloured = out.is_terminal and out.color_system is not None
@@ -36,9 +36,9 @@ class Prompt:
         finally:
             self._asking = False
 
-    def around(self, interface: Interface) -> "Aside":
+    def around(self, interface: Interface) -> "PromptInterface":
         """The interface, which leaves the prompt as it was when something happens while a line is typed."""
-        return Aside(self, interface)
+        return PromptInterface(self, interface)
 
     def cleared(self) -> None:
         """Something is about to be shown: leave the line on which somebody types."""
@@ -53,7 +53,7 @@ class Prompt:
             print(self._prompt.replace("\001", "").replace("\002", "") + typed, end="", flush=True)
 
 
-class Aside:
+class PromptInterface:
     """An interface that people read while they may be typing."""
 
     def __init__(self, prompt: Prompt, interface: Interface) -> None:

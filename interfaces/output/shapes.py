@@ -10,7 +10,7 @@ from everlog.events import EverlogError, Record
 from everlog.interfaces.common.complaints import complain
 from everlog.interfaces.common.times import iso
 
-Shape = dict[str, Any]
+JsonObject = dict[str, Any]
 
 _json = msgspec.json.Encoder()
 
@@ -20,7 +20,7 @@ def line(shape: object) -> str:
     return _json.encode(shape).decode()
 
 
-def event(record: Record) -> Shape:
+def event(record: Record) -> JsonObject:
     """The envelope's columns, times in ISO 8601, and the payload as an object."""
     shape = msgspec.structs.asdict(record)
     shape["recorded_at"] = iso(record.recorded_at)
@@ -29,12 +29,12 @@ def event(record: Record) -> Shape:
     return shape
 
 
-def hit(found: Hit) -> Shape:
+def hit(found: Hit) -> JsonObject:
     """One result of a search."""
     return {**msgspec.structs.asdict(found), "time": iso(found.time)}
 
 
-def page(found: Page) -> Shape:
+def page(found: Page) -> JsonObject:
     """One page of results."""
     return {
         "total": found.total,
@@ -46,12 +46,12 @@ def page(found: Page) -> Shape:
     }
 
 
-def answer(query: str, found: Page) -> Shape:
+def answer(query: str, found: Page) -> JsonObject:
     """The first results of one query of many."""
     return {"query": query, "total": found.total, "results": [hit(result) for result in found.results]}
 
 
-def agent(row: Mapping[str, Any]) -> Shape:
+def agent(row: Mapping[str, Any]) -> JsonObject:
     """One row of the projection `agents`, with the parent of a fork."""
     return {
         "agent": row["agent_id"],
@@ -63,13 +63,13 @@ def agent(row: Mapping[str, Any]) -> Shape:
     }
 
 
-def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Shape:
+def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> JsonObject:
     """Core memory: rows of the projection `core_memory`, in the order given."""
     keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
     return {"agent": name, "as_of": as_of, "blocks": [{key: row[key] for key in keys} for row in rows]}
 
 
-def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> Shape:
+def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> JsonObject:
     """Memory pressure: the row of the projection, and the estimate of the next request.
 
     Zeros where the row is empty or has no window: the configuration was erased.
@@ -88,7 +88,7 @@ def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summa
     }
 
 
-def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, Shape]]) -> Shape:
+def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, JsonObject]]) -> JsonObject:
     """What the model would see: every chat message with the seq of the record that it shows (0: the system message)."""
     return {
         "agent": name,

@@ -7,20 +7,20 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from everlog.actors.formats.preview import Kind
+from everlog.actors.formats.preview import PreviewKind
 from everlog.interfaces.common.complaints import plain
 
 WIDTH_MIN = 20
 _TOKENS = re.compile(r"\n|[^\S\n]+|\S+")
 
-Label = Callable[[Kind], tuple[Text, str]]
+LabelFunction = Callable[[PreviewKind], tuple[Text, str]]
 """What stands before a text, and the style of its words."""
 
 
 class _Text:
     """One thought or message that is coming."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: PreviewKind) -> None:
         self.kind = kind
         self.parts: list[str] = []
         self.whole = False
@@ -31,10 +31,10 @@ class _Text:
         return "".join(self.parts)
 
 
-class Telling:
+class StreamingText:
     """Where coming words stand on the terminal."""
 
-    def __init__(self, out: Console, label: Label, *, wrap: bool) -> None:
+    def __init__(self, out: Console, label: LabelFunction, *, wrap: bool) -> None:
         self._out = out
         self._label = label
         self._wrap = wrap
@@ -51,7 +51,7 @@ class Telling:
         """Whether a line is not finished."""
         return self._open is not None
 
-    def add(self, kind: Kind, text: str) -> None:
+    def add(self, kind: PreviewKind, text: str) -> None:
         """A thought or message goes on, or begins."""
         last = self._texts[-1] if self._texts else None
         if last is None or last.whole or last.kind != kind:
@@ -68,7 +68,7 @@ class Telling:
         if self._texts:
             self._texts[-1].whole = True
 
-    def final(self, kind: Kind, text: str) -> bool:
+    def final(self, kind: PreviewKind, text: str) -> bool:
         """A text is durable: its line is finished. False if it has to be shown: it stands nowhere, or otherwise."""
         told = next((one for one in self._texts if one.kind == kind), None)
         if told is None:

@@ -9,12 +9,12 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from everlog.actors.formats.preview import Kind, Preview
+from everlog.actors.formats.preview import Preview, PreviewKind
 from everlog.events import Call, EverlogError, Record, is_erased
 from everlog.interfaces.common.complaints import complain, plain
 from everlog.interfaces.common.contract import FrontEnd, Notice
 from everlog.interfaces.common.times import clock
-from everlog.interfaces.output.telling import Telling
+from everlog.interfaces.output.telling import StreamingText
 
 PLAIN_WIDTH = 120
 """Columns where the output is no terminal."""
@@ -159,7 +159,7 @@ def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
     return hanging(Text("  "), words, out, wrap=wrap)
 
 
-class Terminal(FrontEnd):
+class TerminalFrontEnd(FrontEnd):
     """The front end at the prompt: the agent's messages, and with `verbose` its thoughts and functions too."""
 
     def __init__(self, out: Console, *, verbose: bool = False, labelled: bool | None = None) -> None:
@@ -168,7 +168,7 @@ class Terminal(FrontEnd):
         self._labelled = verbose if labelled is None else labelled
         self._name = ""
         """Whose words are coming."""
-        self._telling = Telling(out, self._before, wrap=self._labelled and out.is_terminal)
+        self._telling = StreamingText(out, self._before, wrap=self._labelled and out.is_terminal)
 
     def preview(self, preview: Preview, name: str) -> None:
         """Show words as they come; thoughts if wanted."""
@@ -235,7 +235,7 @@ class Terminal(FrontEnd):
             return
         self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
-    def _before(self, kind: Kind) -> tuple[Text, str]:
+    def _before(self, kind: PreviewKind) -> tuple[Text, str]:
         if kind == "thought":
             return Text("  "), "dim italic"
         return Text(f"{one_line(self._name)}  " if self._labelled else "", "bold cyan"), ""

@@ -10,11 +10,11 @@ import msgspec
 
 from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Landmark, Story
+from everlog.interfaces.replay_console.story import JumpPoint, ReplayTimeline
 
-Mode = Literal["watch", "help", "search", "fork"]
+ConsoleMode = Literal["watch", "help", "search", "fork"]
 
-_LANDMARKS: Mapping[str, tuple[Landmark, str]] = {
+_LANDMARKS: Mapping[str, tuple[JumpPoint, str]] = {
     "n": ("turn", "later turn"),
     "shift-right": ("turn", "later turn"),
     "s": ("summary", "later summary"),
@@ -22,7 +22,7 @@ _LANDMARKS: Mapping[str, tuple[Landmark, str]] = {
     "f": ("failure", "later failure"),
 }
 """Keys that go to the next of something, and what is said where there is none."""
-_BACK: Mapping[str, tuple[Landmark, str]] = {
+_BACK: Mapping[str, tuple[JumpPoint, str]] = {
     "p": ("turn", "earlier turn"),
     "shift-left": ("turn", "earlier turn"),
     "S": ("summary", "earlier summary"),
@@ -35,7 +35,7 @@ class Console(msgspec.Struct, frozen=True, kw_only=True):
     """The console: its player, and what is being typed."""
 
     playback: Playback
-    mode: Mode = "watch"
+    mode: ConsoleMode = "watch"
     typed: str = ""
     """The line that is being typed, in the modes `search` and `fork`."""
     said: str = ""
@@ -47,7 +47,7 @@ class Console(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool = False
 
 
-def pressed(console: Console, key: str, story: Story) -> Console:
+def pressed(console: Console, key: str, story: ReplayTimeline) -> Console:
     """After a key: a character, or the name of a key (`left`, `enter`, `escape`, `backspace`, `home` and so on)."""
     console = _replace(console, said="")
     match console.mode:
@@ -58,7 +58,7 @@ def pressed(console: Console, key: str, story: Story) -> Console:
     return _typing(console, key, story)
 
 
-def _watching(console: Console, key: str, story: Story) -> Console:
+def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
     playback = console.playback
     match key:
         case " ":
@@ -81,7 +81,7 @@ def _watching(console: Console, key: str, story: Story) -> Console:
             return _going(console, key, story)
 
 
-def _going(console: Console, key: str, story: Story) -> Console:
+def _going(console: Console, key: str, story: ReplayTimeline) -> Console:
     """The keys that go to a place of the story, or ask for a line."""
     playback = console.playback
     if key in _LANDMARKS:
@@ -110,12 +110,12 @@ def _to(console: Console, seq: int | None, what: str) -> Console:
     return _replace(console, playback=player.moved(playback, seq))
 
 
-def _asking(console: Console, mode: Mode) -> Console:
+def _asking(console: Console, mode: ConsoleMode) -> Console:
     """Waiting for a line; the player rests meanwhile."""
     return _replace(console, mode=mode, typed="", playback=player.moved(console.playback, console.playback.seq))
 
 
-def _typing(console: Console, key: str, story: Story) -> Console:
+def _typing(console: Console, key: str, story: ReplayTimeline) -> Console:
     match key:
         case "escape" | "end of input":
             return _replace(console, mode="watch", typed="")
@@ -126,14 +126,14 @@ def _typing(console: Console, key: str, story: Story) -> Console:
     return _replace(console, typed=console.typed + key) if len(key) == 1 and key.isprintable() else console
 
 
-def _entered(console: Console, asked: Console, story: Story) -> Console:
+def _entered(console: Console, asked: Console, story: ReplayTimeline) -> Console:
     """After a line: `asked` is the console that asked for it."""
     if asked.mode == "search":
         return _search(console, asked.typed or console.sought, story)
     return _replace(console, fork=asked.typed.strip())
 
 
-def _search(console: Console, words: str, story: Story) -> Console:
+def _search(console: Console, words: str, story: ReplayTimeline) -> Console:
     """At the next record that says the words; from the beginning where none comes later."""
     if not words:
         return _replace(console, said="Nothing was searched for yet: / begins.")

@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
-Change = Literal["same", "removed", "added"]
-Piece = tuple[Change, str]
+DiffKind = Literal["same", "removed", "added"]
+DiffSegment = tuple[DiffKind, str]
 """A stretch of text, and what became of it."""
 
 WORDS_MAX = 300
@@ -21,7 +21,7 @@ _WORDS = re.compile(r"\s*\S+|\s+")
 
 
 @lru_cache(maxsize=256)  # a frame is drawn many times
-def difference(before: str, after: str) -> Sequence[Piece]:
+def difference(before: str, after: str) -> Sequence[DiffSegment]:
     """The pieces of which both texts are made: without the added it is the one, without the removed the other."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     head = _common(old, new)
@@ -40,7 +40,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return count
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
+def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffSegment]:
     if max(len(old), len(new)) > WORDS_MAX:
         yield ("removed", "".join(old))
         yield ("added", "".join(new))
@@ -57,9 +57,9 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
     return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+def _joined(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
     """Without empty pieces, and neighbours of one kind made one."""
-    found: list[Piece] = []
+    found: list[DiffSegment] = []
     for change, text in pieces:
         if found and found[-1][0] == change:
             found[-1] = (change, found[-1][1] + text)
@@ -68,7 +68,7 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
     return found
 
 
-def around(pieces: Sequence[Piece]) -> list[Piece]:
+def around(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
     """Only what changed, and a few words of what stayed around it."""
     last = len(pieces) - 1
     return [

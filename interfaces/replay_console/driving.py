@@ -16,18 +16,18 @@ from everlog.events import EverlogError
 from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.console import Console, pressed
 from everlog.interfaces.replay_console.frame import frame
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 
 PATIENCE_S = 0.5
 """Longest wait for a key before the log, and the size of the terminal, are looked at again."""
 
-Fork = Callable[[int, str], None]
+ForkCallback = Callable[[int, str], None]
 """Fork the agent at a seq, under a new name. Raises EverlogError where that cannot be."""
-Grow = Callable[[], bool]
+RefreshCallback = Callable[[], bool]
 """Take what is new in the log into the story; whether there was anything."""
 
 
-class Terminal(Protocol):
+class ConsoleScreen(Protocol):
     """Where the console is shown, and where keys come from."""
 
     def size(self) -> tuple[int, int]:
@@ -47,7 +47,15 @@ class Terminal(Protocol):
         ...
 
 
-def drive(console: Console, story: Story, terminal: Terminal, clock: Clock, *, fork: Fork, grow: Grow) -> None:
+def drive(
+    console: Console,
+    story: ReplayTimeline,
+    terminal: ConsoleScreen,
+    clock: Clock,
+    *,
+    fork: ForkCallback,
+    grow: RefreshCallback,
+) -> None:
     """Until somebody leaves."""
     before = clock.now()
     looked = before
@@ -68,7 +76,9 @@ def drive(console: Console, story: Story, terminal: Terminal, clock: Clock, *, f
             console = _with(console, player.grown(console.playback, story.last)) if grow() else console
 
 
-def _shown(console: Console, story: Story, terminal: Terminal, before: tuple[object, ...]) -> tuple[object, ...]:
+def _shown(
+    console: Console, story: ReplayTimeline, terminal: ConsoleScreen, before: tuple[object, ...]
+) -> tuple[object, ...]:
     """Show a frame if it would be another than the one before; what tells them apart."""
     width, height = terminal.size()
     still = _with(console, msgspec.structs.replace(console.playback, waited_us=0))
@@ -78,18 +88,18 @@ def _shown(console: Console, story: Story, terminal: Terminal, before: tuple[obj
     return now
 
 
-def _patience_s(console: Console, story: Story) -> float:
+def _patience_s(console: Console, story: ReplayTimeline) -> float:
     due = player.due_us(console.playback, story.records)
     return PATIENCE_S if due is None else min(due / MICROSECONDS, PATIENCE_S)
 
 
-def _gone_on(console: Console, story: Story, elapsed_us: int) -> Console:
+def _gone_on(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
     """After some time; not more than people saw pass: the process may have been stopped meanwhile."""
     seen = min(elapsed_us, int(2 * PATIENCE_S * MICROSECONDS))
     return _with(console, player.passed(console.playback, seen, story.records))
 
 
-def _forked(console: Console, terminal: Terminal, fork: Fork) -> Console:
+def _forked(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
     """After the fork that was asked for, or with the reason why it could not be."""
     name, seq = console.fork, console.playback.seq
     said = f"Forked at seq {seq}: `everlog chat {name}` goes on from here."

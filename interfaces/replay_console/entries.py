@@ -21,7 +21,7 @@ from everlog.events import (
     Record,
     Summary,
     SystemAlert,
-    Unknown,
+    UnknownEvent,
     UserLogin,
     UserMessage,
     event_of,
@@ -31,8 +31,8 @@ from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.output.narrator import SEND_MESSAGE, notice_of
 from everlog.interfaces.output.terminal import ERASED, call_text, detail, one_line
 from everlog.interfaces.replay_console import differences
-from everlog.interfaces.replay_console.differences import Piece
-from everlog.interfaces.replay_console.story import Gauge, Story
+from everlog.interfaces.replay_console.differences import DiffSegment
+from everlog.interfaces.replay_console.story import ReplayTimeline, WindowGauge
 
 LABEL_CELLS = 9
 WORDS_CHARS = 4000
@@ -45,7 +45,7 @@ _MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 """How changes are written where there is no colour."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class EntryLine(msgspec.Struct, frozen=True):
     """Words, and who or what they are of."""
 
     label: str
@@ -59,7 +59,7 @@ def words_of(text: str, style: str = "", chars: int = WORDS_CHARS) -> Text:
     return Text(f"{shown} … ({len(text) - chars:,} more characters)" if len(text) > chars else shown, style)
 
 
-def changes(pieces: Sequence[Piece], *, marked: bool = False) -> Text:
+def changes(pieces: Sequence[DiffSegment], *, marked: bool = False) -> Text:
     """A difference, coloured; `marked`: in signs."""
     shown = Text()
     for change, text in pieces:
@@ -71,43 +71,43 @@ def changes(pieces: Sequence[Piece], *, marked: bool = False) -> Text:
     return shown
 
 
-def entry(record: Record, story: Story, *, marked: bool = False) -> list[Line]:
+def entry(record: Record, story: ReplayTimeline, *, marked: bool = False) -> list[EntryLine]:
     """What a record says, at least one line."""
     if is_erased(record.payload):
-        return [Line(one_line(record.type, LABEL_CELLS), "dim", Text(ERASED, "dim italic"))]
+        return [EntryLine(one_line(record.type, LABEL_CELLS), "dim", Text(ERASED, "dim italic"))]
     if record.seq in story.edits:
         return [_edited(record.seq, story, marked=marked)]
     return _lines(event_of(record), record, story)
 
 
-def _lines(event: AnyEvent, record: Record, story: Story) -> list[Line]:
+def _lines(event: AnyEvent, record: Record, story: ReplayTimeline) -> list[EntryLine]:
     match event:
         case UserMessage():
-            return [Line(one_line(event.name or "user", LABEL_CELLS), "bold green", words_of(event.text))]
+            return [EntryLine(one_line(event.name or "user", LABEL_CELLS), "bold green", words_of(event.text))]
         case MessageSent():
-            return [Line(one_line(event.name or record.agent_id, LABEL_CELLS), "bold cyan", words_of(event.text))]
+            return [EntryLine(one_line(event.name or record.agent_id, LABEL_CELLS), "bold cyan", words_of(event.text))]
         case ModelReply():
             return _reply(event, story.gauge(record.seq))
         case FunctionStarted():
-            return [Line("starts", "cyan", Text(call_text(event.name, event.arguments, ARGUMENT_CHARS), "dim"))]
+            return [EntryLine("starts", "cyan", Text(call_text(event.name, event.arguments, ARGUMENT_CHARS), "dim"))]
         case FunctionResult():
             return [_result(event)]
         case ArchivalInserted():
-            return [Line("keeps", "bright_magenta", words_of(event.text))]
+            return [EntryLine("keeps", "bright_magenta", words_of(event.text))]
         case Summary():
             told = f"{event.summarized} messages up to seq {event.covers_to}: "
-            return [Line("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
+            return [EntryLine("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
         case _:
             return [_noticed(event, record)]
 
 
-def _reply(reply: ModelReply, gauge: Gauge) -> list[Line]:
-    lines = [Line("thinks", "blue", words_of(reply.text, "italic"))] if reply.text else []
+def _reply(reply: ModelReply, gauge: WindowGauge) -> list[EntryLine]:
+    lines = [EntryLine("thinks", "blue", words_of(reply.text, "italic"))] if reply.text else []
     lines += [_called(call) for call in reply.calls if call.name != SEND_MESSAGE or not reply.text]
     share = f", {reply.usage.total / gauge.window:.0%}" if gauge.window else ""
     cost = f"  · {reply.usage.total:,} tokens{share}" if reply.usage.total else ""
     if not lines:
-        return [Line("model", "blue", Text(f"said nothing{cost}", "dim"))]
+        return [EntryLine("model", "blue", Text(f"said nothing{cost}", "dim"))]
     lines[0].words.append(cost, "dim not italic")
     return lines
 
@@ -118,25 +118,25 @@ def is_quiet(record: Record) -> bool:
     return isinstance(event, FunctionResult) and event.ok and event.name == SEND_MESSAGE
 
 
-def _called(call: Call) -> Line:
+def _called(call: Call) -> EntryLine:
     if call.name == SEND_MESSAGE:
-        return Line("calls", "cyan", Text(call.name, "dim"))
-    return Line("calls", "cyan", Text(call_text(call.name, call.arguments, ARGUMENT_CHARS), "cyan"))
+        return EntryLine("calls", "cyan", Text(call.name, "dim"))
+    return EntryLine("calls", "cyan", Text(call_text(call.name, call.arguments, ARGUMENT_CHARS), "cyan"))
 
 
-def _result(result: FunctionResult) -> Line:
+def _result(result: FunctionResult) -> EntryLine:
     if not result.ok:
-        return Line("failed", FAILED, words_of(f"{one_line(result.name)}: {result.text}", "red"))
+        return EntryLine("failed", FAILED, words_of(f"{one_line(result.name)}: {result.text}", "red"))
     said = "" if result.text in {"", "None"} else f": {result.text}"
-    return Line("→ ok", "dim", words_of(f"{one_line(result.name)}{said}", "dim"))
+    return EntryLine("→ ok", "dim", words_of(f"{one_line(result.name)}{said}", "dim"))
 
 
-def _edited(seq: int, story: Story, *, marked: bool) -> Line:
+def _edited(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
     edit = story.edits[seq]
     pieces = differences.around(differences.difference(edit.before, edit.value))
     told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
     flat = [(change, re.sub(r"\s+", " ", text)) for change, text in pieces]
-    return Line("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
+    return EntryLine("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
 
 
 _NOTICED = {
@@ -150,28 +150,32 @@ _NOTICED = {
 """Labels of what is noticed; any other is a failure."""
 
 
-def _noticed(event: AnyEvent, record: Record) -> Line:
+def _noticed(event: AnyEvent, record: Record) -> EntryLine:
     """What is none of the above: as people are told of it elsewhere, or the line that `events` has."""
-    if isinstance(event, Heartbeat | UserLogin | SystemAlert | Unknown):
+    if isinstance(event, Heartbeat | UserLogin | SystemAlert | UnknownEvent):
         return _outside(event, record)
     found = notice_of(event)
     if found is None:
-        return Line("·", "dim", Text(f"{one_line(record.type)}  {detail(record)}"[:WORDS_CHARS], "dim"))
+        return EntryLine("·", "dim", Text(f"{one_line(record.type)}  {detail(record)}"[:WORDS_CHARS], "dim"))
     label, style = _NOTICED.get(found[0], ("failed", FAILED))
-    return Line(label, style, words_of(found[1], "red" if style == FAILED else "yellow"))
+    return EntryLine(label, style, words_of(found[1], "red" if style == FAILED else "yellow"))
 
 
-def _outside(event: AnyEvent, record: Record) -> Line:
+def _outside(event: AnyEvent, record: Record) -> EntryLine:
     match event:
         case Heartbeat():
-            return Line("♥", "magenta", Text.assemble((event.reason.replace("_", " "), "magenta"), _after(event.text)))
+            return EntryLine(
+                "♥", "magenta", Text.assemble((event.reason.replace("_", " "), "magenta"), _after(event.text))
+            )
         case UserLogin():
-            return Line("login", "green", Text("a user logged in", "dim"))
+            return EntryLine("login", "green", Text("a user logged in", "dim"))
         case SystemAlert(source="memory_pressure"):
-            return Line("pressure", "bold yellow", Text("the agent is warned that its context is filling up", "yellow"))
+            return EntryLine(
+                "pressure", "bold yellow", Text("the agent is warned that its context is filling up", "yellow")
+            )
         case SystemAlert():
-            return Line("system", "yellow", words_of(event.text, "yellow"))
-    return Line("unknown", "dim", Text(f"{one_line(record.type)}, version {record.version}", "dim"))
+            return EntryLine("system", "yellow", words_of(event.text, "yellow"))
+    return EntryLine("unknown", "dim", Text(f"{one_line(record.type)}, version {record.version}", "dim"))
 
 
 def _after(text: str) -> Text:

@@ -8,7 +8,7 @@ from everlog.interfaces.replay_console import panes
 from everlog.interfaces.replay_console.console import Console
 from everlog.interfaces.replay_console.lines import beside, fitted, sides, stacked
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 
 SIDES_WIDTH = 90
 """Least width at which memory stands beside the story; else below it."""
@@ -47,7 +47,7 @@ HELP = (
 """Every key, and what it does."""
 
 
-def frame(console: Console, story: Story, width: int, height: int) -> Text:
+def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> Text:
     """The whole screen."""
     playback = console.playback
     above = [_head(story, playback, width), panes.gauge(story, playback.seq, width)]
@@ -65,7 +65,7 @@ def frame(console: Console, story: Story, width: int, height: int) -> Text:
     return shown
 
 
-def _body(console: Console, story: Story, width: int, height: int) -> list[Text]:
+def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> list[Text]:
     """The heading, and below it what happened and core memory, beside each other or one above the other."""
     if height < 2:
         return []
@@ -99,7 +99,7 @@ def _rule(what: str, width: int) -> Text:
     return fitted(Text.assemble(head, ("─" * max(0, width - head.cell_len), "bright_black")), width)
 
 
-def _head(story: Story, playback: Playback, width: int) -> Text:
+def _head(story: ReplayTimeline, playback: Playback, width: int) -> Text:
     word, style = _state(playback)
     left = Text.assemble(
         (f" {word} {speed(playback.speed)} ", f"bold reverse {style}"), "  ", (one_line(story.agent_id), "bold")
@@ -120,7 +120,7 @@ def speed(times: float) -> str:
     return f"{times:g}x"
 
 
-def _status(story: Story, playback: Playback, width: int) -> Text:
+def _status(story: ReplayTimeline, playback: Playback, width: int) -> Text:
     seq = playback.seq
     now = story.record(seq)
     left = Text.assemble((f" seq {seq:,}", "bold"), (f" of {playback.last:,}", "dim"))
@@ -135,7 +135,7 @@ def _status(story: Story, playback: Playback, width: int) -> Text:
     return sides(left, right, width) if left.cell_len + right.cell_len <= width else fitted(left, width)
 
 
-def _since(story: Story, seq: int) -> str:
+def _since(story: ReplayTimeline, seq: int) -> str:
     """How long after the event before, where that is worth saying; when it was said, where that is another time."""
     now = story.record(seq)
     if now.said_at is not None:

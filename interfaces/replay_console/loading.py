@@ -3,20 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.events import AgentCreated, Record
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 
 
-def begun(view: View, last: int | None = None) -> Story:
+def begun(view: AgentView, last: int | None = None) -> ReplayTimeline:
     """The story of an agent up to a seq (inclusive); None: the head."""
-    story = Story(view.agent_id)
+    story = ReplayTimeline(view.agent_id)
     records = list(view.reader.read(view.agent_id, 1, view.head.seq if last is None else last))
     story.add(records, edits(view, records))
     return story
 
 
-def more(view: View, story: Story, last: int | None) -> bool:
+def more(view: AgentView, story: ReplayTimeline, last: int | None) -> bool:
     """Whether the log has grown, up to a seq at most; what is new in it is part of the story then."""
     records = list(view.reader.read(view.agent_id, story.last + 1, last))
     if not records:
@@ -26,7 +26,7 @@ def more(view: View, story: Story, last: int | None) -> bool:
     return True
 
 
-def edits(view: View, records: Sequence[Record]) -> Iterator[Mapping[str, Any]]:
+def edits(view: AgentView, records: Sequence[Record]) -> Iterator[Mapping[str, Any]]:
     """Rows of `memory_history` that these records made, of every life of the agent that ended among them too."""
     if not records:
         return

@@ -11,7 +11,7 @@ from everlog.interfaces.output.terminal import one_line
 from everlog.interfaces.replay_console import differences, entries
 from everlog.interfaces.replay_console.lines import fitted, sides, wrapped
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Edit, Landmark, Story
+from everlog.interfaces.replay_console.story import BlockValueEdit, JumpPoint, ReplayTimeline
 
 PAST_LINES = 3
 """Most lines of an event that is not the one that is shown."""
@@ -24,7 +24,7 @@ SPARK_WIDTH = 90
 BLOCK_CHARS = 4000
 """Characters of a block that are shown whole; of a longer one, only what changed or its beginning."""
 _BARS = "▁▂▃▄▅▆▇█"
-_SIGNS: Sequence[tuple[Landmark, str, str]] = (
+_SIGNS: Sequence[tuple[JumpPoint, str, str]] = (
     ("edit", "e", "bright_magenta"),
     ("summary", "s", "bold yellow"),
     ("failure", "f", "bold red"),
@@ -32,7 +32,7 @@ _SIGNS: Sequence[tuple[Landmark, str, str]] = (
 """What the timeline has signs of, the most important last; each is the key that goes there."""
 
 
-def happened(story: Story, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
+def happened(story: ReplayTimeline, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
     """The events up to the one that is shown: it whole, as far as it fits, those before it shortened.
 
     Words that were `sought` stand out.
@@ -52,7 +52,7 @@ def happened(story: Story, seq: int, width: int, height: int, sought: str = "") 
     return lines
 
 
-def _event(story: Story, seq: int, width: int, most: int, *, shown: bool) -> list[Text]:
+def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: bool) -> list[Text]:
     record = story.record(seq)
     heading = [_turn(record, width)] if story.opens_turn(seq) else []
     lines: list[Text] = []
@@ -73,7 +73,7 @@ def _turn(record: Record, width: int) -> Text:
     return Text.assemble(("──", "bright_black"), told, ("─" * max(0, width - told.cell_len - 2), "bright_black"))
 
 
-def memory(story: Story, seq: int, width: int, height: int) -> list[Text]:
+def memory(story: ReplayTimeline, seq: int, width: int, height: int) -> list[Text]:
     """Core memory, with what this turn changed in it; that block gets room first."""
     blocks = story.blocks(seq)
     now = story.record(seq)
@@ -92,18 +92,18 @@ def memory(story: Story, seq: int, width: int, height: int) -> list[Text]:
     return lines
 
 
-def _is_new(edit: Edit, now: Record) -> bool:
+def _is_new(edit: BlockValueEdit, now: Record) -> bool:
     return edit.seq == now.seq or edit.turn == now.turn > 0
 
 
-def _heading(edit: Edit, width: int, *, new: bool) -> Text:
+def _heading(edit: BlockValueEdit, width: int, *, new: bool) -> Text:
     full = f"{len(edit.value):,} of {edit.limit:,}"
     told = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
     name = Text.assemble((one_line(edit.label), "bold cyan"), (f"  {full}  ", "dim"))
     return sides(name, told, width)
 
 
-def _body(edit: Edit, width: int, *, new: bool) -> list[Text]:
+def _body(edit: BlockValueEdit, width: int, *, new: bool) -> list[Text]:
     """A block in lines; what changed in it stands out."""
     if new and edit.operation != "created":
         pieces = differences.difference(edit.before, edit.value)
@@ -115,7 +115,7 @@ def _body(edit: Edit, width: int, *, new: bool) -> list[Text]:
     return [Text.assemble(" ", line) for line in wrapped(text, width - 2)]
 
 
-def _shared(needs: dict[str, int], room: int, changed: Sequence[Edit]) -> dict[str, int]:
+def _shared(needs: dict[str, int], room: int, changed: Sequence[BlockValueEdit]) -> dict[str, int]:
     """How many lines each block gets: what changed first, then those that need least."""
     first = {edit.label for edit in changed}
     given: dict[str, int] = {}
@@ -142,7 +142,7 @@ def _cut(lines: Sequence[Text], most: int, width: int) -> list[Text]:
 _CHANGED = {entries.STYLES["removed"], entries.STYLES["added"]}
 
 
-def gauge(story: Story, seq: int, width: int) -> Text:
+def gauge(story: ReplayTimeline, seq: int, width: int) -> Text:
     """How full the context window was, the mark at which the agent is warned, and how the last calls went."""
     now = story.gauge(seq)
     if not now.window:
@@ -176,7 +176,7 @@ def _spark(calls: Sequence[int], window: int) -> Text:
     return Text("".join(_BARS[level] for level in levels).rjust(SPARK_CALLS), "cyan")
 
 
-def timeline(story: Story, playback: Playback, width: int) -> tuple[Text, Text]:
+def timeline(story: ReplayTimeline, playback: Playback, width: int) -> tuple[Text, Text]:
     """The signs of what can be jumped to, and below them how far the player is."""
     length = max(playback.last - playback.first, 1)
     cells = max(width - 2, 1)

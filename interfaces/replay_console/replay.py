@@ -5,22 +5,22 @@ import sys
 from argparse import Namespace
 from functools import partial
 
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.events import BadInput
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, looking, system_of
 from everlog.interfaces.output import shapes
 from everlog.interfaces.output.terminal import console
 from everlog.interfaces.replay_console import loading
 from everlog.interfaces.replay_console.console import Console
-from everlog.interfaces.replay_console.driving import Fork, drive
+from everlog.interfaces.replay_console.driving import ForkCallback, drive
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 from everlog.interfaces.replay_console.telling import shape, tell
 from everlog.interfaces.show.reading import POLL_S
 
 
-def replay(args: Namespace, world: World) -> int:
+def replay(args: Namespace, world: CommandEnvironment) -> int:
     """The command `replay`."""
     with looking(system_of(args, world), args.name) as view:
         _check(args, view)
@@ -32,7 +32,7 @@ def replay(args: Namespace, world: World) -> int:
     return 0
 
 
-def _check(args: Namespace, view: View) -> None:
+def _check(args: Namespace, view: AgentView) -> None:
     """Raises BadInput for a range that there is not; with --follow it may end later than the log."""
     head = view.head.seq
     last = head if args.last is None else args.last
@@ -48,7 +48,7 @@ def _watched() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and not console().is_dumb_terminal
 
 
-async def _tell(args: Namespace, world: World, view: View, story: Story) -> None:
+async def _tell(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
     """All of it at once; with --follow what comes, until Ctrl-C or --to."""
     out = console()
     first = args.first
@@ -67,16 +67,16 @@ async def _tell(args: Namespace, world: World, view: View, story: Story) -> None
             await world.sleep(POLL_S)
 
 
-def _watch(args: Namespace, world: World, view: View, story: Story) -> None:
-    from everlog.interfaces.replay_console.screen import Screen
+def _watch(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
+    from everlog.interfaces.replay_console.screen import TerminalScreen
 
     playback = Playback(seq=args.first, first=args.first, last=story.last, speed=args.speed, follow=args.follow)
     grow = partial(loading.more, view, story, args.last)
-    with Screen() as screen:
+    with TerminalScreen() as screen:
         drive(Console(playback=playback), story, screen, world.clock, fork=_forker(args, world), grow=grow)
 
 
-def _forker(args: Namespace, world: World) -> Fork:
+def _forker(args: Namespace, world: CommandEnvironment) -> ForkCallback:
     """How the console forks the agent that it shows."""
 
     async def forked(seq: int, new_name: str) -> None:

@@ -24,7 +24,7 @@ ESCAPE_S = 0.05
 TERMINATED = 128 + signal.SIGTERM
 
 
-class Screen:
+class TerminalScreen:
     """The terminal of this process, for as long as the block runs. Ctrl-Z gives it back until the process goes on."""
 
     def __init__(self) -> None:

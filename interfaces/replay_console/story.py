@@ -29,7 +29,7 @@ from everlog.events import (
 
 ENDED = "ended"
 """The operation of a memory block that was taken out of core memory, in `memory_history`."""
-Landmark = Literal["turn", "summary", "edit", "failure"]
+JumpPoint = Literal["turn", "summary", "edit", "failure"]
 """What can be jumped to."""
 
 _TELLING = frozenset(
@@ -43,7 +43,7 @@ _TELLING = frozenset(
 _replace = msgspec.structs.replace
 
 
-class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+class WindowGauge(msgspec.Struct, frozen=True, kw_only=True):
     """How full the context window is, and of which model."""
 
     tokens: int = 0
@@ -61,7 +61,7 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
+class BlockValueEdit(msgspec.Struct, frozen=True, kw_only=True):
     """A memory block got a new value."""
 
     seq: int
@@ -73,21 +73,21 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-class Story:
+class ReplayTimeline:
     """The records of an agent from the first one on, and what is known at each seq. It can only grow."""
 
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
         self.records: list[Record] = []
-        self.edits: dict[int, Edit] = {}
+        self.edits: dict[int, BlockValueEdit] = {}
         """By seq."""
-        self._edits_of: dict[str, list[Edit]] = {}
+        self._edits_of: dict[str, list[BlockValueEdit]] = {}
         self._births: list[int] = []
-        self._gauge = Gauge()
-        self._gauges: list[tuple[int, Gauge]] = []
+        self._gauge = WindowGauge()
+        self._gauges: list[tuple[int, WindowGauge]] = []
         self._calls: list[tuple[int, int]] = []
         """Seq and tokens of each call of the model."""
-        self._landmarks: dict[Landmark, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
+        self._landmarks: dict[JumpPoint, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
         self._warnings: dict[int, int] = {}
         """Turns of the warnings of this life, by seq."""
         self._hidden: set[int] = set()
@@ -116,17 +116,17 @@ class Story:
         for row in rows:
             self._edit(row)
 
-    def gauge(self, seq: int) -> Gauge:
+    def gauge(self, seq: int) -> WindowGauge:
         """How full the window was."""
         place = bisect_right(self._gauges, seq, key=_seq)
-        return self._gauges[place - 1][1] if place else Gauge()
+        return self._gauges[place - 1][1] if place else WindowGauge()
 
     def calls(self, seq: int, most: int) -> list[int]:
         """The tokens of the last calls of the model up to a seq, at most so many."""
         place = bisect_right(self._calls, seq, key=_seq)
         return [tokens for _, tokens in self._calls[max(0, place - most) : place]]
 
-    def blocks(self, seq: int) -> list[Edit]:
+    def blocks(self, seq: int) -> list[BlockValueEdit]:
         """The last edit of each memory block: persona, human, then the others by label."""
         born = self._born(seq)
         found = []
@@ -137,23 +137,23 @@ class Story:
         first = {"persona": 0, "human": 1}
         return sorted(found, key=lambda edit: (first.get(edit.label, 2), edit.label))
 
-    def landmarks(self, kind: Landmark) -> Sequence[int]:
+    def landmarks(self, kind: JumpPoint) -> Sequence[int]:
         """The seqs of everything of that kind, rising."""
         return self._landmarks[kind]
 
-    def after(self, kind: Landmark, seq: int) -> int | None:
+    def after(self, kind: JumpPoint, seq: int) -> int | None:
         """The next one of that kind; None if there is none."""
         found = self._landmarks[kind]
         place = bisect_right(found, seq)
         return found[place] if place < len(found) else None
 
-    def before(self, kind: Landmark, seq: int) -> int | None:
+    def before(self, kind: JumpPoint, seq: int) -> int | None:
         """The one of that kind before a seq; None if there is none."""
         found = self._landmarks[kind]
         place = bisect_left(found, seq)
         return found[place - 1] if place else None
 
-    def count(self, kind: Landmark, seq: int) -> int:
+    def count(self, kind: JumpPoint, seq: int) -> int:
         """How many of that kind there were up to a seq."""
         return bisect_right(self._landmarks[kind], seq)
 
@@ -182,7 +182,7 @@ class Story:
         seq, label = row["seq"], row["label"]
         known = self._edits_of.setdefault(label, [])
         lives = known and known[-1].seq >= self._born(seq)
-        edit = Edit(
+        edit = BlockValueEdit(
             seq=seq,
             turn=self.record(seq).turn,
             label=label,
@@ -201,7 +201,7 @@ class Story:
             case AgentCreated():
                 self._births.append(record.seq)
                 self._warnings, self._hidden = {}, set()
-                self._set(record, Gauge())
+                self._set(record, WindowGauge())
             case AgentConfigured():
                 fraction = event.pressure_fraction
                 self._set(record, _replace(self._gauge, window=event.window, fraction=fraction, model=event.model))
@@ -226,7 +226,7 @@ class Story:
         warned = max(seen, default=0) > (self._gauge.summary_seq or 0)
         self._set(record, _replace(self._gauge, warned=warned))
 
-    def _set(self, record: Record, gauge: Gauge) -> None:
+    def _set(self, record: Record, gauge: WindowGauge) -> None:
         self._gauge = gauge
         self._gauges.append((record.seq, gauge))
 
@@ -235,5 +235,5 @@ def _seq(point: tuple[int, Any]) -> int:
     return point[0]
 
 
-def _seq_of(edit: Edit) -> int:
+def _seq_of(edit: BlockValueEdit) -> int:
     return edit.seq

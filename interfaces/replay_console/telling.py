@@ -7,13 +7,13 @@ from rich.text import Text
 
 from everlog.events import FunctionResult, ModelReply, event_of
 from everlog.interfaces.common import times
-from everlog.interfaces.output.shapes import Shape
+from everlog.interfaces.output.shapes import JsonObject
 from everlog.interfaces.output.terminal import hanging
 from everlog.interfaces.replay_console import differences, entries
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 
 
-def tell(story: Story, seqs: Sequence[int], out: Console) -> None:
+def tell(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
     """Print what these records say, on lines as long as they are where nobody looks."""
     for seq in seqs:
         record = story.record(seq)
@@ -29,7 +29,7 @@ def tell(story: Story, seqs: Sequence[int], out: Console) -> None:
             out.print(shown, soft_wrap=True)
 
 
-def shape(story: Story, seq: int) -> Shape:
+def shape(story: ReplayTimeline, seq: int) -> JsonObject:
     """One record, and what it changed."""
     record = story.record(seq)
     return {
@@ -44,9 +44,9 @@ def shape(story: Story, seq: int) -> Shape:
     }
 
 
-def _changed(story: Story, seq: int) -> Shape:
+def _changed(story: ReplayTimeline, seq: int) -> JsonObject:
     """Only what is otherwise than at the record before."""
-    changed: Shape = {}
+    changed: JsonObject = {}
     now = story.gauge(seq)
     if seq == 1 or now != story.gauge(seq - 1):
         names = ("model", "tokens", "window", "fraction", "warned", "summary_seq", "hidden", "total")

@@ -14,13 +14,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.gateway.limits import limits_from
-from everlog.actors.replay.changes import Because, Change, Difference, Known, Moment, Named, Shown, difference
+from everlog.actors.replay.changes import (
+    AgentDiff,
+    AgentSnapshot,
+    BlockSnapshot,
+    ChangeCause,
+    MessageChange,
+    RecordReference,
+    ValueChange,
+    difference,
+)
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import asked
 from everlog.interfaces.common.opening import looking, system_of
 from everlog.interfaces.output import pages, shapes
@@ -36,7 +45,7 @@ CHARS_MAX = 88
 MILLION = 1_000_000
 
 
-def diff(args: Namespace, world: World) -> int:
+def diff(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     system = system_of(args, world)
     name = name_of(args.name)
@@ -52,7 +61,7 @@ def diff(args: Namespace, world: World) -> int:
     return 0
 
 
-def _moment(system: System, name: str, given: str | None, world: World, head: int) -> Moment:
+def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnvironment, head: int) -> AgentSnapshot:
     try:
         moment = asked(given, world)
     except BadInput as error:
@@ -61,18 +70,18 @@ def _moment(system: System, name: str, given: str | None, world: World, head: in
         return moment_of(view)
 
 
-def moment_of(view: View) -> Moment:
+def moment_of(view: AgentView) -> AgentSnapshot:
     """What the projections say at the view's moment."""
     configured = any(row["slot"] == "config" for row in view.rows("context_window"))
     context = reading.context_at(view) if configured else None
     pressure = reading.pressure_of(view, context)
     recall, archival = view.counts()
-    return Moment(
+    return AgentSnapshot(
         seq=view.seq,
         time=next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at,
         context=context,
         blocks={
-            row["label"]: Known(row["value"], row["limit"], row["description"], row["read_only"])
+            row["label"]: BlockSnapshot(row["value"], row["limit"], row["description"], row["read_only"])
             for row in view.rows("core_memory")
         },
         recall=recall,
@@ -83,7 +92,7 @@ def moment_of(view: View) -> Moment:
     )
 
 
-def compare(system: System, name: str, before: Moment, after: Moment) -> Difference:
+def compare(system: LocalSystem, name: str, before: AgentSnapshot, after: AgentSnapshot) -> AgentDiff:
     """What differs between two moments of an agent."""
     low, high = sorted((before.seq, after.seq))
     reader = system.store.reader(name)
@@ -91,7 +100,7 @@ def compare(system: System, name: str, before: Moment, after: Moment) -> Differe
     return difference(before, after, list(reader.read(name, low + 1, high)), earlier)
 
 
-def shape(found: Difference, name: str) -> shapes.Shape:
+def shape(found: AgentDiff, name: str) -> shapes.JsonObject:
     """The shape that docs/cli.md promises."""
     sides = {
         key: {"seq": side.seq, "time": times.iso(side.time)}
@@ -120,21 +129,21 @@ def shape(found: Difference, name: str) -> shapes.Shape:
     }
 
 
-def _change(change: Change) -> shapes.Shape:
+def _change(change: ValueChange) -> shapes.JsonObject:
     because = [_because(one) for one in change.because]
     return {"name": change.name, "before": change.before, "after": change.after, "because": because}
 
 
-def _message(shown: Shown) -> shapes.Shape:
+def _message(shown: MessageChange) -> shapes.JsonObject:
     because = None if shown.because is None else _because(shown.because)
     return {"seq": shown.seq, "role": shown.role, "text": shown.text, "because": because}
 
 
-def _because(one: Because) -> shapes.Shape:
+def _because(one: ChangeCause) -> shapes.JsonObject:
     return {**msgspec.to_builtins(one), "time": times.iso(one.time)}
 
 
-def money(found: Difference) -> float | None:
+def money(found: AgentDiff) -> float | None:
     """What the calls cost, where EVERLOG_GATEWAY_PRICE_IN and _OUT say what a million tokens cost; else None."""
     prices = limits_from(os.environ)
     if not (prices.price_in or prices.price_out):
@@ -142,7 +151,7 @@ def money(found: Difference) -> float | None:
     return (found.spent.prompt * prices.price_in + found.spent.completion * prices.price_out) / MILLION
 
 
-def page(found: Difference, name: str, *, full: bool = False) -> RenderableType:
+def page(found: AgentDiff, name: str, *, full: bool = False) -> RenderableType:
     """The difference for people: by block, coloured, each change with what made it."""
     parts: list[RenderableType] = [_heading(found, name)]
     if found.is_nothing:
@@ -160,7 +169,7 @@ def page(found: Difference, name: str, *, full: bool = False) -> RenderableType:
     return Group(*parts, Text(""), _numbers(found))
 
 
-def _heading(found: Difference, name: str) -> Text:
+def _heading(found: AgentDiff, name: str) -> Text:
     sides = [f"seq {side.seq} ({times.clock(side.time)})" for side in (found.before, found.after)]
     back = ", backwards: what came in between is undone" if found.before.seq > found.after.seq else ""
     counted = f"{_count(found.events, 'event')} in {_count(found.turns, 'turn')}{back}"
@@ -171,7 +180,7 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def _value(change: Change) -> Iterator[Text]:
+def _value(change: ValueChange) -> Iterator[Text]:
     """The lines of a value that went and came, with the words that differ in bold."""
     before, after = (None if side is None else plain(str(side)).split("\n") for side in (change.before, change.after))
     if before is None or after is None:
@@ -187,22 +196,22 @@ def _value(change: Change) -> Iterator[Text]:
             yield from _signed("+", "green", come if m > k else [])
 
 
-Words = list[tuple[str, bool]]
+DiffWords = list[tuple[str, bool]]
 """Pieces of a text, and whether each is on this side only."""
 
 
-def _words(before: str, after: str) -> tuple[Words, Words]:
+def _words(before: str, after: str) -> tuple[DiffWords, DiffWords]:
     """Two texts word by word."""
     left, right = (re.findall(r"\s+|\w+|[^\w\s]", side) for side in (before, after))
-    gone: Words = []
-    come: Words = []
+    gone: DiffWords = []
+    come: DiffWords = []
     for tag, i, j, k, m in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         gone.append(("".join(left[i:j]), tag != "equal"))
         come.append(("".join(right[k:m]), tag != "equal"))
     return gone, come
 
 
-def _signed(sign: str, style: str, words: Words) -> Iterator[Text]:
+def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
     """Lines of one side."""
     if not words:
         return
@@ -216,7 +225,7 @@ def _signed(sign: str, style: str, words: Words) -> Iterator[Text]:
     yield line
 
 
-def _reasons(change: Change, *, full: bool) -> Iterator[RenderableType]:
+def _reasons(change: ValueChange, *, full: bool) -> Iterator[RenderableType]:
     """What made a change: the last of it, and how often it was changed before."""
     for one in change.because if full else change.because[-1:]:
         yield _told(_story(one))
@@ -229,7 +238,7 @@ def _told(text: str) -> RenderableType:
     return Padding(Text(text, "dim"), (0, 0, 0, 4))
 
 
-def _story(one: Because) -> str:
+def _story(one: ChangeCause) -> str:
     """Seq, type and when, and why."""
     turn = f" in turn {one.turn}" if one.turn else ""
     why = [_name(named) for named in (one.cause, one.input) if named is not None]
@@ -237,12 +246,14 @@ def _story(one: Because) -> str:
     return f"seq {one.seq} {one_line(one.type)}{turn}, {times.clock(one.time)}{told}"
 
 
-def _name(named: Named) -> str:
+def _name(named: RecordReference) -> str:
     said = f' "{one_line(named.text, 48)}"' if named.text and named.type != "model_reply" else ""
     return f"{one_line(named.type)} seq {named.seq}{said}"
 
 
-def _messages(what: str, sign: str, style: str, shown: Sequence[Shown], *, full: bool) -> Iterator[RenderableType]:
+def _messages(
+    what: str, sign: str, style: str, shown: Sequence[MessageChange], *, full: bool
+) -> Iterator[RenderableType]:
     """The messages of one kind; what else than their own record brought, hid or reworded them is said below them."""
     if not shown:
         return
@@ -258,7 +269,7 @@ def _messages(what: str, sign: str, style: str, shown: Sequence[Shown], *, full:
         yield Text(f"    and {_count(len(shown) - len(some), 'more message')}; --full shows all", "dim")
 
 
-def _other(one: Shown) -> Because | None:
+def _other(one: MessageChange) -> ChangeCause | None:
     """What brought, hid or reworded a message, if that is not its own record."""
     return None if one.because is None or one.because.seq == one.seq else one.because
 
@@ -269,7 +280,7 @@ def _said(content: str) -> str:
     return content if told == content else told.split("\n", 1)[-1]
 
 
-def _line(one: Shown, sign: str, style: str, *, full: bool) -> Text:
+def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
     said, was = (plain(_said(text)) for text in (one.text, one.was or ""))
     if not full:
         said, was = one_line(said, CHARS_MAX), one_line(was, CHARS_MAX)
@@ -284,7 +295,7 @@ def _line(one: Shown, sign: str, style: str, *, full: bool) -> Text:
     return line
 
 
-def _numbers(found: Difference) -> Table:
+def _numbers(found: AgentDiff) -> Table:
     """What is counted, on both sides."""
     table = Table.grid(padding=(0, 2))
     for name, key in (("said (recall)", "recall"), ("kept (archival)", "archival"), ("last call", "tokens"),

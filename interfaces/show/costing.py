@@ -9,7 +9,7 @@ from everlog.actors.gateway.limits import limits_from
 from everlog.actors.gateway.pricing import prices_of
 from everlog.actors.reports.analytics import fleet_views
 from everlog.interfaces.common import times
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import looking, root_of, store_of, system_of
 from everlog.interfaces.output import shapes
 from everlog.interfaces.show.reading import context_at
@@ -21,10 +21,10 @@ _CALLS = """SELECT day, model, count(*) AS calls, sum(prompt_tokens) AS prompt_t
 FROM model_calls WHERE day > DATE '{today}' - {days} AND tokens > 0
 GROUP BY day, model ORDER BY day, cost DESC, model"""
 
-Row = dict[str, Any]
+CostRow = dict[str, Any]
 
 
-def cost(args: Namespace, world: World) -> int:
+def cost(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     prices = prices_of(root_of(args), limits_from(os.environ))
     today = times.iso(world.clock.now())[:10]
@@ -43,7 +43,7 @@ def cost(args: Namespace, world: World) -> int:
     return 0
 
 
-def _budget(args: Namespace, world: World, name: str) -> Row:
+def _budget(args: Namespace, world: CommandEnvironment, name: str) -> CostRow:
     """What the configuration of an agent lets it use up on a day. Raises UnknownAgent."""
     with looking(system_of(args, world), name, tell=False) as view:
         seen = context_at(view)
@@ -53,7 +53,7 @@ def _budget(args: Namespace, world: World, name: str) -> Row:
     }
 
 
-def _shape(rows: Sequence[Row], name: str | None, today: str, currency: str, budget: Row) -> shapes.Shape:
+def _shape(rows: Sequence[CostRow], name: str | None, today: str, currency: str, budget: CostRow) -> shapes.JsonObject:
     days = [{**row, "day": row["day"].isoformat()} for row in rows]
     now = [row for row in days if row["day"] == today]
     return {
@@ -67,7 +67,7 @@ def _shape(rows: Sequence[Row], name: str | None, today: str, currency: str, bud
     }
 
 
-def _sum(rows: Sequence[Row]) -> Row:
+def _sum(rows: Sequence[CostRow]) -> CostRow:
     """Of all rows; the cost is that of calls with a price, and null where none has one."""
     known = [row["cost"] for row in rows if row["cost"] is not None]
     counts = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced")

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.interfaces.output.shapes import Shape
+from everlog.interfaces.output.shapes import JsonObject
 from everlog.interfaces.output.terminal import one_line
 
 
-def page(shape: Shape) -> RenderableType:
+def page(shape: JsonObject) -> RenderableType:
     """A row for each day and model, the sum, and what is left of the budget."""
     whose = "all agents" if shape["agent"] is None else one_line(shape["agent"])
     head = Text.assemble((whose, "bold"), (f" · what models cost · {shape['today']} UTC", "dim"))
@@ -32,7 +32,7 @@ def _figures(row: dict[str, Any]) -> list[str]:
     return [*(f"{row[key]:,}" for key in keys), cost]
 
 
-def _notes(shape: Shape) -> list[str]:
+def _notes(shape: JsonObject) -> list[str]:
     notes = []
     budget, today = shape["budget"] or {}, shape["spent_today"]
     if budget.get("tokens"):

@@ -10,19 +10,28 @@ import msgspec
 from everlog.actors.hosting.damage import cut_off
 from everlog.events import EverlogError
 from everlog.interfaces.common.complaints import complain, plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import leaving_alone, store_of, warn
 from everlog.interfaces.output import progress, shapes
 from everlog.interfaces.show.proving import print_proof
 from everlog.projections import DERIVER
-from everlog.store import FileStore, Report, Sealed, Stats, check_forks, check_moves, name_of, partition_of
+from everlog.store import (
+    CheckReport,
+    FileStore,
+    PartitionStats,
+    SealReport,
+    check_forks,
+    check_moves,
+    name_of,
+    partition_of,
+)
 from everlog.store import check as check_partition
 from everlog.store import stats as stats_of
 
-Shape = dict[str, Any]
+LogObject = dict[str, Any]
 
 
-class _Part(NamedTuple):
+class _LogPartition(NamedTuple):
     """A partition that is meant."""
 
     name: str
@@ -35,19 +44,19 @@ class _Part(NamedTuple):
         return self.agent or self.name
 
 
-def _parts(args: Namespace, store: FileStore, *, restoring: bool) -> list[_Part]:
+def _parts(args: Namespace, store: FileStore, *, restoring: bool) -> list[_LogPartition]:
     """The partition of the agent that is named, or all of the store, and where one is restored. Raises UnknownAgent."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
     if not args.all:
         name = name_of(args.name)
-        return [_Part(store.reader(name).partition, name)]
+        return [_LogPartition(store.reader(name).partition, name)]
     owners = {partition_of(name): name for name in store.assigned()}  # sources too
-    parts = (_Part(name, owners.get(name)) for name in store.partitions(restoring=restoring))
+    parts = (_LogPartition(name, owners.get(name)) for name in store.partitions(restoring=restoring))
     return sorted(parts, key=lambda part: part.label)
 
 
-class _Doing:
+class _LogTask:
     """Does something to partition after partition; one that cannot be done is told of, and the others go on."""
 
     def __init__(self, args: Namespace, store: FileStore, what: str, *, restoring: bool = False) -> None:
@@ -55,16 +64,16 @@ class _Doing:
         self._what = what
         self.store = store
         self.parts = _parts(args, store, restoring=restoring)
-        self.found: list[Shape] = []
+        self.found: list[LogObject] = []
         self.failed = False
 
-    def each(self) -> Iterator[tuple[_Part, str]]:
+    def each(self) -> Iterator[tuple[_LogPartition, str]]:
         """Each partition, and what is said of it while it takes its time."""
         for number, part in enumerate(self.parts, 1):
             count = f" ({number:,} of {len(self.parts):,})" if self._args.all else ""
             yield part, f"{self._what} {part.label}{count}"
 
-    def failure(self, part: _Part, error: EverlogError) -> None:
+    def failure(self, part: _LogPartition, error: EverlogError) -> None:
         """Tell why it could not be done; raises it where it was the only one."""
         if not self._args.all:
             raise error
@@ -80,9 +89,9 @@ class _Doing:
         return int(self.failed or not fine)
 
 
-def check(args: Namespace, world: World) -> int:
+def check(args: Namespace, world: CommandEnvironment) -> int:
     """The command `log check`."""
-    doing = _Doing(args, store_of(args, world), "checking", restoring=True)
+    doing = _LogTask(args, store_of(args, world), "checking", restoring=True)
     fine = True
     for part, what in doing.each():
         with progress.shown(what) as moved:
@@ -106,7 +115,7 @@ def _between(args: Namespace, store: FileStore) -> list[str]:
     return check_forks(store, [name_of(args.name)]) if args.deep else []
 
 
-def _counted(report: Report) -> str:
+def _counted(report: CheckReport) -> str:
     return f"{report.records:,} records in {report.commits:,} commits, {_files(report.bytes, report.files)}"
 
 
@@ -114,10 +123,10 @@ def _files(count: int, files: int) -> str:
     return f"{shapes.size(count)} in {files:,} file{'s' * (files != 1)}"
 
 
-def stats(args: Namespace, world: World) -> int:
+def stats(args: Namespace, world: CommandEnvironment) -> int:
     """The command `log stats`."""
-    doing = _Doing(args, store_of(args, world), "counting")
-    counted: list[tuple[str, Stats]] = []
+    doing = _LogTask(args, store_of(args, world), "counting")
+    counted: list[tuple[str, PartitionStats]] = []
     for part, what in doing.each():
         try:
             with progress.shown(what):
@@ -127,7 +136,7 @@ def stats(args: Namespace, world: World) -> int:
             continue
         counted.append((part.label, found))
         doing.found.append({"agent": part.agent, "partition": part.name, **_shape(found)})
-    total = Stats.sum(found for _, found in counted)
+    total = PartitionStats.sum(found for _, found in counted)
     if args.json and args.all:
         print(shapes.line({"logs": doing.found, "total": _shape(total)}))
         return int(doing.failed)
@@ -138,15 +147,15 @@ def stats(args: Namespace, world: World) -> int:
     return doing.done()
 
 
-def _shape(found: Stats) -> Shape:
+def _shape(found: PartitionStats) -> LogObject:
     ratio = found.amplification
     every = {"files": found.all.files, "bytes": found.all.bytes}
     return {**msgspec.to_builtins(found), "all": every, "amplification": None if ratio is None else round(ratio, 4)}
 
 
-def seal(args: Namespace, world: World) -> int:
+def seal(args: Namespace, world: CommandEnvironment) -> int:
     """The command `log seal`."""
-    doing = _Doing(args, store_of(args, world), "sealing")
+    doing = _LogTask(args, store_of(args, world), "sealing")
     for part, what in doing.each():
         where = doing.store.partition(part.name)
         try:
@@ -169,7 +178,7 @@ def seal(args: Namespace, world: World) -> int:
     return doing.done()
 
 
-def _sealed(label: str, done: Sealed, before: Stats, after: Stats) -> str:
+def _sealed(label: str, done: SealReport, before: PartitionStats, after: PartitionStats) -> str:
     if not done.files:
         return f"{label}: nothing to seal"
     then, now = _held(before), _held(after)
@@ -177,7 +186,7 @@ def _sealed(label: str, done: Sealed, before: Stats, after: Stats) -> str:
     return f"{label}: {after.records:,} records{gone}, {then} → {now}"
 
 
-def _held(found: Stats) -> str:
+def _held(found: PartitionStats) -> str:
     """What the records themselves take up: derived states and what is empty do not count."""
     kinds = [kind for kind in (found.open, found.frames, found.sealed) if kind.bytes]
     return _files(sum(kind.bytes for kind in kinds), sum(kind.files for kind in kinds))

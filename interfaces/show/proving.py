@@ -6,35 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.replay import replay, verdicts
 from everlog.events import EverlogError
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import looking, system_of
 from everlog.interfaces.output import progress, shapes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Shape = dict[str, Any]
+ProofObject = dict[str, Any]
 NO_DIFFERENCE = "no difference"
 
 _COLOURS = {"- ": "red", "+ ": "green"}
 
 
-def rebuild(args: Namespace, world: World) -> int:
+def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     """The command `rebuild`."""
     system = system_of(args, world)
     return _each(args, system, replay.rebuild, "rebuilding", _rebuilt)
 
 
-def verify(args: Namespace, world: World) -> int:
+def verify(args: Namespace, world: CommandEnvironment) -> int:
     """The command `verify`."""
     if args.seed is not None and args.sample is None:
         args.fail("--seed chooses a sample, so it needs --sample N")
     system = system_of(args, world)
 
-    def prove(view: View) -> replay.Report:
+    def prove(view: AgentView) -> replay.ReplayReport:
         return replay.verify(view, system.tools, args.sample, args.seed or "")
 
     return _each(args, system, prove, "verifying", _verified)
@@ -42,10 +42,10 @@ def verify(args: Namespace, world: World) -> int:
 
 def _each(
     args: Namespace,
-    system: System,
-    prove: Callable[[View], replay.Report],
+    system: LocalSystem,
+    prove: Callable[[AgentView], replay.ReplayReport],
     doing: str,
-    worded: Callable[[Sequence[replay.Report]], str],
+    worded: Callable[[Sequence[replay.ReplayReport]], str],
 ) -> int:
     reports = []
     names = names_of(args, system)
@@ -58,7 +58,7 @@ def _each(
         except EverlogError as error:
             if not args.all:
                 raise
-            report = replay.Report(name, faults=[str(error)])
+            report = replay.ReplayReport(name, faults=[str(error)])
         reports.append(report)
         if not args.json:
             details = {verdicts.headline(group): group[0].difference for group in verdicts.groups(report.mismatches)}
@@ -71,7 +71,7 @@ def _each(
     return int(any(report.faults for report in reports))
 
 
-def names_of(args: Namespace, system: System) -> Sequence[str]:
+def names_of(args: Namespace, system: LocalSystem) -> Sequence[str]:
     """The agents meant: one by name, or all of the store."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
@@ -80,11 +80,11 @@ def names_of(args: Namespace, system: System) -> Sequence[str]:
     return [name for name in system.agents() if system.store.reader(name).head(name).seq]
 
 
-def _rebuilt(reports: Sequence[replay.Report]) -> str:
+def _rebuilt(reports: Sequence[replay.ReplayReport]) -> str:
     return f"{sum(report.checked for report in reports):,} projections rebuilt"
 
 
-def _verified(reports: Sequence[replay.Report]) -> str:
+def _verified(reports: Sequence[replay.ReplayReport]) -> str:
     """How many requests were made again, of all that there are."""
     checked = sum(report.checked for report in reports)
     calls = sum(report.calls.calls for report in reports)
@@ -95,7 +95,7 @@ def _verified(reports: Sequence[replay.Report]) -> str:
     )
 
 
-def _shape(report: replay.Report, *, whole: bool) -> Shape:
+def _shape(report: replay.ReplayReport, *, whole: bool) -> ProofObject:
     shape = {
         "agent": report.agent_id,
         "checked": report.checked,
@@ -129,7 +129,7 @@ def print_proof(
     faults: Sequence[str],
     notes: Sequence[str],
     fine: str = NO_DIFFERENCE,
-    details: Mapping[str, verdicts.Difference | None] | None = None,
+    details: Mapping[str, verdicts.RequestDiff | None] | None = None,
 ) -> None:
     """Say what was looked at, what is wrong with it and where (`details`, by fault), and what else there is to know."""
     from rich.text import Text
@@ -149,7 +149,7 @@ def print_proof(
         out.print(indented(Text(plain(note), "dim"), out, wrap=out.is_terminal), soft_wrap=True)
 
 
-def _print_difference(difference: verdicts.Difference, out: "Console") -> None:
+def _print_difference(difference: verdicts.RequestDiff, out: "Console") -> None:
     """What differs: that of then red, that of today green, as in any diff."""
     from rich.text import Text
 

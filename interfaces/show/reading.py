@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.formats import render
 from everlog.actors.prompt import fit
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import time_in
 from everlog.interfaces.common.opening import system_of, viewing
 from everlog.interfaces.output import shapes
@@ -26,7 +26,7 @@ POLL_S = 0.5
 """Seconds between two looks of `events --follow`."""
 
 
-def agents(args: Namespace, world: World) -> int:
+def agents(args: Namespace, world: CommandEnvironment) -> int:
     """The command `agents`."""
     system = system_of(args, world)
     rows, damaged = agent_rows(system, time_in(args, world))
@@ -39,7 +39,7 @@ def agents(args: Namespace, world: World) -> int:
     return int(bool(damaged))
 
 
-def agent_rows(system: System, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
+def agent_rows(system: LocalSystem, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
     """The living agents of the store, by name: rows of the projection `agents`, with `parent` and `parent_seq` of forks
     (else None); and how many logs are damaged.
 
@@ -63,14 +63,14 @@ def agent_rows(system: System, until: int | None = None) -> tuple[list[dict[str,
     return [{**row, **_parent(system, row)} for row in living], damaged
 
 
-def _parent(system: System, row: Mapping[str, Any]) -> dict[str, Any]:
+def _parent(system: LocalSystem, row: Mapping[str, Any]) -> dict[str, Any]:
     """Whose fork an agent is, by its row of `agents`. A name that was created again is nobody's."""
     parent, cut = system.store.parent_of(row["agent_id"]) or (None, 0)
     begun_before = row["head"] - row["events"] < cut
     return {"parent": parent, "parent_seq": cut} if begun_before else {"parent": None, "parent_seq": None}
 
 
-def memory(args: Namespace, world: World) -> int:
+def memory(args: Namespace, world: CommandEnvironment) -> int:
     """The command `memory`."""
     with viewing(args, world) as view:
         rows = block_rows(view)
@@ -83,13 +83,13 @@ def memory(args: Namespace, world: World) -> int:
     return 0
 
 
-def block_rows(view: View) -> list[dict[str, Any]]:
+def block_rows(view: AgentView) -> list[dict[str, Any]]:
     """Core memory: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
     return sorted(view.rows("core_memory"), key=lambda row: (first.get(row["label"], 2), row["label"]))
 
 
-def context(args: Namespace, world: World) -> int:
+def context(args: Namespace, world: CommandEnvironment) -> int:
     """The command `context`."""
     with viewing(args, world) as view:
         shape = context_shape(view)
@@ -102,7 +102,7 @@ def context(args: Namespace, world: World) -> int:
     return 0
 
 
-def context_shape(view: View) -> shapes.Shape:
+def context_shape(view: AgentView) -> shapes.JsonObject:
     """What the model would see. It depends on nothing after the view's moment."""
     seen = context_at(view)
     if seen is None:
@@ -111,7 +111,7 @@ def context_shape(view: View) -> shapes.Shape:
     return shapes.context(view.agent_id, view.seq, tokens, seen.config.window, render.numbered(seen))
 
 
-def context_at(view: View) -> Context | None:
+def context_at(view: AgentView) -> Context | None:
     """The context; None where its configuration was erased. Raises BadInput where there was none yet."""
     rows = view.rows("context_window")
     if any(row["slot"] == "config" for row in rows):
@@ -122,7 +122,7 @@ def context_at(view: View) -> Context | None:
     return view.context()
 
 
-def _request(view: View, seen: Context) -> bytes:
+def _request(view: AgentView, seen: Context) -> bytes:
     """The request of a context, without the functions whose schemas were erased."""
     schemas = view.schemas(seen.config.functions)
     functions = [function for function in seen.config.functions if function.sha256 in schemas]
@@ -130,7 +130,7 @@ def _request(view: View, seen: Context) -> bytes:
     return render.request(replace(seen, config=replace(seen.config, functions=functions)), schemas)
 
 
-def pressure(args: Namespace, world: World) -> int:
+def pressure(args: Namespace, world: CommandEnvironment) -> int:
     """The command `pressure`."""
     with viewing(args, world) as view:
         shape = pressure_shape(view)
@@ -143,12 +143,12 @@ def pressure(args: Namespace, world: World) -> int:
     return 0
 
 
-def pressure_shape(view: View) -> shapes.Shape:
+def pressure_shape(view: AgentView) -> shapes.JsonObject:
     """Tokens of the last call and of the next, against the window."""
     return pressure_of(view, context_at(view), summaries=True)
 
 
-def pressure_of(view: View, seen: Context | None, *, summaries: bool = False) -> shapes.Shape:
+def pressure_of(view: AgentView, seen: Context | None, *, summaries: bool = False) -> shapes.JsonObject:
     """The same, of a context that is known; None: there is none. To count the `summaries` the history is read."""
     estimate = fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
     row = next(iter(view.rows("memory_pressure")), {})
@@ -156,7 +156,7 @@ def pressure_of(view: View, seen: Context | None, *, summaries: bool = False) ->
     return shapes.pressure(view.agent_id, view.seq, row, estimate, count)
 
 
-def events(args: Namespace, world: World) -> int:
+def events(args: Namespace, world: CommandEnvironment) -> int:
     """The command `events`."""
     if args.follow and args.as_of is not None:
         args.fail("--follow goes on with what comes; --as-of ends before it")
@@ -183,7 +183,7 @@ def _wanted(args: Namespace, records: Iterator[Record]) -> Iterator[Record]:
     return (record for record in records if not args.kinds or record.type in args.kinds)
 
 
-def _check_kinds(kinds: Sequence[str], view: View) -> None:
+def _check_kinds(kinds: Sequence[str], view: AgentView) -> None:
     known = {*CATALOGUE, *(record.type for record in _all(view))} if kinds else set()
     for kind in kinds:
         if kind not in known:
@@ -191,17 +191,17 @@ def _check_kinds(kinds: Sequence[str], view: View) -> None:
             raise BadInput(f"--type {kind}: there is no such type of event. Try {', '.join(near)}.")
 
 
-def _all(view: View) -> Iterator[Record]:
+def _all(view: AgentView) -> Iterator[Record]:
     return view.reader.read(view.agent_id)
 
 
-async def _follow(args: Namespace, world: World, reader: LogReader, out: Any) -> None:
+async def _follow(args: Namespace, world: CommandEnvironment, reader: LogReader, out: Any) -> None:
     """What there is, then what comes, until Ctrl-C (or until --to is reached)."""
     async for records in _batches(args, world, reader):
         out.on_records(list(_wanted(args, iter(records))))
 
 
-async def _batches(args: Namespace, world: World, reader: LogReader) -> AsyncIterator[list[Record]]:
+async def _batches(args: Namespace, world: CommandEnvironment, reader: LogReader) -> AsyncIterator[list[Record]]:
     first = args.first
     while args.last is None or first <= args.last:
         records = list(reader.read(name_of(args.name), first, args.last))

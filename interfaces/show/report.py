@@ -9,12 +9,12 @@ import msgspec
 from everlog.actors.gateway.limits import known_prices, limits_from
 from everlog.actors.reports.figures import figures
 from everlog.interfaces.common import times
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.output import shapes
 from everlog.interfaces.show.sql import asked, say_position, written
 
 
-def report(args: Namespace, world: World) -> int:
+def report(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     currency = known_prices(limits_from(os.environ)).currency
     at = world.clock.now()

@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from everlog.actors.reports.figures import Chart, Figures, Point
+from everlog.actors.reports.figures import Chart, ChartPoint, FleetFigures
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.show.reporting import amount
 
@@ -40,7 +40,7 @@ def text(words: str) -> str:
     return html.escape(plain(words))
 
 
-def page(found: Figures, *, of: str, records: int) -> str:
+def page(found: FleetFigures, *, of: str, records: int) -> str:
     """The whole page. `of` is the moment."""
     agents = f"{found.agents:,} agent{'s' * (found.agents != 1)}"
     head = f"{agents}, {found.messages:,} messages, {found.calls:,} model calls; {records:,} records, as of {of}"
@@ -84,7 +84,7 @@ def _rect(x: float, y: float, width: float, height: float, title: str) -> str:
     return f"<rect {place}><title>{text(title)}</title></rect>"
 
 
-def _title(point: Point, unit: str) -> str:
+def _title(point: ChartPoint, unit: str) -> str:
     note = f" ({point.note})" if point.note else ""
     return f"{point.label}: {amount(point.value, unit)} {unit}{note}"
 
@@ -143,7 +143,7 @@ def _days(chart: Chart) -> str:
     return _svg(chart, floor + BELOW, parts)
 
 
-def _named_days(points: Sequence[Point], each: float) -> list[tuple[float, str, str]]:
+def _named_days(points: Sequence[ChartPoint], each: float) -> list[tuple[float, str, str]]:
     """Which days are named: the last, and from the first on as many as leave room. Place, label, and its anchor."""
     wide = CHAR_WIDE * max(len(point.label) for point in points)
     named = []

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.reports.figures import Chart, Figures, Point
+from everlog.actors.reports.figures import Chart, ChartPoint, FleetFigures
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.output.terminal import one_line
 
@@ -15,7 +15,7 @@ LABEL_CHARS = 32
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
-def page(found: Figures) -> RenderableType:
+def page(found: FleetFigures) -> RenderableType:
     """All of it."""
     parts: list[RenderableType] = [_first(found)]
     for chart in found.charts:
@@ -25,7 +25,7 @@ def page(found: Figures) -> RenderableType:
     return Group(*parts)
 
 
-def _first(found: Figures) -> Text:
+def _first(found: FleetFigures) -> Text:
     agents = f"{found.agents:,} agent{'s' * (found.agents != 1)}"
     deleted = f" and {found.deleted:,} deleted" if found.deleted else ""
     waiting = f", {found.turns_open:,} turns open" if found.turns_open else ""
@@ -67,11 +67,11 @@ def _days(chart: Chart) -> RenderableType:
     return Group(Text(sparkline(points), "green"), ends)
 
 
-def _most(points: Sequence[Point]) -> float:
+def _most(points: Sequence[ChartPoint]) -> float:
     return max(point.value for point in points)
 
 
-def sparkline(points: Sequence[Point]) -> str:
+def sparkline(points: Sequence[ChartPoint]) -> str:
     """A sign for each value; a day on which there was nothing is a dot."""
     most = _most(points)
     return "".join(

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.memory.searching import AgentSearcher
 from everlog.actors.ports.constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import lines_of, searching
 from everlog.interfaces.output import shapes
 from everlog.interfaces.show.reading import context_at
@@ -21,10 +21,10 @@ from everlog.projections import HEAD
 QUERY_RESULTS = 10
 """Results for each query of a file."""
 
-Find = Callable[[str, int, int], Awaitable[Page]]
+SearchFunction = Callable[[str, int, int], Awaitable[Page]]
 
 
-def search(args: Namespace, world: World) -> int:
+def search(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     if (args.query is None) == (args.queries is None):
         args.fail("give either a QUERY or --queries FILE")
@@ -49,13 +49,13 @@ def search(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _answer(find: Find, queries: Sequence[str]) -> None:
+async def _answer(find: SearchFunction, queries: Sequence[str]) -> None:
     """Print what is found for each query, as it is found."""
     for query in queries:
         print(shapes.line(shapes.answer(query, await find(query, 0, QUERY_RESULTS))))
 
 
-async def _found(find: Find, query: str, page: int) -> Page:
+async def _found(find: SearchFunction, query: str, page: int) -> Page:
     return await find(query, page, PAGE_RESULTS)
 
 
@@ -70,7 +70,7 @@ def filters_of(args: Namespace) -> Filters:
     )
 
 
-def finder(view: View, place: str, filters: Filters = ANYTHING) -> Find:
+def finder(view: AgentView, place: str, filters: Filters = ANYTHING) -> SearchFunction:
     """The search of that place, as of the view's moment: (query, page, count) -> results."""
     seen = context_at(view)
     zone = seen.config.zone if seen is not None else "UTC"

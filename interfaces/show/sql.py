@@ -15,7 +15,7 @@ from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.bounds import ending_tidily
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import time_in
 from everlog.interfaces.common.opening import root_of, store_of, text_of
 from everlog.interfaces.output import answers
@@ -28,7 +28,7 @@ ROWS = 50
 BINARY = ("parquet", "arrow")
 
 
-def sql(args: Namespace, world: World) -> int:
+def sql(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     form = _form(args)
     query = _query(args)
@@ -51,7 +51,7 @@ def sql(args: Namespace, world: World) -> int:
 
 
 @contextmanager
-def asked(args: Namespace, world: World) -> Iterator[tuple[FleetViews, Snapshot]]:
+def asked(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views that the arguments are about. Who writes meanwhile goes first: this process is in no hurry."""
     world.give_way()
     memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory

@@ -5,13 +5,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, system_of
 from everlog.interfaces.output import shapes
 from everlog.store import name_of
 
 
-def cancel(args: Namespace, world: World) -> int:
+def cancel(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     name = name_of(args.name)
     with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
@@ -26,6 +26,6 @@ def cancel(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _cancel(args: Namespace, world: World, name: str) -> Sequence[int]:
+async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[int]:
     async with agents_of(args, world) as system:
         return await system.cancel(name, every=args.all)

@@ -12,14 +12,14 @@ from rich.status import Status
 from rich.text import Text
 
 from everlog.actors.agent.setup import OFFLINE, Settings
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats import render
 from everlog.actors.formats.preview import Preview
 from everlog.actors.loop_thread import LoopThread
 from everlog.actors.ports.constants import PAGE_RESULTS
-from everlog.actors.runtime import Answer, Foretell
+from everlog.actors.runtime import Answer, PreviewCallback
 from everlog.events import (
     EverlogError,
     Fenced,
@@ -33,15 +33,15 @@ from everlog.events import (
 )
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, owning, settings_of
 from everlog.interfaces.output import pages, shapes
 from everlog.interfaces.output.narrator import Narrator
 from everlog.interfaces.output.prompt import Prompt
-from everlog.interfaces.output.terminal import EventLines, Terminal, console, one_line
+from everlog.interfaces.output.terminal import EventLines, TerminalFrontEnd, console, one_line
 from everlog.interfaces.show import reading
 from everlog.interfaces.show.searching import finder
-from everlog.interfaces.talk.send import Gate, Outcome, checked, newest_first
+from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder, checked, newest_first
 from everlog.store import name_of
 
 HISTORY_MESSAGES = 10
@@ -76,31 +76,37 @@ HELP = """\
 While the agent is at work, Ctrl-C cancels its turn."""
 
 
-def chat(args: Namespace, world: World) -> int:
+def chat(args: Namespace, world: CommandEnvironment) -> int:
     """The command. Agents run in a thread of their own: a timer may go off while somebody types."""
     name = name_of(args.name)
     settings = settings_of(args, world)
     out = console()
-    interface = Terminal(out, verbose=True, labelled=True)
+    interface = TerminalFrontEnd(out, verbose=True, labelled=True)
     prompt = Prompt(world.ask, out)
-    outcome = Outcome(prompt.around(Narrator(interface)), hide=False)
-    gate = Gate(outcome)
+    outcome = OutcomeRecorder(prompt.around(Narrator(interface)), hide=False)
+    gate = GatedInterface(outcome)
     with LoopThread() as loop, contextlib.ExitStack() as stack:
         system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
         agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
         gate.opened(args, born=agent.opened.born)
-        session = Session(system, agent, interface, outcome, world, out)
+        session = ChatSession(system, agent, interface, outcome, world, out)
         session.streams = out.is_terminal and args.stream is None
         stack.callback(loop.start(session.watch()).cancel)
         loop.run(session.begin())
         return session.talk(prompt.line, loop)
 
 
-class Session:
+class ChatSession:
     """One conversation at the prompt."""
 
     def __init__(
-        self, system: AgentSystem, agent: AgentRef, interface: Terminal, outcome: Outcome, world: World, out: Console
+        self,
+        system: AgentSystem,
+        agent: AgentRef,
+        interface: TerminalFrontEnd,
+        outcome: OutcomeRecorder,
+        world: CommandEnvironment,
+        out: Console,
     ) -> None:
         self._system = system
         self._agent = agent
@@ -257,7 +263,7 @@ class Session:
         self._spinner = None
 
     @property
-    def _preview(self) -> Foretell | None:
+    def _preview(self) -> PreviewCallback | None:
         return self._coming if self._out.is_terminal else None
 
     def _coming(self, preview: Preview) -> None:
@@ -349,7 +355,7 @@ class Session:
         EventLines(self._out).on_records(records)
 
     @contextlib.contextmanager
-    def _view(self) -> Iterator[View]:
+    def _view(self) -> Iterator[AgentView]:
         """The agent as it is now, for reading."""
         view = self._system.view(self._agent.agent_id)
         try:

@@ -8,8 +8,15 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.rerun.rerun import Rerun
-from everlog.actors.rerun.rerun_report import Comparison, Costs, Edited, Made, Pair, Side
+from everlog.actors.rerun.rerun import RerunOutcome
+from everlog.actors.rerun.rerun_report import (
+    BlockDifference,
+    CallCosts,
+    FunctionCall,
+    RerunComparison,
+    TurnPair,
+    TurnTrace,
+)
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
 from everlog.interfaces.output import pages
@@ -29,18 +36,18 @@ PARTS = {
 }
 
 
-def show_turn(pair: Pair) -> None:
+def show_turn(pair: TurnPair) -> None:
     """A turn that has ended."""
     pages.show(turn(pair, console()))
     print()
 
 
-def show_end(comparison: Comparison, done: Rerun | None = None) -> None:
+def show_end(comparison: RerunComparison, done: RerunOutcome | None = None) -> None:
     """Totals, the first difference, and what else there is to know."""
     pages.show(end(comparison, done))
 
 
-def turn(pair: Pair, out: Console) -> RenderableType:
+def turn(pair: TurnPair, out: Console) -> RenderableType:
     """What was said, and both sides of what came of it."""
     differs = ", ".join(PARTS[part] for part in pair.differs)
     title = Text.assemble(
@@ -53,7 +60,7 @@ def turn(pair: Pair, out: Console) -> RenderableType:
     return Group(Rule(title, align="left", style="dim"), said, _sides(pair, out))
 
 
-def _sides(pair: Pair, out: Console) -> RenderableType:
+def _sides(pair: TurnPair, out: Console) -> RenderableType:
     then, now = _side(pair.then, "then"), _side(pair.now, "now")
     if out.width < SIDE_BY_SIDE_COLUMNS:
         return Group(then, now) if pair.differs else Group(then.split("\n")[0], now)
@@ -64,7 +71,7 @@ def _sides(pair: Pair, out: Console) -> RenderableType:
     return table
 
 
-def _side(side: Side | None, name: str) -> Text:
+def _side(side: TurnTrace | None, name: str) -> Text:
     if side is None:
         return Text.assemble((name, "bold"), ("  there was no such turn", "dim"))
     lines = [Text.assemble((name, "bold"), (f"  seq {side.seq}  ", "dim"), (_took(side.costs), "dim"))]
@@ -75,12 +82,12 @@ def _side(side: Side | None, name: str) -> Text:
     return Text("\n").join(lines)
 
 
-def _took(costs: Costs) -> str:
+def _took(costs: CallCosts) -> str:
     money = "" if costs.cost is None else f", {costs.cost:,.4f}"
     return f"{costs.tokens:,} tokens{money}, {costs.latency_us / 1_000_000:,.1f} s"
 
 
-def _call(call: Made) -> Text:
+def _call(call: FunctionCall) -> Text:
     style = "green" if call.outcome == "ok" else "red"
     how = ANSWERED.get(call.answered or "", "")
     result = one_line(call.result, RESULT_CHARS) if call.answered != "refused" else ""
@@ -90,7 +97,7 @@ def _call(call: Made) -> Text:
     )
 
 
-def _edit(edit: Edited) -> list[Text]:
+def _edit(edit: BlockDifference) -> list[Text]:
     """The lines of a block that went and came."""
     lines = [Text(f"memory {one_line(edit.label)}", "bold")]
     for line in difflib.ndiff(plain(edit.before).split("\n"), plain(edit.after).split("\n")):
@@ -99,7 +106,7 @@ def _edit(edit: Edited) -> list[Text]:
     return lines
 
 
-def end(comparison: Comparison, done: Rerun | None) -> RenderableType:
+def end(comparison: RerunComparison, done: RerunOutcome | None) -> RenderableType:
     """What all turns took, then and now, and where they part."""
     parts: list[RenderableType] = [Rule(Text("in all", "bold"), align="left", style="dim"), _totals(comparison)]
     first = comparison.diverged
@@ -116,7 +123,7 @@ def end(comparison: Comparison, done: Rerun | None) -> RenderableType:
     return Group(*parts)
 
 
-def _totals(comparison: Comparison) -> Table:
+def _totals(comparison: RerunComparison) -> Table:
     then, now = comparison.then, comparison.now
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name in ("", "then", "now", "difference"):
@@ -139,7 +146,7 @@ def _totals(comparison: Comparison) -> Table:
     return table
 
 
-def _answered(comparison: Comparison) -> str:
+def _answered(comparison: RerunComparison) -> str:
     counts = comparison.answered
     return (
         f"Function calls now: {counts['own']:,} of memory, {counts['recorded']:,} answered from the record, "
@@ -147,7 +154,7 @@ def _answered(comparison: Comparison) -> str:
     )
 
 
-def _notes(done: Rerun) -> list[RenderableType]:
+def _notes(done: RerunOutcome) -> list[RenderableType]:
     notes: list[RenderableType] = []
     if done.left_out:
         which = ", ".join(f"{record.type} (seq {record.seq})" for record in done.left_out)

@@ -4,30 +4,30 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.actors.rerun.rerun import Rerun, WhatIf
-from everlog.actors.rerun.rerun_models import Diverged
-from everlog.actors.rerun.rerun_report import Comparison, Costs, Pair, Side
+from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
+from everlog.actors.rerun.rerun_models import RerunDiverged
+from everlog.actors.rerun.rerun_report import CallCosts, RerunComparison, TurnPair, TurnTrace
 from everlog.events import Record
 from everlog.interfaces.cli.running import FAILED
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.moments import asked
 from everlog.interfaces.common.opening import agents_of, looking, settings_of, system_of
 from everlog.interfaces.output import shapes
 from everlog.store import name_of
 
-Shape = shapes.Shape
+RerunObject = shapes.JsonObject
 
 
-def rerun(args: Namespace, world: World) -> int:
+def rerun(args: Namespace, world: CommandEnvironment) -> int:
     """The command `rerun`."""
     if args.report:
         return _report(args, world)
     first = asked(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
     if args.recorded and args.live_tools:
         args.fail("--recorded runs nothing outside: leave --live-tools away")
-    what = WhatIf(
+    what = RerunOptions(
         agent_id=name_of(args.name),
         from_seq=first,
         fork=args.new,
@@ -38,7 +38,7 @@ def rerun(args: Namespace, world: World) -> int:
     )
     with looking(system_of(args, world), args.name, tell=False):
         pass  # an agent that is there, in a store that is there
-    told: list[Pair] = []
+    told: list[TurnPair] = []
     try:
         done = asyncio.run(_rerun(args, world, what, told))
     except KeyboardInterrupt as error:
@@ -53,8 +53,8 @@ def rerun(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _rerun(args: Namespace, world: World, what: WhatIf, told: list[Pair]) -> Rerun:
-    def tell(pair: Pair) -> None:
+async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, told: list[TurnPair]) -> RerunOutcome:
+    def tell(pair: TurnPair) -> None:
         told.append(pair)
         if not args.json:
             from everlog.interfaces.talk import rerun_pages
@@ -65,7 +65,7 @@ async def _rerun(args: Namespace, world: World, what: WhatIf, told: list[Pair]) 
         return await system.rerun(what, tell)
 
 
-def _report(args: Namespace, world: World) -> int:
+def _report(args: Namespace, world: CommandEnvironment) -> int:
     """Compare with a fork that was made before."""
     with looking(system_of(args, world), args.name, tell=False):
         pass
@@ -81,12 +81,12 @@ def _report(args: Namespace, world: World) -> int:
     return 0
 
 
-async def _compared(args: Namespace, world: World) -> Comparison:
+async def _compared(args: Namespace, world: CommandEnvironment) -> RerunComparison:
     async with agents_of(args, world) as system:
         return await system.compare(args.name, args.new)
 
 
-def _show(args: Namespace, done: Rerun) -> None:
+def _show(args: Namespace, done: RerunOutcome) -> None:
     if args.json:
         print(shapes.line(shape(done, recorded=args.recorded)))
         return
@@ -95,7 +95,7 @@ def _show(args: Namespace, done: Rerun) -> None:
     rerun_pages.show_end(done.comparison, done)
 
 
-def shape(done: Rerun, *, recorded: bool) -> Shape:
+def shape(done: RerunOutcome, *, recorded: bool) -> RerunObject:
     """A rerun, for programs."""
     return {
         **comparison_shape(done.comparison),
@@ -107,7 +107,7 @@ def shape(done: Rerun, *, recorded: bool) -> Shape:
     }
 
 
-def comparison_shape(comparison: Comparison) -> Shape:
+def comparison_shape(comparison: RerunComparison) -> RerunObject:
     """An agent beside its fork, for programs."""
     first = comparison.diverged
     return {
@@ -123,7 +123,7 @@ def comparison_shape(comparison: Comparison) -> Shape:
     }
 
 
-def _turn(pair: Pair) -> Shape:
+def _turn(pair: TurnPair) -> RerunObject:
     return {
         "turn": pair.turn,
         "input": pair.input,
@@ -135,7 +135,7 @@ def _turn(pair: Pair) -> Shape:
     }
 
 
-def _side(side: Side) -> Shape:
+def _side(side: TurnTrace) -> RerunObject:
     return {
         "seq": side.seq,
         "thoughts": list(side.thoughts),
@@ -147,7 +147,7 @@ def _side(side: Side) -> Shape:
     }
 
 
-def _costs(costs: Costs) -> Shape:
+def _costs(costs: CallCosts) -> RerunObject:
     return {
         "model_calls": costs.steps,
         "function_calls": costs.calls,
@@ -159,9 +159,9 @@ def _costs(costs: Costs) -> Shape:
     }
 
 
-def _divergence(diverged: Diverged) -> Shape:
+def _divergence(diverged: RerunDiverged) -> RerunObject:
     return {"seq": diverged.seq, "text": str(diverged), "difference": list(diverged.difference)}
 
 
-def _left_out(records: Sequence[Record]) -> list[Shape]:
+def _left_out(records: Sequence[Record]) -> list[RerunObject]:
     return [{"seq": record.seq, "type": record.type} for record in records]

@@ -19,7 +19,7 @@ from everlog.events import (
     time_of,
 )
 from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import FrontEnd, Interface, World
+from everlog.interfaces.common.contract import CommandEnvironment, FrontEnd, Interface
 from everlog.interfaces.common.opening import agents_of, owning, settings_of
 from everlog.interfaces.output.shapes import JsonLines
 from everlog.store import LogReader, name_of
@@ -34,7 +34,7 @@ _TELLING = ("model_reply", "model_failed", "turn_abandoned", "turn_cancelled", "
 """Kinds of which the last one of a turn says how it ended."""
 
 
-class Outcome:
+class OutcomeRecorder:
     """The interface that also knows how each turn ended. `hide`: a turn that was given up is not passed on."""
 
     def __init__(self, interface: Interface, *, hide: bool) -> None:
@@ -57,7 +57,7 @@ class Outcome:
         return {turn: last.text or "the turn was given up." for turn, last in ended if last.type != "model_reply"}
 
 
-class Gate:
+class GatedInterface:
     """An interface that hears nothing until it is opened: how an agent began is not part of an answer."""
 
     def __init__(self, interface: Interface) -> None:
@@ -77,7 +77,7 @@ class Gate:
             complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
 
 
-def send(args: Namespace, world: World) -> int:
+def send(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     if args.text == "-":
         args.text = sys.stdin.read().rstrip("\r\n")
@@ -86,18 +86,18 @@ def send(args: Namespace, world: World) -> int:
     if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
         args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; make a new one")
     if args.json:
-        return asyncio.run(_send(args, world, Outcome(JsonLines(sys.stdout), hide=False), None))
+        return asyncio.run(_send(args, world, OutcomeRecorder(JsonLines(sys.stdout), hide=False), None))
     from everlog.interfaces.output.narrator import Narrator
-    from everlog.interfaces.output.terminal import Terminal, console
+    from everlog.interfaces.output.terminal import TerminalFrontEnd, console
 
-    terminal = Terminal(out := console(), verbose=args.verbose)
+    terminal = TerminalFrontEnd(out := console(), verbose=args.verbose)
     shown = terminal if args.stream and out.is_terminal else None
-    return asyncio.run(_send(args, world, Outcome(Narrator(terminal), hide=True), shown))
+    return asyncio.run(_send(args, world, OutcomeRecorder(Narrator(terminal), hide=True), shown))
 
 
-async def _send(args: Namespace, world: World, interface: Outcome, shown: FrontEnd | None) -> int:
+async def _send(args: Namespace, world: CommandEnvironment, interface: OutcomeRecorder, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
-    gate = Gate(interface)
+    gate = GatedInterface(interface)
     settings = settings_of(args, world)
     async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
         gate.opened(args, born=agent.opened.born)

@@ -12,14 +12,14 @@ from everlog.actors.ports.constants import MICROSECONDS
 from everlog.events import BadInput
 from everlog.interfaces.common import times
 from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 from everlog.interfaces.common.opening import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
 from everlog.interfaces.output import shapes
 from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 
-def timer(args: Namespace, world: World) -> int:
+def timer(args: Namespace, world: CommandEnvironment) -> int:
     """The command `timer`: set one, or cancel one."""
     if args.cancel and [
         given for given in (args.text, args.every, args.at, args.after, args.timer) if given is not None
@@ -30,7 +30,7 @@ def timer(args: Namespace, world: World) -> int:
         return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
-async def _set(args: Namespace, world: World, name: str, due_at: int) -> int:
+async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: int) -> int:
     text = checked(args.text or "")
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
@@ -46,7 +46,7 @@ async def _set(args: Namespace, world: World, name: str, due_at: int) -> int:
     return 0
 
 
-async def _cancel(args: Namespace, world: World, name: str) -> int:
+async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> int:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
         if not await agent.cancel_timer(args.cancel):
@@ -73,7 +73,7 @@ def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
         return view.rows("timers")
 
 
-def timers(args: Namespace, world: World) -> int:
+def timers(args: Namespace, world: CommandEnvironment) -> int:
     """The command `timers`."""
     with viewing(args, world) as view:
         rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))

@@ -4,8 +4,17 @@ Not imported by `store`: whoever needs it imports `everlog.store.archive`, in a 
 """
 
 from everlog.store.archive.archive import Archive
-from everlog.store.archive.contract import Lag, Match, Matches, Rebuilt, Status
+from everlog.store.archive.contract import FollowCounts, IndexStatus, Match, Matches, RebuildReport
 from everlog.store.archive.embedding import Embedder
 from everlog.store.archive.recorded import recorded_embedder
 
-__all__ = ["Archive", "Embedder", "Lag", "Match", "Matches", "Rebuilt", "Status", "recorded_embedder"]
+__all__ = [
+    "Archive",
+    "Embedder",
+    "FollowCounts",
+    "IndexStatus",
+    "Match",
+    "Matches",
+    "RebuildReport",
+    "recorded_embedder",
+]

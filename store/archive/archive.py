@@ -16,27 +16,27 @@ import numpy as np
 import pyarrow as pa
 
 from everlog.events import ArchiveError, StoreError
-from everlog.store.archive.batch import Batch
+from everlog.store.archive.batch import WriteBatch
 from everlog.store.archive.constants import BATCH_RECORDS
-from everlog.store.archive.contract import Lag, Matches, Progress, Rebuilt, Status
+from everlog.store.archive.contract import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
 from everlog.store.archive.embedding import Embedder
 from everlog.store.archive.fold import ENDED, MESSAGE, digest_of
 from everlog.store.archive.lineage import Lineage
 from everlog.store.archive.lock import locked, trying
-from everlog.store.archive.notes import NOTES, Serving
+from everlog.store.archive.notes import NOTES, ServingTable
 from everlog.store.archive.rebuilding import build, differences
-from everlog.store.archive.searching import Pool, Wanted, find, near, newest
+from everlog.store.archive.searching import CandidatePool, IndexQuery, find, near, newest
 from everlog.store.archive.shelf import HOLDS
-from everlog.store.archive.shelves import Shelves
+from everlog.store.archive.shelves import RowCaches
 from everlog.store.archive.table import equal
-from everlog.store.archive.vectors import Shared, Vectors, embedded_by
-from everlog.store.archive.writer import REBUILDING, Lost, Writer, refuse_other
+from everlog.store.archive.vectors import EmbeddingCache, SharedEmbedder, embedded_by
+from everlog.store.archive.writer import REBUILDING, ArchiveWriter, TableLost, refuse_other
 from everlog.store.base.sources import stream_of
-from everlog.store.log.follow import Follower, Rewritten
+from everlog.store.log.follow import CommitRewritten, LogFollower
 from everlog.store.stores.filestore import FileStore
 
 FOLDER = "archive"
-Taken = list[tuple[str, pa.Table]]
+PartitionTables = list[tuple[str, pa.Table]]
 """Records that were read and are to be taken in, by partition."""
 
 
@@ -49,21 +49,21 @@ class Archive:
         `step` is told each step of what is written: for tests of crashes.
         """
         self._store = store
-        self._embedder: Embedder = Shared(embedder)
+        self._embedder: Embedder = SharedEmbedder(embedder)
         self._step = step
         self._writing = RLock()
         self._reading = RLock()
         self._folder = store.root / FOLDER
         self._lineage = Lineage(store)
-        self._writer: Writer | None = None
-        self._shelves: Shelves | None = None
-        self._followers: dict[str, Follower] = {}
+        self._writer: ArchiveWriter | None = None
+        self._shelves: RowCaches | None = None
+        self._followers: dict[str, LogFollower] = {}
         self._positions: dict[str, int] = {}
         """How far this process knows that partitions were taken in: another may have come further."""
 
     # ---- following
 
-    def follow(self, partitions: Iterable[str] | None = None) -> Lag:
+    def follow(self, partitions: Iterable[str] | None = None) -> FollowCounts:
         """Take in what is new in the log: of these partitions, or of all. Cheap when there is nothing.
 
         Raises CorruptLog, StoreError of the log; EmbedderError, ForeignRows, ArchiveError. What was taken in before
@@ -73,7 +73,7 @@ class Archive:
             names = list(self._store.partitions() if partitions is None else dict.fromkeys(partitions))
             waiting = [name for name in names if self._has_more(name)]
             if not waiting:
-                return Lag()
+                return FollowCounts()
             try:
                 return self._follow_again(waiting)
             except StoreError:  # of one log, perhaps: the others go on
@@ -81,7 +81,7 @@ class Archive:
                     raise
                 return self._one_by_one(waiting)
 
-    def _one_by_one(self, partitions: Sequence[str]) -> Lag:
+    def _one_by_one(self, partitions: Sequence[str]) -> FollowCounts:
         """Follow what can be followed. Raises the StoreError of a log that cannot, at the end."""
         failed: StoreError | None = None
         lags = []
@@ -92,17 +92,17 @@ class Archive:
                 failed = error
         if failed is not None:
             raise failed
-        return Lag(*(sum(getattr(lag, field) for lag in lags) for field in Lag.__struct_fields__))
+        return FollowCounts(*(sum(getattr(lag, field) for lag in lags) for field in FollowCounts.__struct_fields__))
 
-    def _follow_again(self, partitions: Sequence[str]) -> Lag:
+    def _follow_again(self, partitions: Sequence[str]) -> FollowCounts:
         """Follow; where the table has to be made again, once more after that."""
         try:
             return self._follow(partitions)
-        except (Lost, Rewritten):
+        except (TableLost, CommitRewritten):
             self._make_again()
         try:
             return self._follow(partitions)
-        except (Lost, Rewritten) as error:
+        except (TableLost, CommitRewritten) as error:
             raise ArchiveError(
                 f"the archive was made again, and is lost again: {error}. Nothing of it is lost."
             ) from error
@@ -114,16 +114,16 @@ class Archive:
         """Whether a partition has commits after that one. A follower that has read nothing yet only guesses."""
         if not self._follower(partition).has_more(commit):
             return False
-        return next(Follower(self._store.partition(partition)).since(commit), None) is not None
+        return next(LogFollower(self._store.partition(partition)).since(commit), None) is not None
 
-    def _follower(self, partition: str) -> Follower:
+    def _follower(self, partition: str) -> LogFollower:
         if partition not in self._followers:
-            self._followers[partition] = Follower(self._store.partition(partition))
+            self._followers[partition] = LogFollower(self._store.partition(partition))
         return self._followers[partition]
 
-    def _follow(self, partitions: Sequence[str]) -> Lag:
+    def _follow(self, partitions: Sequence[str]) -> FollowCounts:
         writer = self._writer_opened()
-        vectors = Vectors(self._embedder, writer.notes)
+        vectors = EmbeddingCache(self._embedder, writer.notes)
         commits = rows = 0
         with locked(writer.lock):
             serving = writer.ready(self._embedder)
@@ -134,11 +134,11 @@ class Archive:
             compacted = writer.compact(serving)
             if compacted != serving:
                 self._wrote(serving, compacted, None)
-        return Lag(commits, rows, vectors.embedded)
+        return FollowCounts(commits, rows, vectors.embedded)
 
-    def _batches(self, writer: Writer, partitions: Sequence[str]) -> Iterator[Taken]:
+    def _batches(self, writer: ArchiveWriter, partitions: Sequence[str]) -> Iterator[PartitionTables]:
         """What is new, in batches of about BATCH_RECORDS; each is taken in before the next is read."""
-        waiting: Taken = []
+        waiting: PartitionTables = []
         count = 0
         for partition in partitions:
             position = writer.notes.position(partition)
@@ -152,17 +152,17 @@ class Archive:
         if waiting:
             yield _joined(waiting)
 
-    def _wrote(self, before: Serving, after: Serving, batch: Batch | None) -> None:
+    def _wrote(self, before: ServingTable, after: ServingTable, batch: WriteBatch | None) -> None:
         if batch is not None:
             self._positions.update((name, position.commit) for name, position in batch.positions.items())
         with self._reading:
             if self._shelves is not None:
                 self._shelves.wrote(before, after, batch)
 
-    def _writer_opened(self) -> Writer:
+    def _writer_opened(self) -> ArchiveWriter:
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            self._writer = Writer(self._folder, self._store, self._step)
+            self._writer = ArchiveWriter(self._folder, self._store, self._step)
         return self._writer
 
     # ---- asking
@@ -189,7 +189,7 @@ class Archive:
         (inclusive) to `before` (exclusive); times are microseconds UTC. What the query has in quotes, a result holds
         word for word; an empty query finds everything, newest first. The order is the same every time.
         """
-        wanted = Wanted(query, tags, source, after, before, first, count)
+        wanted = IndexQuery(query, tags, source, after, before, first, count)
         asked = bool(query.strip())
         vector = self._vector_of(query) if asked else None
         with self._reading:
@@ -197,7 +197,9 @@ class Archive:
             if shelves is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in sources})
-            pool = Pool(shelves.kept(agent_id, as_of), [shelves.documents(name, as_of_time) for name in names], wanted)
+            pool = CandidatePool(
+                shelves.kept(agent_id, as_of), [shelves.documents(name, as_of_time) for name in names], wanted
+            )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
@@ -227,15 +229,15 @@ class Archive:
             parts = [] if shelves is None else shelves.kept(agent_id, HOLDS)
             return min((memory for part in parts for memory in part.holding(digest_of(text))), default="")
 
-    def _renewed(self) -> Shelves | None:
+    def _renewed(self) -> RowCaches | None:
         """The shelves, once they are known to be of the table that serves; None as long as nobody has followed."""
         if self._shelves is None and (self._folder / NOTES).exists():
-            self._shelves = Shelves(self._folder, self._lineage)
+            self._shelves = RowCaches(self._folder, self._lineage)
         return self._shelves if self._shelves is not None and self._shelves.renewed() else None
 
     # ---- the whole of it
 
-    def rebuild(self, embedder: Embedder | None = None, progress: Progress | None = None) -> Rebuilt:
+    def rebuild(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
         """Make the index anew from the log alone, beside the old one, which answers until it is replaced.
 
         With another `embedder` the vectors are its own, and this archive goes on with it. Raises ArchiveError while
@@ -245,16 +247,16 @@ class Archive:
         self.follow()  # what was erased while the table was built goes before anybody is told that it is done
         return built
 
-    def _make_again(self, embedder: Embedder | None = None, progress: Progress | None = None) -> Rebuilt:
-        embedder = self._embedder if embedder is None else Shared(embedder)
+    def _make_again(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
+        embedder = self._embedder if embedder is None else SharedEmbedder(embedder)
         with self._writing:
             folder = self._writer_opened().folder
         with trying(folder / REBUILDING) as free:
             if not free:
                 raise ArchiveError("the archive is being rebuilt by another process. Wait until it is done.")
-            writer = Writer(folder, self._store, self._step)
+            writer = ArchiveWriter(folder, self._store, self._step)
             try:
-                vectors = Vectors(embedder, writer.notes)
+                vectors = EmbeddingCache(embedder, writer.notes)
                 built = build(self._store, writer.tables, vectors, self._step, progress)
                 with self._writing, self._reading:
                     writer.swap(built.serving, built.positions, built.ahead)
@@ -262,7 +264,7 @@ class Archive:
                     self._forget()
             finally:
                 writer.close()
-        return Rebuilt(built.rows, vectors.embedded, embedder.name, embedder.dimension)
+        return RebuildReport(built.rows, vectors.embedded, embedder.name, embedder.dimension)
 
     def wait_for_rebuild(self) -> None:
         """Wait until no process makes the index anew: what it read before may have been erased since."""
@@ -285,7 +287,7 @@ class Archive:
                     return []
                 return differences(self._store, writer.tables.open(serving.generation), writer.notes, serving.embedder)
 
-    def status(self) -> Status:
+    def status(self) -> IndexStatus:
         """How the archive stands. Raises ArchiveError."""
         with self._writing:
             writer = self._writer_opened()
@@ -295,10 +297,10 @@ class Archive:
             behind = sum(self._is_behind(name, done[name]) for name in names)
             size = sum(map(_size, self._folder.rglob("*")))
             if serving is None:
-                return Status("", 0, 0, 0, 0, 0, behind, 0, size)
+                return IndexStatus("", 0, 0, 0, 0, 0, behind, 0, size)
             table = writer.tables.open(serving.generation)
             messages, ended = (table.count(equal("kind", kind)) for kind in (MESSAGE, ENDED))
-            return Status(
+            return IndexStatus(
                 serving.embedder, serving.dimension, serving.generation, table.count() - messages - ended, messages,
                 len(positions), behind, writer.notes.vector_count(), size,
             )  # fmt: skip
@@ -326,7 +328,7 @@ def _size(path: Path) -> int:
     return found.st_size if S_ISREG(found.st_mode) else 0
 
 
-def _joined(parts: Taken) -> Taken:
+def _joined(parts: PartitionTables) -> PartitionTables:
     """One table for each partition, in the order in which they were read."""
     found: dict[str, list[pa.Table]] = {}
     for partition, table in parts:

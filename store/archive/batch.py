@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from everlog.events import Record
-from everlog.store.archive.fold import ERASED, Fold, Needs, Row, folded
+from everlog.store.archive.fold import ERASED, ArchiveRow, NeededRows, RowFold, folded
 from everlog.store.archive.lineage import Lineage
-from everlog.store.archive.notes import Position
+from everlog.store.archive.notes import FollowPosition
 from everlog.store.archive.reading import histories, is_whole, reached, relevant
 from everlog.store.archive.table import Table, among, equal, rows_in, table_of, vectors_in
-from everlog.store.archive.vectors import Content, Vectors, content_of
+from everlog.store.archive.vectors import EmbeddingCache, TextFeatures, content_of
 from everlog.store.base.arrow import records_of
 from everlog.store.stores.filestore import FileStore
 
 
-class Batch(msgspec.Struct):
+class WriteBatch(msgspec.Struct):
     """What is to be written. Writing it twice is as good as once."""
 
     rows: pa.Table | None
@@ -29,20 +29,20 @@ class Batch(msgspec.Struct):
     """Whether bytes have to go from the disk."""
     forget: set[bytes]
     """Vectors that go from the cache, by content."""
-    positions: Mapping[str, Position]
+    positions: Mapping[str, FollowPosition]
     ahead: Mapping[str, int]
     commits: int
 
 
-class Old(NamedTuple):
+class RowFeatures(NamedTuple):
     """What is searched of a row that was there."""
 
     vector: np.ndarray
     words: bytes
 
 
-def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: Vectors,
-             ahead: Mapping[str, int], positions: Mapping[str, Position]) -> Batch:  # fmt: skip
+def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: EmbeddingCache,
+             ahead: Mapping[str, int], positions: Mapping[str, FollowPosition]) -> WriteBatch:  # fmt: skip
     """What records that were appended since, by partition, make of the rows."""
     reach = {partition: reached(found) for partition, found in tables}
     seen: dict[str, str] = {}
@@ -63,16 +63,18 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
         ends[agent_id] = history[-1].seq if history else 0
     forget = _keys_of(table, erasing) - {content_of(row) for row in rows if row.agent_id in erasing}
     commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
-    return Batch(
+    return WriteBatch(
         rows=table_of(rows, *_content_of(rows, old, vectors)) if rows else None, whole=sorted(whole),
         erased=bool(erasing), forget=forget, positions=reach, ahead=ends, commits=commits,
     )  # fmt: skip
 
 
-def _folded(table: Table, records: Iterable[Record], is_fork: Callable[[str], bool]) -> tuple[Fold, Mapping[str, Old]]:
+def _folded(
+    table: Table, records: Iterable[Record], is_fork: Callable[[str], bool]
+) -> tuple[RowFold, Mapping[str, RowFeatures]]:
     """The rows that the records make or end, and the vectors of those that were there."""
     records = list(records)
-    needs = Needs()
+    needs = NeededRows()
     for record in records:
         needs.of(record)
     conditions = [
@@ -84,27 +86,27 @@ def _folded(table: Table, records: Iterable[Record], is_fork: Callable[[str], bo
             for some in among("document", documents)
         ),
     ]
-    old: dict[str, Old] = {}
-    rows: dict[str, Row] = {}
+    old: dict[str, RowFeatures] = {}
+    rows: dict[str, ArchiveRow] = {}
     for condition in conditions:
         found = table.read(condition)
         words = found.column("words").to_pylist()
         for row, *content in zip(rows_in(found), vectors_in(found), words, strict=True):
-            rows[row.memory_id], old[row.memory_id] = row, Old(*content)
-    fold = Fold(rows.values(), is_fork)
+            rows[row.memory_id], old[row.memory_id] = row, RowFeatures(*content)
+    fold = RowFold(rows.values(), is_fork)
     for record in records:
         fold.apply(record)
     return fold, old
 
 
-def _content_of(rows: Sequence[Row], old: Mapping[str, Old], vectors: Vectors) -> Content:
+def _content_of(rows: Sequence[ArchiveRow], old: Mapping[str, RowFeatures], vectors: EmbeddingCache) -> TextFeatures:
     """What is searched of each row: one that was there keeps what it had."""
     new = vectors.of([row for row in rows if row.memory_id not in old])
     if not old:
         return new
     fresh = zip(*new, strict=True)
     content = [old[row.memory_id] if row.memory_id in old else next(fresh) for row in rows]
-    return Content(np.stack([vector for vector, _ in content]), [words for _, words in content])
+    return TextFeatures(np.stack([vector for vector, _ in content]), [words for _, words in content])
 
 
 def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:

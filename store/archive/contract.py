@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-Progress = Callable[[int, int], None]
+RebuildProgress = Callable[[int, int], None]
 """Called with the memories and messages done and those in all, now and then."""
 
 
-class Lag(msgspec.Struct, frozen=True):
+class FollowCounts(msgspec.Struct, frozen=True):
     """What following the log did."""
 
     commits: int = 0
@@ -47,7 +47,7 @@ class Matches(msgspec.Struct, frozen=True):
     """Whether vectors had a part in the order: False for an empty query."""
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
+class RebuildReport(msgspec.Struct, frozen=True):
     """What a rebuild made."""
 
     rows: int
@@ -57,7 +57,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
     dimension: int
 
 
-class Status(msgspec.Struct, frozen=True):
+class IndexStatus(msgspec.Struct, frozen=True):
     """How the archive stands."""
 
     embedder: str

@@ -34,7 +34,7 @@ KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED
 """The kinds of events that matter here."""
 
 
-class Row(msgspec.Struct, kw_only=True, gc=False):
+class ArchiveRow(msgspec.Struct, kw_only=True, gc=False):
     """A part of a memory or of a document, or a message. All times are microseconds UTC."""
 
     memory_id: str
@@ -68,7 +68,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
         return self.seq_from < seq and (self.seq_to is None or self.seq_to >= seq)
 
 
-class Needs(msgspec.Struct):
+class NeededRows(msgspec.Struct):
     """Rows made by earlier records that the records of a batch may end."""
 
     memories: set[str] = msgspec.field(default_factory=set)
@@ -89,24 +89,24 @@ class Needs(msgspec.Struct):
             self.agents.add(record.agent_id)
 
 
-class Fold:
+class RowFold:
     """Rows, and what records make of them. Records of one stream come in the order of their seqs."""
 
-    def __init__(self, rows: Iterable[Row] = (), is_fork: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(self, rows: Iterable[ArchiveRow] = (), is_fork: Callable[[str], bool] = lambda _: False) -> None:
         """`rows`: those that earlier records made, as far as the coming ones may end them; `is_fork`: whether an agent
         has ancestors, whose memories it may end, too.
         """
         self._is_fork = is_fork
-        self.rows: dict[str, Row] = {}
-        self._memories: dict[str, list[Row]] = defaultdict(list)
-        self._documents: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        self._agents: dict[str, list[Row]] = defaultdict(list)
-        self.touched: dict[str, Row] = {}
+        self.rows: dict[str, ArchiveRow] = {}
+        self._memories: dict[str, list[ArchiveRow]] = defaultdict(list)
+        self._documents: dict[tuple[str, str], list[ArchiveRow]] = defaultdict(list)
+        self._agents: dict[str, list[ArchiveRow]] = defaultdict(list)
+        self.touched: dict[str, ArchiveRow] = {}
         """Rows that records made or ended, by `memory_id`."""
         for row in rows:
             self._keep(row)
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, row: ArchiveRow) -> None:
         groups = [] if row.kind == ENDED else [self._agents[row.agent_id]]
         if row.kind == MEMORY:
             groups.append(self._memories[row.memory])
@@ -156,14 +156,14 @@ class Fold:
         if not known and memory:
             self._end_before(record, memory)
 
-    def _known(self, memory: str, record: Record) -> list[Row]:
+    def _known(self, memory: str, record: Record) -> list[ArchiveRow]:
         """The agent's own rows of a memory."""
         return [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
 
     def _end_before(self, record: Record, memory: str) -> None:
         """In a fork: what an ancestor kept holds no longer. Whether there was anything, whoever asks finds out."""
         if self._is_fork(record.agent_id):
-            row = Row(
+            row = ArchiveRow(
                 memory_id=f"{row_of(record)}/{ENDED}", kind=ENDED, memory=memory, agent_id=record.agent_id,
                 seq=record.seq, text="", created_at=record.recorded_at, seq_from=record.seq, from_at=record.recorded_at,
                 digest=NOTHING,
@@ -177,7 +177,7 @@ class Fold:
         if record.type == LOADED:
             self._add(record, DOCUMENT, record.event_id, record.text or "", fields)
 
-    def _end(self, rows: Iterable[Row], record: Record) -> Row | None:
+    def _end(self, rows: Iterable[ArchiveRow], record: Record) -> ArchiveRow | None:
         """The rows that held do so no longer; gives one of them."""
         last = None
         for row in rows:
@@ -187,13 +187,13 @@ class Fold:
         return last
 
     def _add(self, record: Record, kind: str, memory: str, text: str, fields: dict[str, Any] | None = None,
-             first: Row | None = None) -> None:  # fmt: skip
+             first: ArchiveRow | None = None) -> None:  # fmt: skip
         fields = fields or {}
         texts = [text] if kind == MESSAGE else chunks(text)
         digest = digest_of(text)
         own = row_of(record)
         for part, piece in enumerate(texts, 1):
-            row = Row(
+            row = ArchiveRow(
                 memory_id=own if part == 1 else f"{own}/{part}", kind=kind, memory=memory,
                 agent_id=record.agent_id, seq=first.seq if first else record.seq, part=part, parts=len(texts),
                 text=piece, tags=list(fields.get("tags", ())), source=fields.get("source", ""),
@@ -230,11 +230,11 @@ def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
     return found
 
 
-def folded(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, Row]:
+def folded(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, ArchiveRow]:
     """All rows of one stream, from all its own records in order: what was erased made none."""
     records = list(records)
     spans = spans_in(records)
-    fold = Fold(is_fork=is_fork)
+    fold = RowFold(is_fork=is_fork)
     for record in records:
         if not any(start <= record.seq <= end for start, end in spans):
             fold.apply(record)

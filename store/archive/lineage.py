@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from everlog.events import UnknownAgent
-from everlog.store.archive.shelf import HOLDS, Shelf
+from everlog.store.archive.shelf import HOLDS, RowCache
 
 
-class Parents(Protocol):
+class ParentLookup(Protocol):
     """What is known of forks: a store."""
 
     def parent_of(self, agent_id: str) -> tuple[str, int] | None: ...
@@ -23,7 +23,7 @@ class Parents(Protocol):
 class Lineage:
     """Who was forked from whom, and where: asked once of each, for it never changes."""
 
-    def __init__(self, store: Parents) -> None:
+    def __init__(self, store: ParentLookup) -> None:
         self._store = store
         self._parents: dict[str, tuple[str, int] | None] = {}
 
@@ -49,10 +49,10 @@ class Lineage:
         return [*found, (agent_id, 0)]
 
 
-class Generation(NamedTuple):
+class AncestorRows(NamedTuple):
     """The rows of an agent, or of one of its ancestors."""
 
-    shelf: Shelf
+    shelf: RowCache
     ended: Sequence[tuple[int, str]]
     """What it ended of what its ancestors kept, rising: seq and memory, or no memory for all of them."""
     cut: int
@@ -67,10 +67,10 @@ class _First(NamedTuple):
     source: str
 
 
-class Part:
+class RowSelection:
     """A shelf, and which of its rows count."""
 
-    def __init__(self, shelf: Shelf, keep: np.ndarray, moment: int = HOLDS) -> None:
+    def __init__(self, shelf: RowCache, keep: np.ndarray, moment: int = HOLDS) -> None:
         """`keep`: whether each row counts; `moment`: the seq of which they do."""
         self.shelf = shelf
         self.keep = keep
@@ -121,10 +121,10 @@ class Part:
         return [fields["memory"][row] for row in np.flatnonzero(self.keep) if fields["digest"][row] == digest]
 
 
-def parts_of(generations: Sequence[Generation], moment: int) -> list[Part]:
+def parts_of(generations: Sequence[AncestorRows], moment: int) -> list[RowSelection]:
     """What an agent had at a seq (inclusive): the part of its oldest ancestor first, its own last."""
     own, *older = generations
-    part = Part(own.shelf, own.shelf.held(moment), moment)
+    part = RowSelection(own.shelf, own.shelf.held(moment), moment)
     if not older:
         return [part]
     before = parts_of(older, min(moment, own.cut))
@@ -134,7 +134,7 @@ def parts_of(generations: Sequence[Generation], moment: int) -> list[Part]:
     return [*before, part]
 
 
-def _end(before: Sequence[Part], part: Part, seq: int, memory: str) -> None:
+def _end(before: Sequence[RowSelection], part: RowSelection, seq: int, memory: str) -> None:
     """What was `before` a fork holds no longer: one memory, or all."""
     if not memory:
         for older in before:

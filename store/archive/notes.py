@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS vector (
 """
 
 
-class Serving(msgspec.Struct, frozen=True):
+class ServingTable(msgspec.Struct, frozen=True):
     """The table that answers."""
 
     generation: int
@@ -56,7 +56,7 @@ class Serving(msgspec.Struct, frozen=True):
     """Writes since then."""
 
 
-class Position(msgspec.Struct, frozen=True):
+class FollowPosition(msgspec.Struct, frozen=True):
     """How far a partition was taken in."""
 
     commit: int
@@ -64,7 +64,7 @@ class Position(msgspec.Struct, frozen=True):
     """Event id of the last record of that commit: what tells it from another commit of that number."""
 
 
-class Notes:
+class ArchiveMetadata:
     """The SQLite file. The caller sees to it that one thread at a time is inside."""
 
     def __init__(self, path: Path) -> None:
@@ -105,12 +105,12 @@ class Notes:
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
-    def serving(self) -> Serving | None:
+    def serving(self) -> ServingTable | None:
         """The table that answers; None before there is one."""
         rows = self._read(
             "SELECT generation, embedder, dimension, chunker, version, writing, written, writes FROM serving"
         )
-        return Serving(*rows[0]) if rows else None
+        return ServingTable(*rows[0]) if rows else None
 
     def _read(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -118,23 +118,23 @@ class Notes:
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
-    def serve(self, serving: Serving) -> None:
+    def serve(self, serving: ServingTable) -> None:
         """Replace what `serving` gives."""
         self._db.execute(
             "INSERT OR REPLACE INTO serving VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(serving)
         )
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, FollowPosition]:
         """How far each partition was taken in."""
         rows = self._read('SELECT partition, "commit", mark FROM position')
-        return {partition: Position(commit, mark) for partition, commit, mark in rows}
+        return {partition: FollowPosition(commit, mark) for partition, commit, mark in rows}
 
-    def position(self, partition: str) -> Position:
+    def position(self, partition: str) -> FollowPosition:
         """How far one partition was taken in."""
         rows = self._read('SELECT "commit", mark FROM position WHERE partition = ?', [partition])
-        return Position(*rows[0]) if rows else Position(0, "")
+        return FollowPosition(*rows[0]) if rows else FollowPosition(0, "")
 
-    def reach(self, positions: Mapping[str, Position]) -> None:
+    def reach(self, positions: Mapping[str, FollowPosition]) -> None:
         """Partitions were taken in up to there."""
         rows = [(name, position.commit, position.mark) for name, position in positions.items()]
         self._db.executemany("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", rows)

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from everlog.events import Record, UnknownAgent
 from everlog.store.archive.fold import ERASED, KINDS, MOVED
-from everlog.store.archive.notes import Position
+from everlog.store.archive.notes import FollowPosition
 from everlog.store.base.arrow import SCHEMA, records_of
 from everlog.store.base.lazy import pc
-from everlog.store.log.follow import Follower, event_id_of
-from everlog.store.log.reader import Reader
+from everlog.store.log.follow import LogFollower, event_id_of
+from everlog.store.log.reader import PartitionReader
 from everlog.store.stores.filestore import FileStore
 
 _ONE_BY_ONE_MAX = 8
@@ -23,10 +23,10 @@ def relevant(table: pa.Table) -> pa.Table:
     return table.filter(pc.is_in(table.column("type"), _KINDS))
 
 
-def reached(table: pa.Table) -> Position:
+def reached(table: pa.Table) -> FollowPosition:
     """The position at the end of some records of one partition, at least one."""
     commit = table.column("commit")[-1].as_py()
-    return Position(commit, event_id_of(table, commit))
+    return FollowPosition(commit, event_id_of(table, commit))
 
 
 def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str]) -> dict[str, list[Record]]:
@@ -39,12 +39,12 @@ def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str
     if len(routes) <= _ONE_BY_ONE_MAX:
         for agent_id, route in routes.items():
             for partition in route:
-                table = Reader(store.partition(partition)).table(agent_id)
+                table = PartitionReader(store.partition(partition)).table(agent_id)
                 found[agent_id] += records_of(relevant(table))
     else:
         names = pa.array(list(routes), pa.string())
         for partition in sorted({partition for route in routes.values() for partition in route}):
-            for table in Follower(store.partition(partition)).since(0):
+            for table in LogFollower(store.partition(partition)).since(0):
                 mine = relevant(table.filter(pc.is_in(table.column("agent_id"), names)))
                 for record in records_of(mine):
                     found[record.agent_id].append(record)

@@ -9,62 +9,62 @@ import pyarrow as pa
 
 from everlog.events import Record
 from everlog.store.archive.constants import CHUNKER, REBUILD_ROWS
-from everlog.store.archive.contract import Progress
-from everlog.store.archive.fold import MESSAGE, MOVED, Row, folded
+from everlog.store.archive.contract import RebuildProgress
+from everlog.store.archive.fold import MESSAGE, MOVED, ArchiveRow, folded
 from everlog.store.archive.lineage import Lineage
-from everlog.store.archive.notes import Notes, Position, Serving
+from everlog.store.archive.notes import ArchiveMetadata, FollowPosition, ServingTable
 from everlog.store.archive.reading import by_agent, histories, reached, relevant
 from everlog.store.archive.table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
-from everlog.store.archive.vectors import Vectors, content_of
-from everlog.store.log.follow import Follower
+from everlog.store.archive.vectors import EmbeddingCache, content_of
+from everlog.store.log.follow import LogFollower
 from everlog.store.stores.filestore import FileStore
 
 DIFFERENCES_MAX = 100
 """Differences that a check names."""
 
 
-class Built(msgspec.Struct, frozen=True):
+class RebuiltTable(msgspec.Struct, frozen=True):
     """A table that was made beside the one that serves."""
 
-    serving: Serving
-    positions: Mapping[str, Position]
+    serving: ServingTable
+    positions: Mapping[str, FollowPosition]
     ahead: Mapping[str, int]
     rows: int
 
 
-class Gathered(msgspec.Struct, frozen=True):
+class RebuildInput(msgspec.Struct, frozen=True):
     """The records of all partitions that matter."""
 
     tables: list[pa.Table]
-    positions: dict[str, Position]
+    positions: dict[str, FollowPosition]
 
 
-def gathered(store: FileStore) -> Gathered:
+def gathered(store: FileStore) -> RebuildInput:
     """Read the log, all of it."""
     tables = []
     positions = {}
     for partition in store.partitions():
-        for table in Follower(store.partition(partition)).since(0):
+        for table in LogFollower(store.partition(partition)).since(0):
             positions[partition] = reached(table)
             tables.append(relevant(table))
-    return Gathered(tables, positions)
+    return RebuildInput(tables, positions)
 
 
-def taken_in(store: FileStore, notes: Notes) -> Iterator[tuple[str, list[Record]]]:
+def taken_in(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
     """The records of each agent that the table has taken in."""
     positions, ahead = notes.positions(), notes.ahead()
     tables = []
     for partition in store.partitions():
         end = positions[partition].commit if partition in positions else 0
-        for table in map(relevant, Follower(store.partition(partition)).since(0)):
+        for table in map(relevant, LogFollower(store.partition(partition)).since(0)):
             places = zip(*(table.column(name).to_pylist() for name in ("agent_id", "seq", "commit")), strict=True)
             keep = [commit <= end or seq <= ahead.get(agent_id, 0) for agent_id, seq, commit in places]
             tables.append(table.filter(pa.array(keep, pa.bool_())))
     yield from by_agent(tables)
 
 
-def build(store: FileStore, tables: Tables, vectors: Vectors, step: Callable[[str], None],
-          progress: Progress | None) -> Built:  # fmt: skip
+def build(store: FileStore, tables: Tables, vectors: EmbeddingCache, step: Callable[[str], None],
+          progress: RebuildProgress | None) -> RebuiltTable:  # fmt: skip
     """Make a table of the next generation from the log."""
     found = gathered(store)
     generation = max(tables.generations(), default=0) + 1
@@ -72,7 +72,7 @@ def build(store: FileStore, tables: Tables, vectors: Vectors, step: Callable[[st
     lineage = Lineage(store)
     ahead: dict[str, int] = {}
     done, total = 0, sum(some.num_rows for some in found.tables)
-    rows: list[Row] = []
+    rows: list[ArchiveRow] = []
     written = 0
     for agent_id, records in by_agent(found.tables):
         done += len(records)
@@ -89,13 +89,13 @@ def build(store: FileStore, tables: Tables, vectors: Vectors, step: Callable[[st
     if progress is not None:
         progress(total, total)
     embedder = vectors.embedder
-    serving = Serving(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
-    return Built(serving, found.positions, ahead, written)
+    serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
+    return RebuiltTable(serving, found.positions, ahead, written)
 
 
 def _rows_of(
     store: FileStore, lineage: Lineage, agent_id: str, records: list[Record], ahead: dict[str, int]
-) -> Iterator[Row]:
+) -> Iterator[ArchiveRow]:
     """The rows of an agent. One that moved is read again, from all its partitions at once."""
     if any(record.type == MOVED for record in records):
         records = histories(store, [agent_id], lambda _: "")[agent_id] or records
@@ -103,22 +103,22 @@ def _rows_of(
     yield from folded(records, lineage.is_fork).values()
 
 
-def _write(table: Table, rows: list[Row], vectors: Vectors) -> int:
+def _write(table: Table, rows: list[ArchiveRow], vectors: EmbeddingCache) -> int:
     if rows:
         table.add(table_of(rows, *vectors.of(rows)))
     return len(rows)
 
 
-def differences(store: FileStore, table: Table, notes: Notes, model: str) -> list[str]:
+def differences(store: FileStore, table: Table, notes: ArchiveMetadata, model: str) -> list[str]:
     """What differs between a table and the log up to where it was taken in: rows missing, too many, or not the same."""
-    wanted: dict[str, Row] = {}
+    wanted: dict[str, ArchiveRow] = {}
     lineage = Lineage(store)
     for _, records in taken_in(store, notes):
         wanted.update(folded(records, lineage.is_fork))
     return list(islice(_compared(wanted, table, notes, model), DIFFERENCES_MAX))
 
 
-def _compared(wanted: dict[str, Row], table: Table, notes: Notes, model: str) -> Iterator[str]:
+def _compared(wanted: dict[str, ArchiveRow], table: Table, notes: ArchiveMetadata, model: str) -> Iterator[str]:
     rows = table.read()
     vectors = vectors_in(rows) if rows.num_rows else np.empty((0, 0))
     seen: set[str] = set()
@@ -140,7 +140,7 @@ def _compared(wanted: dict[str, Row], table: Table, notes: Notes, model: str) ->
         yield f"row {row_id} of {wanted[row_id].agent_id!r} is missing: seq {wanted[row_id].seq_from} of the log"
 
 
-def _different(row: Row, expected: Row) -> Iterator[str]:
+def _different(row: ArchiveRow, expected: ArchiveRow) -> Iterator[str]:
     for name in ROW_FIELDS:
         want = "" if name == "text" and expected.kind == MESSAGE else getattr(expected, name)
         if getattr(row, name) != want:

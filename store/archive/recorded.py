@@ -3,25 +3,25 @@
 from typing import NamedTuple
 
 from everlog.store.archive.archive import FOLDER
-from everlog.store.archive.notes import NOTES, Notes
+from everlog.store.archive.notes import NOTES, ArchiveMetadata
 from everlog.store.stores.filestore import FileStore
 
 
-class Recorded(NamedTuple):
+class EmbedderIdentity(NamedTuple):
     """Whose vectors a table holds."""
 
     embedder: str
     dimension: int
 
 
-def recorded_embedder(store: FileStore) -> Recorded | None:
+def recorded_embedder(store: FileStore) -> EmbedderIdentity | None:
     """The embedder; None where nothing was searched yet. Raises ArchiveError."""
     path = store.root / FOLDER / NOTES
     if not path.exists():
         return None
-    notes = Notes(path)
+    notes = ArchiveMetadata(path)
     try:
         serving = notes.serving()
     finally:
         notes.close()
-    return None if serving is None else Recorded(serving.embedder, serving.dimension)
+    return None if serving is None else EmbedderIdentity(serving.embedder, serving.dimension)

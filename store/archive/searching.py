@@ -12,13 +12,13 @@ import numpy as np
 
 from everlog.store.archive.constants import BM25_B, BM25_K1, MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
 from everlog.store.archive.contract import Match, Matches
-from everlog.store.archive.lineage import Part
+from everlog.store.archive.lineage import RowSelection
 from everlog.store.archive.words import phrases_in, query_numbers, without_quotes
 
 SCORE_DIGITS = 4
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class IndexQuery(msgspec.Struct, frozen=True):
     """What is asked for; see `Archive.search`."""
 
     query: str
@@ -30,10 +30,10 @@ class Wanted(msgspec.Struct, frozen=True):
     count: int = 10
 
 
-class Pool:
+class CandidatePool:
     """The rows of several shelves, of which those count that hold, and that the filters let through."""
 
-    def __init__(self, own: Sequence[Part], sources: Sequence[Part], wanted: Wanted) -> None:
+    def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: IndexQuery) -> None:
         """`own` is what the agent itself has, that of its ancestors first."""
         self._parts = [*own, *sources]
         self._shelves = [part.shelf for part in self._parts]
@@ -95,7 +95,7 @@ class Pool:
         )  # fmt: skip
 
 
-def _counts(part: Part, wanted: Wanted) -> np.ndarray:
+def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
     """Which rows of a part count, and go through the filters."""
     count, created_at = len(part.shelf), part.numbers("created_at")
     keep = part.keep.copy()
@@ -111,14 +111,14 @@ def _counts(part: Part, wanted: Wanted) -> np.ndarray:
     return keep
 
 
-def newest(pool: Pool, wanted: Wanted) -> Matches:
+def newest(pool: CandidatePool, wanted: IndexQuery) -> Matches:
     """All rows, newest first: what a search for nothing finds."""
     order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.whose, -pool.numbers("from_at")])
     page = order[wanted.first : wanted.first + wanted.count]
     return Matches(total=pool.size, results=[pool.match(place, 0.0) for place in page])
 
 
-def find(pool: Pool, wanted: Wanted, vector: np.ndarray | None) -> Matches:
+def find(pool: CandidatePool, wanted: IndexQuery, vector: np.ndarray | None) -> Matches:
     """The rows that match a query, best first. `vector` is that of the query; None if it has no meaning."""
     if not pool.size:
         return Matches(total=0, by_meaning=vector is not None)
@@ -150,7 +150,7 @@ def _best(score: np.ndarray, count: int) -> np.ndarray:
     return np.flatnonzero(score >= np.partition(score, len(score) - count)[len(score) - count])
 
 
-def _nearest(meaning: np.ndarray, pool: Pool) -> np.ndarray:
+def _nearest(meaning: np.ndarray, pool: CandidatePool) -> np.ndarray:
     """The NEAREST rows that are near enough; of those at the same distance the earlier ones."""
     near = np.flatnonzero(meaning >= MEANING_MIN)
     if len(near) > NEAREST:
@@ -168,7 +168,7 @@ def _spread(scores: np.ndarray) -> np.ndarray:
     return (scores - low) / (high - low) if high > low else np.full(len(scores), float(high > 0))
 
 
-def near(parts: Sequence[Part], vector: np.ndarray) -> dict[int, float]:
+def near(parts: Sequence[RowSelection], vector: np.ndarray) -> dict[int, float]:
     """The cosine of each message that counts, by its seq; of the nearest RECALL_MAX at most."""
     rows = [np.flatnonzero(part.keep) for part in parts]
     found = [part.shelf.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]

@@ -29,7 +29,7 @@ NUMBERS = ("seq", "part", "created_at", "seq_from", "from_at", "seq_to", "to_at"
 WORDS = ("memory", "text", "tags", "source", "document", "parts", "digest")
 
 
-class Shelf:
+class RowCache:
     """Rows in the order in which they came. One thread at a time."""
 
     def __init__(self, rows: pa.Table) -> None:

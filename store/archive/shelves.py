@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from everlog.events import ArchiveError
-from everlog.store.archive.batch import Batch
+from everlog.store.archive.batch import WriteBatch
 from everlog.store.archive.constants import SHELF_BYTES_MAX
 from everlog.store.archive.fold import ENDED, MESSAGE
-from everlog.store.archive.lineage import Generation, Lineage, Part, parts_of
-from everlog.store.archive.notes import NOTES, Notes, Serving
-from everlog.store.archive.shelf import COLUMNS, Shelf
+from everlog.store.archive.lineage import AncestorRows, Lineage, RowSelection, parts_of
+from everlog.store.archive.notes import NOTES, ArchiveMetadata, ServingTable
+from everlog.store.archive.shelf import COLUMNS, RowCache
 from everlog.store.archive.table import Table, Tables, equal
 from everlog.store.archive.writer import foreign
 from everlog.store.base.lazy import pc
@@ -21,20 +21,20 @@ LOOKS_MAX = 5
 KEPT = "kept"
 APART = (MESSAGE, ENDED)
 """Kinds of rows that have shelves of their own; all others are KEPT."""
-Key = tuple[str, str]
+RowCacheKey = tuple[str, str]
 """Whose rows, and which: KEPT, or one of APART."""
 
 
-class Shelves:
+class RowCaches:
     """Rows in memory, of the table that serves. One thread at a time."""
 
     def __init__(self, folder: Path, lineage: Lineage) -> None:
         self._lineage = lineage
-        self._notes = Notes(folder / NOTES)
+        self._notes = ArchiveMetadata(folder / NOTES)
         self._tables = Tables(folder)
         self._table: Table | None = None
-        self._found: OrderedDict[Key, Shelf] = OrderedDict()
-        self.serving = Serving(0, "", 0, 0, 0)
+        self._found: OrderedDict[RowCacheKey, RowCache] = OrderedDict()
+        self.serving = ServingTable(0, "", 0, 0, 0)
         """The table that serves, as of the last `renewed`."""
 
     def renewed(self) -> bool:
@@ -49,7 +49,7 @@ class Shelves:
         self.serving = serving
         return True
 
-    def wrote(self, before: Serving, after: Serving, batch: Batch | None) -> None:
+    def wrote(self, before: ServingTable, after: ServingTable, batch: WriteBatch | None) -> None:
         """This process wrote a batch: the shelves take it in, if they were of the moment before it."""
         mine = (self.serving.generation, self.serving.version)
         if mine != (before.generation, before.version) or after.generation != before.generation:
@@ -58,7 +58,7 @@ class Shelves:
             self._put(batch.rows, batch)
         self.serving = after
 
-    def _put(self, rows: pa.Table, batch: Batch) -> None:
+    def _put(self, rows: pa.Table, batch: WriteBatch) -> None:
         for agent_id in batch.whole:
             for which in (KEPT, *APART):
                 self._found.pop((agent_id, which), None)
@@ -69,31 +69,31 @@ class Shelves:
                 apart = pc.is_in(rows.column("kind"), pa.array(APART if which == KEPT else [which]))
                 shelf.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
 
-    def documents(self, source: str, time: int) -> Part:
+    def documents(self, source: str, time: int) -> RowSelection:
         """What the stream of a source held at a time. Raises ForeignRows, ArchiveError."""
         shelf = self._shelf((source, KEPT))
-        return Part(shelf, shelf.held(time, by_time=True))
+        return RowSelection(shelf, shelf.held(time, by_time=True))
 
-    def kept(self, agent_id: str, seq: int) -> list[Part]:
+    def kept(self, agent_id: str, seq: int) -> list[RowSelection]:
         """What an agent kept, as of a seq: the parts of its ancestors first. Raises ForeignRows, ArchiveError."""
         found = []
         for name, cut in self._lineage.of(agent_id):
-            found.append(Generation(self._shelf((name, KEPT)), self._ended(name) if cut else [], cut))
+            found.append(AncestorRows(self._shelf((name, KEPT)), self._ended(name) if cut else [], cut))
         return parts_of(found, seq)
 
-    def said(self, agent_id: str, seq: int) -> list[Part]:
+    def said(self, agent_id: str, seq: int) -> list[RowSelection]:
         """What was said by then, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
         found = []
         for name, cut in self._lineage.of(agent_id):
             ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
-            found.append(Generation(self._shelf((name, MESSAGE)), ended, cut))
+            found.append(AncestorRows(self._shelf((name, MESSAGE)), ended, cut))
         return parts_of(found, seq)
 
     def _ended(self, agent_id: str) -> list[tuple[int, str]]:
         shelf = self._shelf((agent_id, ENDED))
         return sorted(zip(shelf.numbers["seq"].tolist(), shelf.fields["memory"], strict=True))
 
-    def _shelf(self, key: Key) -> Shelf:
+    def _shelf(self, key: RowCacheKey) -> RowCache:
         shelf = self._found.get(key)
         if shelf is None:
             shelf = self._read(*key)  # which may clear the others
@@ -103,13 +103,13 @@ class Shelves:
         self._found.move_to_end(key)
         return shelf
 
-    def _read(self, agent_id: str, which: str) -> Shelf:
+    def _read(self, agent_id: str, which: str) -> RowCache:
         kinds = [equal("kind", kind) for kind in (APART if which == KEPT else [which])]
         condition = f"{equal('agent_id', agent_id)} AND {'NOT ' if which == KEPT else ''}({' OR '.join(kinds)})"
         while True:
             table, seen = self._checked(), self.serving
             try:
-                return Shelf(table.read(condition, COLUMNS))
+                return RowCache(table.read(condition, COLUMNS))
             except ArchiveError:
                 self.renewed()
                 if self.serving.generation == seen.generation:  # else it was replaced while we read, and removed

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from everlog.events import ArchiveError
-from everlog.store.archive.fold import MESSAGE, Row
+from everlog.store.archive.fold import MESSAGE, ArchiveRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,10 +57,10 @@ def schema_of(dimension: int) -> pa.Schema:
 
 
 ROW_FIELDS = tuple(name for name in schema_of(1).names if name not in {"words", "vector"})
-assert Row.__struct_fields__ == ROW_FIELDS
+assert ArchiveRow.__struct_fields__ == ROW_FIELDS
 
 
-def table_of(rows: Sequence[Row], vectors: "np.ndarray", words: Sequence[bytes]) -> pa.Table:
+def table_of(rows: Sequence[ArchiveRow], vectors: "np.ndarray", words: Sequence[bytes]) -> pa.Table:
     """Rows, at least one, with vectors (float16) and words, as the table has them; of a message no words are kept."""
     schema = schema_of(vectors.shape[1])
     columns: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
@@ -70,10 +70,10 @@ def table_of(rows: Sequence[Row], vectors: "np.ndarray", words: Sequence[bytes])
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def rows_in(table: pa.Table) -> list[Row]:
+def rows_in(table: pa.Table) -> list[ArchiveRow]:
     """The rows of a table that has all of ROW_FIELDS."""
     columns = [table.column(name).to_pylist() for name in ROW_FIELDS]
-    return [Row(**dict(zip(ROW_FIELDS, values, strict=True))) for values in zip(*columns, strict=True)]
+    return [ArchiveRow(**dict(zip(ROW_FIELDS, values, strict=True))) for values in zip(*columns, strict=True)]
 
 
 def vectors_in(table: pa.Table) -> "np.ndarray":

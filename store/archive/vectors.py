@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from everlog.events import EmbedderError
 from everlog.store.archive.constants import CHUNKER, EMBED_TEXTS
 from everlog.store.archive.embedding import Embedder
-from everlog.store.archive.fold import NOTHING, Row
-from everlog.store.archive.notes import Notes
+from everlog.store.archive.fold import NOTHING, ArchiveRow
+from everlog.store.archive.notes import ArchiveMetadata
 from everlog.store.archive.words import packed
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def key_of(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def content_of(row: Row) -> bytes:
+def content_of(row: ArchiveRow) -> bytes:
     """What the text of a row is cached by."""
     return row.digest if row.parts == 1 else key_of(row.text)
 
 
-class Content(NamedTuple):
+class TextFeatures(NamedTuple):
     """What is searched of some texts, one of each for a text."""
 
     vectors: "np.ndarray"
@@ -38,16 +38,16 @@ class Content(NamedTuple):
     """As `words.packed` has them."""
 
 
-class Vectors:
+class EmbeddingCache:
     """Embeds with one model, and remembers: the vector of a text, and its words, which cost as much as a light one."""
 
-    def __init__(self, embedder: Embedder, notes: Notes) -> None:
+    def __init__(self, embedder: Embedder, notes: ArchiveMetadata) -> None:
         self.embedder = embedder
         self._notes = notes
         self.embedded = 0
         """Texts for which the embedder was asked."""
 
-    def of(self, rows: Sequence[Row]) -> Content:
+    def of(self, rows: Sequence[ArchiveRow]) -> TextFeatures:
         """What is searched of each row's text. What was embedded before an error stays in the cache."""
         import numpy as np
 
@@ -61,7 +61,7 @@ class Vectors:
             known.update(new)
         blobs = [known[key] for key in keys]
         vectors = np.frombuffer(b"".join([blob[:size] for blob in blobs]), dtype="<f2")
-        return Content(vectors.reshape(len(rows), self.embedder.dimension), [blob[size + 1 :] for blob in blobs])
+        return TextFeatures(vectors.reshape(len(rows), self.embedder.dimension), [blob[size + 1 :] for blob in blobs])
 
     def _embedded(self, missing: Sequence[tuple[bytes, str]], found: Mapping[bytes, bytes]
                   ) -> Iterator[dict[bytes, bytes]]:  # fmt: skip
@@ -80,7 +80,7 @@ class Vectors:
             yield new
 
 
-class Shared:
+class SharedEmbedder:
     """An embedder for several threads: one of them loads the model, the others wait for it."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -13,13 +13,13 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import ArchiveError, EmbedderError, ForeignRows
-from everlog.store.archive.batch import Batch, batch_of
+from everlog.store.archive.batch import WriteBatch, batch_of
 from everlog.store.archive.constants import CHUNKER, COMPACT_ROWS, COMPACT_ROWS_A_WRITE, COMPACT_WRITES, OLD_VERSIONS_S
 from everlog.store.archive.embedding import Embedder
 from everlog.store.archive.lock import locked, trying
-from everlog.store.archive.notes import NOTES, Notes, Position, Serving
+from everlog.store.archive.notes import NOTES, ArchiveMetadata, FollowPosition, ServingTable
 from everlog.store.archive.table import Table, Tables, rows_in, schema_of
-from everlog.store.archive.vectors import Vectors, content_of
+from everlog.store.archive.vectors import EmbeddingCache, content_of
 from everlog.store.stores.filestore import FileStore
 
 COPIED_ROWS = 50_000
@@ -27,21 +27,21 @@ COPIED_ROWS = 50_000
 
 REBUILDING = "rebuilding"
 
-Wrote = Callable[[Serving, Serving, Batch], None]
+WriteCallback = Callable[[ServingTable, ServingTable, WriteBatch], None]
 """Called after a batch was written, with what served before and what does now."""
 
 
-class Lost(Exception):
+class TableLost(Exception):
     """The table is not there, or older than what was written down: it is to be made again. Never leaves the archive."""
 
 
-class Writer:
+class ArchiveWriter:
     """The one that writes. Use it with `lock` held only, but for what says otherwise."""
 
     def __init__(self, folder: Path, store: FileStore, step: Callable[[str], None] = lambda _: None) -> None:
         """`step` is told each step of a write: tests kill the process there."""
         self.folder = folder
-        self.notes = Notes(folder / NOTES)
+        self.notes = ArchiveMetadata(folder / NOTES)
         self.tables = Tables(folder)
         self._store = store
         self._step = step
@@ -60,7 +60,7 @@ class Writer:
         """Held while a table is built beside the one that serves."""
         return self.folder / REBUILDING
 
-    def ready(self, embedder: Embedder) -> Serving:
+    def ready(self, embedder: Embedder) -> ServingTable:
         """The table that serves, once it is known to be ours and of this embedder; made if there is none yet.
 
         Raises EmbedderError, ForeignRows, ArchiveError; Lost if it has to be made again.
@@ -78,50 +78,50 @@ class Writer:
             self._swept = self.sweep(serving)
         return serving
 
-    def _first(self, embedder: Embedder) -> Serving:
+    def _first(self, embedder: Embedder) -> ServingTable:
         if self.tables.generations():
-            raise Lost(f"{self.folder} has a table, but {NOTES} does not say how far it came")
+            raise TableLost(f"{self.folder} has a table, but {NOTES} does not say how far it came")
         generation = 1
         table = self.tables.create(generation, embedder.dimension)
-        serving = Serving(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
+        serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
         with self.notes.change():
             self.notes.begin_again()
             self.notes.serve(serving)
         return serving
 
-    def _opened(self, serving: Serving) -> Table:
+    def _opened(self, serving: ServingTable) -> Table:
         try:
             table = self.tables.open(serving.generation)
             version = table.version
         except ArchiveError as error:
-            raise Lost(str(error)) from error
+            raise TableLost(str(error)) from error
         if version < serving.version:
-            raise Lost(f"{table.path} has version {version}, but {serving.version} was written")
+            raise TableLost(f"{table.path} has version {version}, but {serving.version} was written")
         return table
 
     @staticmethod
-    def _refuse_foreign(table: Table, serving: Serving) -> None:
+    def _refuse_foreign(table: Table, serving: ServingTable) -> None:
         try:
             version = table.version
         except ArchiveError as error:
-            raise Lost(str(error)) from error
+            raise TableLost(str(error)) from error
         if version != serving.version and not serving.writing:
             raise foreign(table, serving, version)
 
-    def sweep(self, serving: Serving) -> bool:
+    def sweep(self, serving: ServingTable) -> bool:
         """Remove tables that do not serve: a dead process left them. Not while one is being built."""
         with trying(self.rebuilding) as free:
             if free:
                 self._remove_others(serving)
         return free
 
-    def _remove_others(self, serving: Serving) -> None:
+    def _remove_others(self, serving: ServingTable) -> None:
         for generation in self.tables.generations():
             if generation != serving.generation:
                 self.tables.drop(generation)
 
-    def take(self, tables: Sequence[tuple[str, pa.Table]], serving: Serving, vectors: Vectors, wrote: Wrote
-             ) -> tuple[Serving, Batch]:  # fmt: skip
+    def take(self, tables: Sequence[tuple[str, pa.Table]], serving: ServingTable, vectors: EmbeddingCache, wrote: WriteCallback
+             ) -> tuple[ServingTable, WriteBatch]:  # fmt: skip
         """Take in records that were appended since, by partition."""
         assert self._table is not None
         positions = {name: self.notes.position(name) for name, _ in tables}
@@ -143,7 +143,7 @@ class Writer:
             self._swept = self.sweep(serving)
         return serving, batch
 
-    def _write(self, batch: Batch, serving: Serving) -> Serving:
+    def _write(self, batch: WriteBatch, serving: ServingTable) -> ServingTable:
         """Write the rows of a batch; gives what is to be written down with the position."""
         assert self._table is not None
         self.mark(serving)
@@ -161,12 +161,12 @@ class Writer:
             writes=serving.writes + 1,
         )  # fmt: skip
 
-    def mark(self, serving: Serving) -> None:
+    def mark(self, serving: ServingTable) -> None:
         """Write down that rows are about to be written."""
         with self.notes.change():
             self.notes.serve(msgspec.structs.replace(serving, writing=1))
 
-    def _written_anew(self, serving: Serving) -> Serving:
+    def _written_anew(self, serving: ServingTable) -> ServingTable:
         """Copy what holds into another table: files, indices and old versions of the one before go with it."""
         assert self._table is not None
         generation = max(self.tables.generations()) + 1
@@ -183,7 +183,7 @@ class Writer:
         self._table, self._generation = table, generation
         return msgspec.structs.replace(serving, generation=generation, written=0, writes=0)
 
-    def compact(self, serving: Serving) -> Serving:
+    def compact(self, serving: ServingTable) -> ServingTable:
         """Join files and index new rows, if it is time."""
         assert self._table is not None
         if not _is_due(self._table, serving):
@@ -204,7 +204,7 @@ class Writer:
         self.notes.close()
         self._table = None
 
-    def swap(self, serving: Serving, positions: Mapping[str, Position], ahead: Mapping[str, int]) -> None:
+    def swap(self, serving: ServingTable, positions: Mapping[str, FollowPosition], ahead: Mapping[str, int]) -> None:
         """Let a table that was built beside serve from now on, and remove all others. `rebuilding` is held."""
         with locked(self.lock):
             with self.notes.change():
@@ -217,14 +217,14 @@ class Writer:
         self._table = None
 
 
-def _is_due(table: Table, serving: Serving) -> bool:
+def _is_due(table: Table, serving: ServingTable) -> bool:
     """Whether enough was written since the last compaction to be worth one."""
     if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
         return serving.written >= COMPACT_ROWS
     return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
 
 
-def refuse_other(serving: Serving, embedder: Embedder) -> None:
+def refuse_other(serving: ServingTable, embedder: Embedder) -> None:
     """Raise EmbedderError unless the table holds vectors of this embedder; ArchiveError if texts are cut otherwise."""
     if (serving.embedder, serving.dimension) != (embedder.name, embedder.dimension):
         raise EmbedderError(
@@ -239,7 +239,7 @@ def refuse_other(serving: Serving, embedder: Embedder) -> None:
         )
 
 
-def foreign(table: Table, serving: Serving, version: int) -> ForeignRows:
+def foreign(table: Table, serving: ServingTable, version: int) -> ForeignRows:
     """The error for a table that somebody else wrote into."""
     return ForeignRows(
         f"somebody else wrote into {table.path}: expected version {serving.version}, found {version}. Nothing was "

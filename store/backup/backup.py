@@ -20,7 +20,7 @@ from everlog.events import GENESIS, BadInput, CorruptLog, Record, StoreError, ex
 from everlog.store.backup.exportfile import ExportReader, ExportWriter, damaged
 from everlog.store.base.constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from everlog.store.base.contract import Head, Progress, Store
-from everlog.store.base.exports import Contents, Exported
+from everlog.store.base.exports import ExportedStream, ExportHeader
 from everlog.store.base.moves import chain_before, fork_in, is_departure, move_in
 from everlog.store.base.names import name_of, partition_of
 from everlog.store.partition.partition import token
@@ -31,7 +31,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
 
 
-class Part(NamedTuple):
+class StreamRange(NamedTuple):
     """One stream as far as it is exported."""
 
     agent_id: str
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: int, sources: Sequence[str] = (),
            streams: Sequence[str] = (), replace: bool = False, progress: Progress | None = None,
-           ) -> Contents:  # fmt: skip
+           ) -> ExportHeader:  # fmt: skip
     """Write an agent, and the ancestors of a fork up to the cut, into the file `path`: whole and durable, or not there.
 
     `sources` are those that it can search, which is only noted; `streams` are other streams that go with it. A file
@@ -61,7 +61,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
         with temporary.open("wb") as file, ExportWriter(file) as writer:
             count = counting(total, progress)
             written = [_written(store, part, writer, count) for part in parts]
-            contents = Contents(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
+            contents = ExportHeader(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
             writer.finish(contents)
             file.flush()
             os.fsync(file.fileno())
@@ -119,7 +119,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def lineage(store: Store, name: str) -> list[Part]:
+def lineage(store: Store, name: str) -> list[StreamRange]:
     """What an agent is read through, oldest ancestor first, itself last. Raises BadInput, UnknownAgent."""
     head = store.reader(name).head(name)
     upto = head.seq - head.away  # that it is on its way to another partition is no part of it yet
@@ -128,18 +128,18 @@ def lineage(store: Store, name: str) -> list[Part]:
     return _lineage(store, name, upto)
 
 
-def _lineage(store: Store, name: str, upto: int) -> list[Part]:
+def _lineage(store: Store, name: str, upto: int) -> list[StreamRange]:
     """The same for the first `upto` records. An ancestor that wrote none of them is passed over."""
     ancestor = store.parent_of(name)
     if ancestor is None:
-        return [Part(name, 1, upto)]
+        return [StreamRange(name, 1, upto)]
     parent, cut = ancestor
     if upto <= cut:
         return _lineage(store, parent, upto)
     before = _lineage(store, parent, cut)
     last = before[-1]
     before[-1] = last._replace(to_seq=_whole_to(store, last.agent_id, cut))
-    return [*before, Part(name, cut + 1, upto, last.agent_id, cut)]
+    return [*before, StreamRange(name, cut + 1, upto, last.agent_id, cut)]
 
 
 def _whole_to(store: Store, name: str, cut: int) -> int:
@@ -157,7 +157,7 @@ def _whole_to(store: Store, name: str, cut: int) -> int:
     return before.seq
 
 
-def _written(store: Store, part: Part, writer: ExportWriter, count: Callable[[int], None]) -> Exported:
+def _written(store: Store, part: StreamRange, writer: ExportWriter, count: Callable[[int], None]) -> ExportedStream:
     """Write one stream. Raises CorruptLog if what is read is not in one chain."""
     name, reader = part.agent_id, store.reader(part.agent_id)
     chain = reader.chain(name, part.from_seq - 1)
@@ -180,7 +180,7 @@ def _written(store: Store, part: Part, writer: ExportWriter, count: Callable[[in
     head = reader.head(name)
     if (seq, chain) != (part.to_seq, head.chain if head.seq == seq else reader.chain(name, part.to_seq)):
         raise _broken(name, seq)
-    return Exported(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
+    return ExportedStream(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
 
 
 def _is_joint_of_another(record: Record, chain: bytes) -> bool:
@@ -211,7 +211,7 @@ def _commits(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield commit
 
 
-def commits_of(export: ExportReader) -> Iterator[tuple[Exported, list[Record]]]:
+def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Record]]]:
     """The commits of an export, each with its stream, in the order of the file. Raises CorruptLog."""
     streams = {stream.agent_id: stream for stream in export.contents.streams}
     for (agent_id, _), records in groupby(export.records(), key=lambda record: (record.agent_id, record.commit)):
@@ -223,7 +223,7 @@ def commits_of(export: ExportReader) -> Iterator[tuple[Exported, list[Record]]]:
 class _Walk:
     """Where one stream is while an export is verified."""
 
-    def __init__(self, stream: Exported, chain: bytes, others: Collection[str]) -> None:
+    def __init__(self, stream: ExportedStream, chain: bytes, others: Collection[str]) -> None:
         """`others`: whose streams are in the same export."""
         self.stream = stream
         self.others = others
@@ -307,7 +307,7 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
     return found
 
 
-def _chain_before(export: ExportReader, stream: Exported, found: Mapping[tuple[str, int], bytes]) -> bytes:
+def _chain_before(export: ExportReader, stream: ExportedStream, found: Mapping[tuple[str, int], bytes]) -> bytes:
     """The chain value that a stream goes on from."""
     if not stream.parent and stream.from_seq == 1:
         return GENESIS

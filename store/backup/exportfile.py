@@ -2,7 +2,7 @@
 
     row groups             the records of `store.SCHEMA`, stream after stream; `commit` counts each stream's from 1
     footer                 Parquet's own, and in its key-value metadata:
-      everlog              the header, a JSON object: `Contents`
+      everlog              the header, a JSON object: `ExportHeader`
       everlog.sha256       SHA-256 of the whole file, in which these 64 hexadecimal digits are zeros
 
 The place of the checksum is found by the bytes of its key, so it can be checked before anything in the file is
@@ -22,7 +22,7 @@ from everlog.events import BadInput, CorruptLog, NewerFormat, Record, StoreError
 from everlog.store.base.arrow import SCHEMA, batch_of, records_of
 from everlog.store.base.blocks import is_agent
 from everlog.store.base.constants import EXPORT_GROUP_BYTES_MAX, EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
-from everlog.store.base.exports import Contents, Exported
+from everlog.store.base.exports import ExportedStream, ExportHeader
 from everlog.store.base.lazy import pq
 from everlog.store.base.names import name_of
 from everlog.store.sealed.parquet import DICTIONARIES, ENCODINGS, STATISTICS
@@ -111,7 +111,7 @@ class ExportWriter:
         if records:
             self._writer.write_table(pa.Table.from_batches([batch_of(records)], SCHEMA), row_group_size=len(records))
 
-    def finish(self, contents: Contents) -> None:
+    def finish(self, contents: ExportHeader) -> None:
         """Write the header and the checksum: the file is whole then, but not synced."""
         self._sink.hold()
         self._writer.add_key_value_metadata({HEADER: msgspec.json.encode(contents).decode(), CHECKSUM: "0" * DIGITS})
@@ -205,19 +205,19 @@ def _sha256(file: IO[bytes], at: int) -> str:
     return found.hexdigest()
 
 
-class _FormatOnly(msgspec.Struct):
+class _ExportFormat(msgspec.Struct):
     format: int
 
 
-def _header(metadata: dict[bytes, bytes], path: Path) -> Contents:
+def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
     try:
         header = metadata[HEADER.encode()]
-        version = msgspec.json.decode(header, type=_FormatOnly).format
+        version = msgspec.json.decode(header, type=_ExportFormat).format
         if version > EXPORT_VERSION:
             raise NewerFormat(
                 f"{path} has format {version}, but this everlog knows formats up to {EXPORT_VERSION}. Use a newer one."
             )
-        contents = msgspec.json.decode(header, type=Contents)
+        contents = msgspec.json.decode(header, type=ExportHeader)
     except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(path, f"its header is not one ({error})") from error
     if contents.agent_id not in [stream.agent_id for stream in contents.streams]:
@@ -228,7 +228,7 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> Contents:
     return contents
 
 
-def _wrong_in(streams: Sequence[Exported]) -> str:
+def _wrong_in(streams: Sequence[ExportedStream]) -> str:
     """What no header says of its streams."""
     names = [stream.agent_id for stream in streams]
     if len(set(names)) < len(names):

@@ -21,25 +21,25 @@ from everlog.store.backup.backup import commits_of, counting, verify
 from everlog.store.backup.exportfile import ExportReader
 from everlog.store.base.blocks import block_of, is_block
 from everlog.store.base.constants import RESTORE_CHARS, RESTORE_COMMITS
-from everlog.store.base.contract import Append, Commit, Derive, Head, Log, Progress
-from everlog.store.base.exports import Exported, Restoration, Restored
+from everlog.store.base.contract import Append, Commit, Head, Log, Progress, StateDeriver
+from everlog.store.base.exports import ExportedStream, RestoredStream, RestoreReport
 from everlog.store.base.moves import chain_before, is_departure
 from everlog.store.base.names import name_of, partition_of
 from everlog.store.base.sources import is_source, source_of
-from everlog.store.streams.forking import Forking
+from everlog.store.streams.forking import ForkService
 from everlog.store.streams.register import Assignment
 
 COMMAND = "everlog restore"
 
 
-class Restoring(Forking):
+class RestoreService(ForkService):
     """The part of a store that takes exports in."""
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:
         """Own the partition of `agent_id`; see `store.Store`."""
         raise NotImplementedError
 
-    def _open_restoring(self, stream: Exported) -> Log:
+    def _open_restoring(self, stream: ExportedStream) -> Log:
         """Own the partition of a name that nobody has, and keep everybody else from it until `_set_free`.
 
         Raises BadInput if another export was being restored there.
@@ -54,7 +54,9 @@ class Restoring(Forking):
         """All records are there: anybody may open the partition."""
         raise NotImplementedError
 
-    def restore(self, path: Path, derive: Derive | None = None, progress: Progress | None = None) -> Restoration:
+    def restore(
+        self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
+    ) -> RestoreReport:
         """Take in the agents of an export, each with the records that it had. See `store.Store`."""
         with closing(ExportReader(path)) as export:
             streams = export.contents.streams
@@ -70,15 +72,15 @@ class Restoring(Forking):
             for stream, commits in _by_stream(export):
                 ends = stream.agent_id in parents
                 done.append(self._take_in(stream, commits, derive, count, ends=ends))
-            return Restoration(export.contents, done)
+            return RestoreReport(export.contents, done)
 
-    def _ends(self, stream: Exported) -> tuple[Head, int]:
+    def _ends(self, stream: ExportedStream) -> tuple[Head, int]:
         """Where the agent of that name ends here, Head(0, GENESIS) if it has no records; and where the stream does."""
         assignment = self._register.find(name_of(stream.agent_id))
         head = Head(0, GENESIS) if assignment is None else self._reader(assignment, None).head(stream.agent_id)
         return head, stream.to_seq
 
-    def _refuse_other(self, stream: Exported, seq: int, chain: bytes | None) -> None:
+    def _refuse_other(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
         """Raises BadInput for a name that is another agent's: one that had other records up to `seq`."""
         assignment = self._register.find(stream.agent_id)
         if assignment is None:
@@ -92,15 +94,15 @@ class Restoring(Forking):
             last = next(reader.read(stream.agent_id, reader.head(stream.agent_id).seq), None)
             raise _ended(last) if last is not None and _is_end(last) else _taken(stream)
 
-    def _take_in(self, stream: Exported, commits: Iterator[list[Record]], derive: Derive | None,
-                 count: Callable[[int], None], *, ends: bool) -> Restored:  # fmt: skip
+    def _take_in(self, stream: ExportedStream, commits: Iterator[list[Record]], derive: StateDeriver | None,
+                 count: Callable[[int], None], *, ends: bool) -> RestoredStream:  # fmt: skip
         """Restore one stream; `ends`: if nobody has it yet, it is ended where it ends."""
         name = stream.agent_id
         assignment = self._register.find(name)
         head = self._ends(stream)[0].seq
         if assignment is not None and head >= stream.to_seq:
             self._set_free(name)
-            return Restored(stream, 0)
+            return RestoredStream(stream, 0)
         begun = assignment is None or self._is_restoring(name)  # somebody may have taken the name since
         if begun:
             log = self._open_restoring(stream)
@@ -119,10 +121,10 @@ class Restoring(Forking):
                     raise _taken(stream)
                 self._set_free(name)
             log.seal(derive)
-        return Restored(stream, written, ends)
+        return RestoredStream(stream, written, ends)
 
 
-def _taken(stream: Exported) -> BadInput:
+def _taken(stream: ExportedStream) -> BadInput:
     name = stream.agent_id
     what = f"an agent {name!r}"
     if is_source(name):
@@ -136,7 +138,7 @@ def _taken(stream: Exported) -> BadInput:
     )
 
 
-def _end(log: Log, stream: Exported, now: int) -> None:
+def _end(log: Log, stream: ExportedStream, now: int) -> None:
     """End an ancestor after its last record, which is the last of its log, or was before it was ended."""
     name, seq = stream.agent_id, stream.to_seq
     if log.head(name).seq == seq:
@@ -166,12 +168,12 @@ def _ended(last: Record) -> BadInput:
     )
 
 
-def _by_stream(export: ExportReader) -> Iterator[tuple[Exported, Iterator[list[Record]]]]:
+def _by_stream(export: ExportReader) -> Iterator[tuple[ExportedStream, Iterator[list[Record]]]]:
     for stream, found in groupby(commits_of(export), key=lambda pair: pair[0]):
         yield stream, (records for _, records in found)
 
 
-def _append(log: Log, stream: Exported, commits: Iterable[list[Record]], count: Callable[[int], None]) -> int:
+def _append(log: Log, stream: ExportedStream, commits: Iterable[list[Record]], count: Callable[[int], None]) -> int:
     """Append what is not there yet, some thousand commits with one sync. Raises BadInput, CorruptLog, StoreError."""
     name = stream.agent_id
     written = 0
@@ -194,7 +196,7 @@ def _append(log: Log, stream: Exported, commits: Iterable[list[Record]], count: 
     return written
 
 
-def _after(head: Head, stream: Exported, commits: Iterable[list[Record]]) -> Iterator[list[Record]]:
+def _after(head: Head, stream: ExportedStream, commits: Iterable[list[Record]]) -> Iterator[list[Record]]:
     """What comes after `head`, which is one of the places of the stream, or before it. Raises BadInput if it is not."""
     chain, passed = GENESIS, 0
     for records in commits:

@@ -14,11 +14,11 @@ from everlog.store.base.disk import storage
 WHOLE_BYTES_MAX = 16 << 20
 """More than any of them has."""
 
-Stamp = tuple[int, int, int]
+FileStamp = tuple[int, int, int]
 """Tells one state of a file from another: inode, size and time of its last change."""
 
 
-def stamp_of(path: Path) -> Stamp | None:
+def stamp_of(path: Path) -> FileStamp | None:
     """The stamp of a file; None where there is none. Raises StoreError."""
     with storage("look at", path):
         try:

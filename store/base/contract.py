@@ -39,7 +39,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import Draft, Record, StoreError
-from everlog.store.base.exports import Restoration
+from everlog.store.base.exports import RestoreReport
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class States(msgspec.Struct, frozen=True):
     """The records after the states, of agents without a state all of them, in commit order."""
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SealReport(msgspec.Struct, frozen=True):
     """What `seal` did."""
 
     files: int = 0
@@ -109,7 +109,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all, now and then."""
 
 
-class Derive(Protocol):
+class StateDeriver(Protocol):
     """Makes states. Another room knows what they mean; the store only keeps them beside the records."""
 
     @property
@@ -202,7 +202,7 @@ class Log(LogReader, Protocol):
         """Bytes that `seal` would work on; 0 where nothing is ever sealed."""
         ...
 
-    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+    def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
         """Bring what was appended into its lasting form, carry erasures out, compact; reads before and after are equal.
 
         Appends may go on meanwhile. With `derive`, states are kept beside. A `records_erased` appended before is
@@ -300,7 +300,9 @@ class Store(Protocol):
         """
         ...
 
-    def restore(self, path: Path, derive: Derive | None = None, progress: Progress | None = None) -> Restoration:
+    def restore(
+        self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
+    ) -> RestoreReport:
         """Take in the agents of an export (`backup.export`), each with the records that it had, and the same chain.
 
         All of it is verified first. An agent that is here with all of these records is left as it is; one that has the

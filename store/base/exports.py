@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Exported(msgspec.Struct, frozen=True):
+class ExportedStream(msgspec.Struct, frozen=True):
     """One stream of an export: records `from_seq` to `to_seq` of an agent, or of a source, without a gap."""
 
     agent_id: str
@@ -24,7 +24,7 @@ class Exported(msgspec.Struct, frozen=True):
         return self.to_seq - self.from_seq + 1
 
 
-class Contents(msgspec.Struct, frozen=True):
+class ExportHeader(msgspec.Struct, frozen=True):
     """What an export holds: its header."""
 
     format: int
@@ -34,7 +34,7 @@ class Contents(msgspec.Struct, frozen=True):
     """The store that it was made from."""
     made_at: int
     """Microseconds UTC."""
-    streams: list[Exported]
+    streams: list[ExportedStream]
     """Ancestors first, oldest first; then the agent; then sources."""
     sources: list[str] = []
     """Sources that the agent could search; those that are among the streams are in the export too."""
@@ -45,26 +45,26 @@ class Contents(msgspec.Struct, frozen=True):
         return sum(stream.records for stream in self.streams)
 
     @property
-    def own(self) -> Exported:
+    def own(self) -> ExportedStream:
         """The stream of the agent itself."""
         return next(stream for stream in self.streams if stream.agent_id == self.agent_id)
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredStream(msgspec.Struct, frozen=True):
     """What became of one stream of an export."""
 
-    stream: Exported
+    stream: ExportedStream
     written: int
     """Records that were restored; the others were there already."""
     ended: bool = False
     """Whether it is an ancestor that was ended, for only its fork was asked for."""
 
 
-class Restoration(msgspec.Struct, frozen=True):
+class RestoreReport(msgspec.Struct, frozen=True):
     """What a restore did."""
 
-    contents: Contents
-    streams: list[Restored]
+    contents: ExportHeader
+    streams: list[RestoredStream]
 
     @property
     def written(self) -> int:

@@ -8,19 +8,19 @@ import pyarrow as pa
 
 from everlog.events import EverlogError, Record, RecordsErased
 from everlog.store.base.arrow import SCHEMA, records_of
-from everlog.store.base.contract import Derive, Head, Progress
+from everlog.store.base.contract import Head, Progress, StateDeriver
 from everlog.store.base.lazy import pc
-from everlog.store.log.reader import Reader, heads_before
+from everlog.store.log.reader import PartitionReader, heads_before
 from everlog.store.log.recovery import RESTORING
 from everlog.store.partition.admission import follow
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import Partition
-from everlog.store.partition.segment import Frame, Scan, corrupt
+from everlog.store.partition.segment import Frame, FrameScan, corrupt
 from everlog.store.sealed.parquet import SORTED_BY, is_whole
 from everlog.store.sealed.sealed import COMMIT_ORDER, checkpoint, whole
 
 
-class Report(msgspec.Struct):
+class CheckReport(msgspec.Struct):
     """What `check` found."""
 
     partition: str
@@ -41,14 +41,14 @@ class Report(msgspec.Struct):
         return not self.errors
 
 
-def check(partition: Partition, *, deep: bool = False, derive: Derive | None = None,
-          progress: Progress | None = None) -> Report:  # fmt: skip
+def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | None = None,
+          progress: Progress | None = None) -> CheckReport:  # fmt: skip
     """Check a partition that nobody writes to meanwhile. Findings are in the report; raises nothing for them.
 
     Every byte is held against its checksum, and every record of the frames against the rules of a log. `deep` does the
     latter for the sealed records too, and makes the states again with `derive`, to compare them.
     """
-    report = Report(partition.name)
+    report = CheckReport(partition.name)
     try:
         manifest = load(partition)
     except EverlogError as error:
@@ -89,7 +89,7 @@ class _State:
         self.ids: set[str] = set()
 
 
-def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, state: _State, report: Report) -> None:
+def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, state: _State, report: CheckReport) -> None:
     path = str(partition.path / entry.name)
     report.files += 1
     if entry.first_commit != state.next_commit:
@@ -108,10 +108,10 @@ def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, stat
 
 
 def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, data: bytes, state: _State,
-                  report: Report) -> None:  # fmt: skip
+                  report: CheckReport) -> None:  # fmt: skip
     path = str(partition.path / entry.name)
     salt = partition.salt(entry.name)
-    scan = Scan(data, salt, entry.first_commit, path)
+    scan = FrameScan(data, salt, entry.first_commit, path)
     touched: set[str] = set()
     erasures = 0
     for frame in scan:
@@ -131,7 +131,7 @@ def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, da
         _check_chains(entry, state, touched, path, report)
 
 
-def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: str, report: Report) -> None:
+def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: str, report: CheckReport) -> None:
     """The parts of a sealed file have their checksums; if it is deep, its records go on where the streams are."""
     table = whole(partition, entry)
     commits = table.column("commit").unique().to_pylist()
@@ -148,9 +148,9 @@ def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: s
     _check_chains(entry, state, {record.agent_id for record in records}, path, report)
 
 
-def _check_states(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
+def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
     """The newest state of each agent is what its records say."""
-    reader = Reader(partition)
+    reader = PartitionReader(partition)
     travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # theirs are of other files too
     here = sorted(manifest.closed_heads().keys() - travelled)
     states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
@@ -167,9 +167,9 @@ def _check_states(partition: Partition, manifest: Manifest, derive: Derive, repo
             )
 
 
-def _check_checkpoints(partition: Partition, manifest: Manifest, derive: Derive, report: Report) -> None:
+def _check_checkpoints(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
     """Each checkpoint is what the one before it and the records in between say, or what all records before it say."""
-    reader = Reader(partition)
+    reader = PartitionReader(partition)
     travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
     for entry in manifest.files:
         for agent_id in sorted(entry.held.keys() - travelled):
@@ -192,7 +192,7 @@ def _heads_at(manifest: Manifest, entry: FileEntry) -> dict[str, Head]:
     return Manifest(0, 0, earlier).closed_heads()
 
 
-def _check_closed(data: bytes, entry: FileEntry, path: str, report: Report) -> None:
+def _check_closed(data: bytes, entry: FileEntry, path: str, report: CheckReport) -> None:
     if len(data) < entry.bytes:
         report.errors.append(f"{path} has {len(data)} bytes, the manifest says {entry.bytes}")
     elif hashlib.sha256(data[: entry.bytes]).hexdigest() != entry.sha256:
@@ -201,7 +201,7 @@ def _check_closed(data: bytes, entry: FileEntry, path: str, report: Report) -> N
         report.notes.append(f"{path} has {len(data) - entry.bytes} bytes beyond its end, by a writer that was fenced")
 
 
-def _check_frame(frame: Frame, state: _State, path: str, report: Report) -> list[Record]:
+def _check_frame(frame: Frame, state: _State, path: str, report: CheckReport) -> list[Record]:
     where = f"{path} at byte {frame.offset}"
     records = list(records_of(frame.batch))
     commits = [record.commit for record in records]
@@ -216,14 +216,14 @@ def _check_frame(frame: Frame, state: _State, path: str, report: Report) -> list
     return records
 
 
-def _check_ids(records: Sequence[Record], state: _State, where: str, report: Report) -> None:
+def _check_ids(records: Sequence[Record], state: _State, where: str, report: CheckReport) -> None:
     repeated = [record.event_id for record in records if record.event_id in state.ids]
     if repeated:
         report.errors.append(f"{where}: event {repeated[0]} is in the log twice")
     state.ids.update(record.event_id for record in records)
 
 
-def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str, report: Report) -> None:
+def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str, report: CheckReport) -> None:
     if set(entry.chains) != touched:
         report.errors.append(f"{path} holds other agents than the manifest says")
     for agent_id, (seq, chain) in entry.chains.items():
@@ -232,7 +232,7 @@ def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str,
             report.errors.append(f"{path}: the chain of {agent_id!r} is another than the manifest says, at seq {seq}")
 
 
-def _note_strays(partition: Partition, manifest: Manifest, report: Report) -> None:
+def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) -> None:
     live = manifest.names()
     try:
         names = sorted(partition.disk.names(partition.path))

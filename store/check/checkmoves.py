@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from everlog.events import GENESIS, AgentMoved, EverlogError, Record, extend
 from everlog.store.base.moves import FROM, TO, is_departure, move_in
-from everlog.store.log.reader import Reader
+from everlog.store.log.reader import PartitionReader
 from everlog.store.stores.filestore import FileStore
 from everlog.store.streams.register import Assignment
 
@@ -53,7 +53,7 @@ def _over(store: FileStore, name: str, route: list[str]) -> set[int]:
     """Seqs of moves of which both records are in one partition: it was restored, and they were between others."""
     over: set[int] = set()
     for place in set(route):
-        for before, record in pairwise(Reader(store.partition(place)).read(name)):
+        for before, record in pairwise(PartitionReader(store.partition(place)).read(name)):
             if is_departure(before) and record.seq == before.seq + 1:
                 over.update((before.seq, record.seq))
     return over

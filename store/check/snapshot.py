@@ -23,7 +23,7 @@ from everlog.store.check.openfiles import is_room, make_room, too_few
 from everlog.store.log.reader import closed_frames, heads_before
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import Scan, corrupt, gone
+from everlog.store.partition.segment import FrameScan, corrupt, gone
 from everlog.store.sealed.parquet import is_whole
 from everlog.store.stores.filestore import FileStore
 
@@ -33,7 +33,7 @@ TAKES_MAX = 20
 """How often a position is taken anew because an agent moved while it was taken."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class PartitionPosition(msgspec.Struct, frozen=True):
     """How far one partition is read."""
 
     partition: str
@@ -44,14 +44,14 @@ class Part(msgspec.Struct, frozen=True):
     records: int
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class SkippedPartition(msgspec.Struct, frozen=True):
     """A partition that is damaged, and of which nothing is read."""
 
     partition: str
     reason: str
 
 
-class _Held(NamedTuple):
+class _OpenSealedFile(NamedTuple):
     """A sealed file that is open here."""
 
     partition: Partition
@@ -61,9 +61,9 @@ class _Held(NamedTuple):
     """Its length, and when it was last written, as of then."""
 
 
-class _Taken(NamedTuple):
-    part: Part
-    held: list[_Held]
+class _PartitionSnapshot(NamedTuple):
+    part: PartitionPosition
+    held: list[_OpenSealedFile]
     frames: list[pa.RecordBatch]
     manifest: Manifest
 
@@ -71,7 +71,7 @@ class _Taken(NamedTuple):
 class Snapshot:
     """A position of the store; its files are open until it is closed."""
 
-    def __init__(self, taken: Sequence[_Taken], left_out: Sequence[LeftOut]) -> None:
+    def __init__(self, taken: Sequence[_PartitionSnapshot], left_out: Sequence[SkippedPartition]) -> None:
         self.parts = [one.part for one in taken]
         self.left_out = list(left_out)
         self._held = [held for one in taken for held in one.held]
@@ -129,8 +129,8 @@ def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
 
 def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
     for _ in range(TAKES_MAX):
-        taken: list[_Taken] = []
-        left_out: list[LeftOut] = []
+        taken: list[_PartitionSnapshot] = []
+        left_out: list[SkippedPartition] = []
         whole = False
         try:
             for name in store.partitions():
@@ -139,7 +139,7 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
                 except CorruptLog as error:
                     if not skip_damaged:
                         raise
-                    left_out.append(LeftOut(name, str(error)))
+                    left_out.append(SkippedPartition(name, str(error)))
             files = sum(len(one.held) for one in taken)
             if not is_room(files):
                 raise StoreError(f"{store.root}: {too_few(files)}")
@@ -152,11 +152,11 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
     raise StoreError(f"agents of {store.root} moved {TAKES_MAX} times while its position was taken. Try again.")
 
 
-def _take(partition: Partition, *, check: bool) -> _Taken:
+def _take(partition: Partition, *, check: bool) -> _PartitionSnapshot:
     """One partition. A file that goes meanwhile is in another by then, which the next manifest names."""
     for _ in range(READ_ATTEMPTS_MAX):
         manifest = load(partition)
-        held: list[_Held] = []
+        held: list[_OpenSealedFile] = []
         whole = False
         try:
             frames, last = [], manifest.covered_to()
@@ -178,7 +178,9 @@ def _take(partition: Partition, *, check: bool) -> _Taken:
         if whole:
             records = sum(entry.records for entry in manifest.files if entry.kind == SEALED)
             records += sum(batch.num_rows for batch in frames)
-            return _Taken(Part(partition.name, manifest.number, last, records), held, frames, manifest)
+            return _PartitionSnapshot(
+                PartitionPosition(partition.name, manifest.number, last, records), held, frames, manifest
+            )
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
@@ -192,7 +194,7 @@ def _is_old(partition: Partition, manifest: Manifest) -> bool:
         return (partition.numbers(MANIFEST) or [0])[-1] != manifest.number
 
 
-def _hold(partition: Partition, entry: FileEntry) -> _Held:
+def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
     assert entry.parquet is not None
     path = partition.path / entry.name
     try:
@@ -202,7 +204,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _Held:
     except OSError as error:
         raise storage_error(error, "read", path) from error
     make_room(fd)
-    held = _Held(partition, entry.parquet, fd, _written(fd))
+    held = _OpenSealedFile(partition, entry.parquet, fd, _written(fd))
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)
         raise _damaged(held)
@@ -228,38 +230,38 @@ def _frames_of(
     except OSError as error:
         raise storage_error(error, "read", path) from error
     salt = partition.salt(entry.name)
-    scan = Scan(data, salt, entry.first_commit, str(path))
+    scan = FrameScan(data, salt, entry.first_commit, str(path))
     batches = [frame.batch for frame in scan]
     if scan.later is not None and not _is_old(partition, manifest):
         raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
     return batches, max(last, scan.next_commit - 1)
 
 
-def _let_go(held: Sequence[_Held]) -> None:
+def _let_go(held: Sequence[_OpenSealedFile]) -> None:
     for one in held:
         os.close(one.fd)
 
 
-def _is_whole(held: _Held) -> bool:
+def _is_whole(held: _OpenSealedFile) -> bool:
     """Whether every part of an open file has its checksum, whatever has become of its name."""
     here = held.partition._replace(path=_HELD)
     return is_whole(here, msgspec.structs.replace(held.entry, name=str(held.fd)))
 
 
-def _refuse_damaged(held: Sequence[_Held]) -> None:
+def _refuse_damaged(held: Sequence[_OpenSealedFile]) -> None:
     for one in held:
         if not _is_whole(one):
             raise _damaged(one)
 
 
-def _damaged(held: _Held) -> CorruptLog:
+def _damaged(held: _OpenSealedFile) -> CorruptLog:
     return CorruptLog(
         f"{held.partition.path / held.entry.name} is damaged: it does not have its length or its checksums. Nothing "
         "was changed. `everlog log check --all` says where; restore the file from a backup."
     )
 
 
-def _is_torn(store: FileStore, taken: Sequence[_Taken]) -> bool:
+def _is_torn(store: FileStore, taken: Sequence[_PartitionSnapshot]) -> bool:
     """Whether an agent's records are missing between two partitions: it moved after the one was taken and before the
     other was. A fork began where it is.
     """
@@ -274,7 +276,7 @@ def _is_torn(store: FileStore, taken: Sequence[_Taken]) -> bool:
     )
 
 
-def _arrivals(one: _Taken) -> Iterator[tuple[str, str, int]]:
+def _arrivals(one: _PartitionSnapshot) -> Iterator[tuple[str, str, int]]:
     """Partition, agent and seq of each last arrival, and of the first record of each fork that is sealed."""
     for entry in one.manifest.files:
         for name, seq in entry.arrivals.items():
@@ -286,7 +288,7 @@ def _arrivals(one: _Taken) -> Iterator[tuple[str, str, int]]:
                 yield one.part.partition, record.agent_id, record.seq
 
 
-def _heads(one: _Taken) -> Mapping[str, int]:
+def _heads(one: _PartitionSnapshot) -> Mapping[str, int]:
     heads = {name: seq for entry in one.manifest.files for name, (seq, _) in entry.chains.items()}
     for batch in one.frames:
         heads.update(zip(batch.column("agent_id").to_pylist(), batch.column("seq").to_pylist(), strict=True))

@@ -10,10 +10,10 @@ from everlog.store.base.disk import storage
 from everlog.store.base.lazy import pc
 from everlog.store.partition.manifest import FRAMES, OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import Scan, gone
+from everlog.store.partition.segment import FrameScan, gone
 
 
-class Files(msgspec.Struct):
+class FileTotals(msgspec.Struct):
     """Files of one kind."""
 
     files: int = 0
@@ -25,7 +25,7 @@ class Files(msgspec.Struct):
         self.bytes += count
 
 
-class Stats(msgspec.Struct):
+class PartitionStats(msgspec.Struct):
     """What `stats` found."""
 
     agents: int = 0
@@ -33,18 +33,18 @@ class Stats(msgspec.Struct):
     records: int = 0
     text_bytes: int = 0
     """UTF-8 bytes of text and payload of the records: what amplification is held against."""
-    open: Files = msgspec.field(default_factory=Files)
+    open: FileTotals = msgspec.field(default_factory=FileTotals)
     """Frames, growing."""
-    frames: Files = msgspec.field(default_factory=Files)
+    frames: FileTotals = msgspec.field(default_factory=FileTotals)
     """Frames that were closed and are not sealed yet."""
-    sealed: Files = msgspec.field(default_factory=Files)
-    states: Files = msgspec.field(default_factory=Files)
+    sealed: FileTotals = msgspec.field(default_factory=FileTotals)
+    states: FileTotals = msgspec.field(default_factory=FileTotals)
     """Derived, and made again where they are lost."""
-    other: Files = msgspec.field(default_factory=Files)
+    other: FileTotals = msgspec.field(default_factory=FileTotals)
     """Manifests, epochs, tails that were cut and kept, what is left over."""
 
     @classmethod
-    def sum(cls, found: Iterable["Stats"]) -> "Stats":
+    def sum(cls, found: Iterable["PartitionStats"]) -> "PartitionStats":
         """Of several partitions together."""
         together = cls()
         for stats in found:
@@ -57,10 +57,10 @@ class Stats(msgspec.Struct):
         return together
 
     @property
-    def all(self) -> Files:
+    def all(self) -> FileTotals:
         """Everything in the folder."""
         kinds = (self.open, self.frames, self.sealed, self.states, self.other)
-        return Files(sum(kind.files for kind in kinds), sum(kind.bytes for kind in kinds))
+        return FileTotals(sum(kind.files for kind in kinds), sum(kind.bytes for kind in kinds))
 
     @property
     def amplification(self) -> float | None:
@@ -68,7 +68,7 @@ class Stats(msgspec.Struct):
         return self.all.bytes / self.text_bytes if self.text_bytes else None
 
 
-def stats(partition: Partition) -> Stats:
+def stats(partition: Partition) -> PartitionStats:
     """Count a partition, which its owner may write to meanwhile. Raises CorruptLog, NewerFormat, StoreError."""
     with storage("count", partition.path):
         for _ in range(READ_ATTEMPTS_MAX):
@@ -82,8 +82,8 @@ def stats(partition: Partition) -> Stats:
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
-def _counted(partition: Partition, manifest: Manifest) -> Stats:
-    found = Stats(commits=manifest.covered_to())
+def _counted(partition: Partition, manifest: Manifest) -> PartitionStats:
+    found = PartitionStats(commits=manifest.covered_to())
     agents = set(manifest.closed_heads())
     for entry in manifest.files:
         if entry.kind == SEALED:
@@ -96,11 +96,11 @@ def _counted(partition: Partition, manifest: Manifest) -> Stats:
     return found
 
 
-def _frames(partition: Partition, entry: FileEntry, found: Stats) -> set[str]:
+def _frames(partition: Partition, entry: FileEntry, found: PartitionStats) -> set[str]:
     """Count the whole frames of a file; the agents in them."""
     path = partition.path / entry.name
     data = partition.disk.read(path, 0, entry.bytes if entry.kind == FRAMES else None)
-    scan = Scan(data, partition.salt(entry.name), entry.first_commit, str(path))
+    scan = FrameScan(data, partition.salt(entry.name), entry.first_commit, str(path))
     agents: set[str] = set()
     for frame in scan:
         batch = frame.batch
@@ -115,10 +115,10 @@ def _frames(partition: Partition, entry: FileEntry, found: Stats) -> set[str]:
 _WORDS = ("text", "payload")
 
 
-def _weigh(partition: Partition, manifest: Manifest, found: Stats) -> None:
+def _weigh(partition: Partition, manifest: Manifest, found: PartitionStats) -> None:
     """Put every file of the folder to its kind, with all of its bytes; files whose length is known are not read."""
     kinds = {OPEN: found.open, FRAMES: found.frames, SEALED: found.sealed}
-    live: dict[str, tuple[Files, int]] = {}
+    live: dict[str, tuple[FileTotals, int]] = {}
     for entry in manifest.files:
         live[entry.name] = kinds[entry.kind], entry.bytes
         for derived in (entry.state, entry.checkpoints):

@@ -13,27 +13,27 @@ import pyarrow as pa
 
 from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
 from everlog.store.base.constants import SEGMENT_BYTES_MAX
-from everlog.store.base.contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
+from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, State, StateDeriver, States
 from everlog.store.base.disk import remove_if_there, storage, storage_error
 from everlog.store.base.names import name_of
-from everlog.store.log.group import GroupCommit, Result
-from everlog.store.log.reader import Reader, View
-from everlog.store.log.recovery import Recovered, recover, remove_cut, strays
-from everlog.store.partition.admission import Group, Weighed
+from everlog.store.log.group import AppendResult, GroupCommit
+from everlog.store.log.reader import PartitionFiles, PartitionReader
+from everlog.store.log.recovery import RecoveredPartition, recover, remove_cut, strays
+from everlog.store.partition.admission import AppendGroup, ValidatedAppend
 from everlog.store.partition.epoch import Ownership, take, this_process
 from everlog.store.partition.frameindex import commit_in
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
-from everlog.store.partition.openfile import OpenFile
+from everlog.store.partition.openfile import OpenSegment
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.sealed import commit_of, ids_of
-from everlog.store.sealed.sealing import Change, History, Sealing
+from everlog.store.sealed.sealing import ManifestChange, SealPass, StreamLoader
 
 
 class FileLog:
     """One partition in files, with its writer. Thread-safe; see `store.Log` for what each method promises."""
 
-    def __init__(self, partition: Partition, ownership: Ownership, recovered: Recovered, now: Callable[[], int],
-                 segment_bytes_max: int, history: History | None) -> None:  # fmt: skip
+    def __init__(self, partition: Partition, ownership: Ownership, recovered: RecoveredPartition, now: Callable[[], int],
+                 segment_bytes_max: int, history: StreamLoader | None) -> None:  # fmt: skip
         """Use `FileLog.open`."""
         self.cut = recovered.cut
         """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
@@ -49,7 +49,7 @@ class FileLog:
         self._ledger = recovered.ledger
         self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
         self._view = self._now_seen()
-        self._reader = Reader(partition, lambda: self._view)
+        self._reader = PartitionReader(partition, lambda: self._view)
         self._io = threading.Lock()
         self._sealing = threading.Lock()
         self._group = GroupCommit(self._commit)
@@ -60,7 +60,7 @@ class FileLog:
     @classmethod
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
              take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
-             history: History | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
+             history: StreamLoader | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
@@ -108,14 +108,14 @@ class FileLog:
 
     def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
         """Append one commit and return when it is durable. Raises BadInput and every kind of StoreError."""
-        (result,) = self._group.submit([Weighed(Append(agent_id, expected_seq, drafts))])
+        (result,) = self._group.submit([ValidatedAppend(Append(agent_id, expected_seq, drafts))])
         if isinstance(result, StoreError):
             raise result
         return result
 
     def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
         """Append many commits as one group. Raises BadInput, before anything is written, if any has a wrong shape."""
-        return self._group.submit([Weighed(append) for append in appends])
+        return self._group.submit([ValidatedAppend(append) for append in appends])
 
     def agents(self) -> list[str]:
         """Ids of all agents with records here, sorted."""
@@ -161,10 +161,10 @@ class FileLog:
                 self._file.close()
                 self._ownership.release()
 
-    def _commit(self, appends: list[Weighed]) -> list[Result]:
+    def _commit(self, appends: list[ValidatedAppend]) -> list[AppendResult]:
         with self._io:
             self._refuse_if_unfit()
-            group = Group(self._ledger, self._recall)
+            group = AppendGroup(self._ledger, self._recall)
             results = [self._admit(group, append) for append in appends]
             if group.records:
                 self._write(group)
@@ -172,7 +172,7 @@ class FileLog:
                 self._refuse_if_fenced()
             return results
 
-    def _admit(self, group: Group, append: Weighed) -> Result:
+    def _admit(self, group: AppendGroup, append: ValidatedAppend) -> AppendResult:
         """The place of an append in the group, or why it has none: a file that it asks for may be damaged."""
         try:
             return group.admit(append)
@@ -188,7 +188,7 @@ class FileLog:
         if self._poison:
             raise Poisoned(f"an earlier write failed ({self._poison}); close the log and open it again.")
 
-    def _write(self, group: Group) -> None:
+    def _write(self, group: AppendGroup) -> None:
         """Make the group durable and acknowledged, or raise."""
         if self._file.length >= self._segment_bytes_max:
             self._begin_file()
@@ -215,7 +215,7 @@ class FileLog:
 
     def _roll(self) -> None:
         """The work of `_begin_file`. May raise OSError, StoreError."""
-        file = OpenFile.begin(self._where, self._ledger.commits + 1, self.epoch)
+        file = OpenSegment.begin(self._where, self._ledger.commits + 1, self.epoch)
         closed = self._file.closed(self._ledger)
         published = False
         try:
@@ -230,9 +230,9 @@ class FileLog:
         self._file = file
         self._view = self._now_seen()
 
-    def _now_seen(self) -> View:
+    def _now_seen(self) -> PartitionFiles:
         """What this writer's own reads see: nothing that was not acknowledged."""
-        return View(self._manifest, self._file.length, self._indexes)
+        return PartitionFiles(self._manifest, self._file.length, self._indexes)
 
     def _publish(self, files: list[FileEntry]) -> None:
         """Make `files` the live ones. May raise StoreError, Fenced."""
@@ -248,7 +248,7 @@ class FileLog:
         with self._io:
             return self._file.length + sum(entry.bytes for entry in self._manifest.files if entry.kind == FRAMES)
 
-    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+    def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
         """Turn all frames into Parquet, carry erasures out, compact. See `store.Log`. Raises StoreError, CorruptLog.
 
         A failure changes nothing: all records stay where they are. After one of publishing, the log is opened again.
@@ -258,10 +258,10 @@ class FileLog:
                 self._refuse_if_unfit()
                 if self._file.length:
                     self._begin_file()
-            done = Sealed()
+            done = SealReport()
             tried: set[str] = set()
             while (change := self._seal_some(derive, progress, tried)) is not None:
-                done = Sealed(
+                done = SealReport(
                     files=done.files + len(change.before) + len(change.rewritten),
                     records=done.records + change.after.records,
                     bytes_before=done.bytes_before + sum(entry.bytes for entry in change.before),
@@ -281,10 +281,12 @@ class FileLog:
             raise
         self._poison = ""
 
-    def _seal_some(self, derive: Derive | None, progress: Progress | None, tried: set[str]) -> Change | None:
+    def _seal_some(
+        self, derive: StateDeriver | None, progress: Progress | None, tried: set[str]
+    ) -> ManifestChange | None:
         """One step of sealing; None if nothing is left to do."""
         before = self._manifest
-        sealing = Sealing(self._where, before, self.epoch, derive, progress, tried, self._history)
+        sealing = SealPass(self._where, before, self.epoch, derive, progress, tried, self._history)
         adopted = False
         try:
             with storage("seal", self._where.path):
@@ -303,7 +305,7 @@ class FileLog:
                 sealing.undo()
         return change
 
-    def _adopt(self, change: Change, before: Manifest) -> None:
+    def _adopt(self, change: ManifestChange, before: Manifest) -> None:
         """Publish a change, and remove what it replaces. May raise OSError, StoreError."""
         if change.erasing:
             self._refuse_if_fenced()

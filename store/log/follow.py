@@ -12,7 +12,7 @@ import pyarrow as pa
 from everlog.store.base.arrow import SCHEMA, batch_in, records_of
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy import pc
-from everlog.store.log.reader import Reader, closed_frames
+from everlog.store.log.reader import PartitionReader, closed_frames
 from everlog.store.partition.frame import HEADER_BYTES, MAGIC, body_is_right, unpack
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load
 from everlog.store.partition.partition import MANIFEST, Partition
@@ -23,11 +23,11 @@ READ_BYTES = 16 * 1024 * 1024
 """Bytes of an open file that are read at once, if a frame is no longer."""
 
 
-class Rewritten(Exception):
+class CommitRewritten(Exception):
     """A commit that was read before is another now, or gone: it was never acknowledged, and a crash took it."""
 
 
-class Follower:
+class LogFollower:
     """How far one partition was read. One thread at a time."""
 
     def __init__(self, partition: Partition) -> None:
@@ -79,8 +79,8 @@ class Follower:
                     raise self._rewritten(commit)
                 return
 
-    def _rewritten(self, commit: int) -> "Rewritten":
-        return Rewritten(f"{self._where.path}: commit {commit} is not the one that was read")
+    def _rewritten(self, commit: int) -> "CommitRewritten":
+        return CommitRewritten(f"{self._where.path}: commit {commit} is not the one that was read")
 
     def _number(self) -> int:
         with storage("list", self._where.path):
@@ -171,7 +171,7 @@ class Follower:
 
     def _refuse_damage(self) -> None:
         """There is something like a frame beyond bytes that are none: a reader tells damage from a torn tail."""
-        Reader(self._where).table()
+        PartitionReader(self._where).table()
 
 
 def event_id_of(table: pa.Table, commit: int) -> str:

@@ -12,10 +12,10 @@ from typing import NoReturn
 from everlog.events import Poisoned, StoreError
 from everlog.store.base.constants import GROUP_APPENDS_MAX, GROUP_BYTES_MAX
 from everlog.store.base.contract import Commit
-from everlog.store.partition.admission import Weighed
+from everlog.store.partition.admission import ValidatedAppend
 
-Result = Commit | StoreError
-CommitGroup = Callable[[list[Weighed]], list[Result]]
+AppendResult = Commit | StoreError
+CommitFunction = Callable[[list[ValidatedAppend]], list[AppendResult]]
 
 
 class _Ticket:
@@ -23,10 +23,10 @@ class _Ticket:
 
     __slots__ = ("appends", "error", "results", "weight", "woken")
 
-    def __init__(self, appends: Sequence[Weighed]) -> None:
+    def __init__(self, appends: Sequence[ValidatedAppend]) -> None:
         self.appends = appends
         self.weight = sum(append.weight for append in appends)
-        self.results: list[Result] | None = None
+        self.results: list[AppendResult] | None = None
         self.error: StoreError | None = None
         self.woken: threading.Event | None = None
 
@@ -38,7 +38,7 @@ class _Ticket:
 class GroupCommit:
     """A queue of appends in front of `commit`, which is never called twice at once."""
 
-    def __init__(self, commit: CommitGroup) -> None:
+    def __init__(self, commit: CommitFunction) -> None:
         """`commit` makes appends durable together and gives one result for each; StoreError fails them all."""
         self._commit = commit
         self._mutex = threading.Lock()
@@ -46,17 +46,17 @@ class GroupCommit:
         self._waiting = 0
         self._led = False
 
-    def submit(self, appends: Sequence[Weighed]) -> list[Result]:
+    def submit(self, appends: Sequence[ValidatedAppend]) -> list[AppendResult]:
         """The results of `appends`, once they are durable. Raises StoreError if the queue is full or the group failed.
 
         More than one group's worth is committed as several groups, one after the other.
         """
-        results: list[Result] = []
+        results: list[AppendResult] = []
         for part in _parts(appends):
             results += self._submit(_Ticket(part))
         return results
 
-    def _submit(self, ticket: _Ticket) -> list[Result]:
+    def _submit(self, ticket: _Ticket) -> list[AppendResult]:
         with self._mutex:
             if self._waiting + len(ticket.appends) > GROUP_APPENDS_MAX:
                 raise StoreError(
@@ -124,11 +124,11 @@ def _raise_again(error: StoreError) -> NoReturn:
     raise type(error)(*error.args) from error
 
 
-def _parts(appends: Sequence[Weighed]) -> list[Sequence[Weighed]]:
+def _parts(appends: Sequence[ValidatedAppend]) -> list[Sequence[ValidatedAppend]]:
     """`appends` in as few parts as the limits of a group allow; each append is within them by itself."""
     if len(appends) == 1:
         return [appends]
-    parts: list[Sequence[Weighed]] = []
+    parts: list[Sequence[ValidatedAppend]] = []
     start = weight = 0
     for position, append in enumerate(appends):
         if position > start and (weight + append.weight > GROUP_BYTES_MAX or position - start == GROUP_APPENDS_MAX):

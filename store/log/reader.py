@@ -22,8 +22,8 @@ from everlog.store.partition.epoch import has_live_owner
 from everlog.store.partition.frameindex import FrameIndex, tables_at
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import Frame, Scan, corrupt, gone
-from everlog.store.sealed.parquet import Footers, where
+from everlog.store.partition.segment import Frame, FrameScan, corrupt, gone
+from everlog.store.sealed.parquet import FooterCache, where
 from everlog.store.sealed.sealed import COMMIT_ORDER, newest_state, newest_states, rows_of, whole
 
 TIME_COLUMNS = ("agent_id", "seq", "recorded_at")
@@ -35,7 +35,7 @@ AGENTS_AT_ONCE = 256
 """Agents whose states are read together."""
 
 
-class Damage(NamedTuple):
+class TornTail(NamedTuple):
     """A torn tail that nobody is about to complete: the next owner cuts it."""
 
     path: Path
@@ -46,7 +46,7 @@ class Damage(NamedTuple):
         return f"{self.path}: {self.bytes} bytes after byte {self.offset} are no whole frame; the next owner cuts them"
 
 
-class View(NamedTuple):
+class PartitionFiles(NamedTuple):
     """What the owner of a partition knows, and others look for on the disk."""
 
     manifest: Manifest
@@ -56,16 +56,16 @@ class View(NamedTuple):
     """Of the files of frames, by name; a file that is missing here is read from its start."""
 
 
-class Reader:
+class PartitionReader:
     """A partition, for reading. Reads what was whole when the read began."""
 
-    def __init__(self, partition: Partition, own: Callable[[], View] | None = None) -> None:
+    def __init__(self, partition: Partition, own: Callable[[], PartitionFiles] | None = None) -> None:
         """`own` is for the writer's own reads: what it knows."""
         self._where = partition
         self._own = own
-        self._footers = Footers() if own is not None else None
+        self._footers = FooterCache() if own is not None else None
         self._kept = 0
-        self.damage: Damage | None = None
+        self.damage: TornTail | None = None
         """What the last complete read found after the last whole frame; None while a live owner may be writing it."""
 
     @property
@@ -164,7 +164,7 @@ class Reader:
             if not lost:
                 return States(names, rows, pa.concat_tables(parts).sort_by(COMMIT_ORDER))
 
-    def _later_of(self, entry: FileEntry, manifest: Manifest, view: View | None, names: Sequence[str],
+    def _later_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None, names: Sequence[str],
                   seqs: Mapping[str, int]) -> list[pa.Table]:  # fmt: skip
         """The records of a file that are of `names`, sorted, and after the `seqs`. Raises FileNotFoundError.
 
@@ -190,7 +190,7 @@ class Reader:
         whole_of = _tables(self._frames(entry, manifest, view))
         return [table.filter(pc.is_in(table.column("agent_id"), among)) for table in whole_of]
 
-    def _seen(self, lost: bool) -> tuple[Manifest, View | None]:
+    def _seen(self, lost: bool) -> tuple[Manifest, PartitionFiles | None]:
         """The manifest that rules, and what the owner knows beside it. `lost`: something that it named is gone."""
         view = self._own() if self._own is not None else None
         if view is not None and not lost:
@@ -248,7 +248,7 @@ class Reader:
                             break
                         raise gone(str(self._where.path / entry.name), entry.first_commit) from error
 
-    def _all_of(self, entry: FileEntry, manifest: Manifest, view: View | None) -> Iterator[pa.Table]:
+    def _all_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None) -> Iterator[pa.Table]:
         """The records of a file. Raises FileNotFoundError."""
         if entry.kind != SEALED:
             yield from _tables(self._frames(entry, manifest, view))
@@ -256,7 +256,7 @@ class Reader:
         with read_errors(self._where.path / entry.name):
             yield whole(self._where, entry)
 
-    def _some_of(self, entry: FileEntry, manifest: Manifest, view: View | None, name: str, from_seq: int,
+    def _some_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None, name: str, from_seq: int,
                  to_seq: int | None, columns: Sequence[str]) -> Iterator[pa.Table]:  # fmt: skip
         """The records of one stream in a file, and perhaps others. Raises FileNotFoundError."""
         if entry.kind != OPEN and entry.chains.get(name, (0, ""))[0] < from_seq:
@@ -284,7 +284,7 @@ class Reader:
             follow(heads, list(records_of(table)), str(self._where.path))
         return heads
 
-    def _frames(self, entry: FileEntry, manifest: Manifest, view: View | None) -> Iterator[Frame]:
+    def _frames(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None) -> Iterator[Frame]:
         """The frames of a file that is not sealed, as far as they count."""
         if entry.kind != OPEN:
             yield from closed_frames(self._where, entry, manifest)
@@ -294,13 +294,13 @@ class Reader:
             data = self._where.disk.read(path, 0, None if view is None else view.length)
         if view is None and self._is_old(manifest):
             raise FileNotFoundError(path)  # it may be closed by now, and hold what a fenced writer wrote
-        scan = Scan(data, self._where.salt(entry.name), entry.first_commit, str(path))
+        scan = FrameScan(data, self._where.salt(entry.name), entry.first_commit, str(path))
         yield from scan
         if scan.later is not None:
             raise corrupt(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
                           heads_before(manifest, entry))  # fmt: skip
         if scan.tail_bytes and self._own is None and not has_live_owner(self._where):
-            self.damage = Damage(path, scan.end, scan.tail_bytes)
+            self.damage = TornTail(path, scan.end, scan.tail_bytes)
 
     def _is_old(self, manifest: Manifest) -> bool:
         with storage("list", self._where.path):
@@ -313,7 +313,7 @@ def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) ->
     with read_errors(path):
         data = partition.disk.read(path, 0, entry.bytes)
     salt = partition.salt(entry.name)
-    scan = Scan(data, salt, entry.first_commit, str(path))
+    scan = FrameScan(data, salt, entry.first_commit, str(path))
     yield from scan
     if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
         raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))

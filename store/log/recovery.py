@@ -12,14 +12,14 @@ from typing import NamedTuple
 from everlog.events import CorruptLog, Fenced, StoreError, UsageError
 from everlog.store.base.arrow import records_of
 from everlog.store.base.disk import publish, remove_if_there, storage
-from everlog.store.log.reader import Damage, closed_frames, heads_before
-from everlog.store.partition.admission import Ledger
+from everlog.store.log.reader import TornTail, closed_frames, heads_before
+from everlog.store.partition.admission import StreamHeads
 from everlog.store.partition.epoch import Ownership
 from everlog.store.partition.frameindex import FrameIndex
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
-from everlog.store.partition.openfile import OpenFile
-from everlog.store.partition.partition import EPOCH, MANIFEST, Named, Partition, named, token
-from everlog.store.partition.segment import Scan, corrupt, gone
+from everlog.store.partition.openfile import OpenSegment
+from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, RecordFileName, named, token
+from everlog.store.partition.segment import FrameScan, corrupt, gone
 from everlog.store.sealed.sealed import ids_of
 
 ATTEMPTS_MAX = 1000
@@ -28,19 +28,19 @@ RESTORING = "restoring"
 """A file that is in a partition for as long as not all records are in it that an export has; who it is of is in it."""
 
 
-class Recovered(NamedTuple):
+class RecoveredPartition(NamedTuple):
     """A partition, ready for its owner."""
 
     manifest: Manifest
-    file: OpenFile
-    ledger: Ledger
+    file: OpenSegment
+    ledger: StreamHeads
     indexes: list[FrameIndex]
     """Of the closed files whose ids are remembered."""
-    cut: Damage | None
+    cut: TornTail | None
     """The nonsense tail that was cut, kept in `<name>.<offset>.cut`."""
 
 
-def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> Recovered:
+def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> RecoveredPartition:
     """Read the partition that `ownership` holds. Raises CorruptLog, NewerFormat, Fenced, StoreError.
 
     `restoring`: it goes on with a restore. Everybody else is refused where one was interrupted, with UsageError.
@@ -65,10 +65,10 @@ def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: 
 
 
 def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int, restoring: bool
-             ) -> Recovered | None:  # fmt: skip
+             ) -> RecoveredPartition | None:  # fmt: skip
     """One attempt; None if somebody published a manifest in between."""
     _refuse_missing(partition, manifest, restoring)
-    ledger = Ledger(manifest.closed_heads())
+    ledger = StreamHeads(manifest.closed_heads())
     indexes = []
     files = list(manifest.files)
     cut = None
@@ -80,19 +80,19 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     if growing is not None:
         file, cut = _take_in(partition, manifest, growing, ledger, ownership)
         if ownership.goes_on:
-            return Recovered(manifest, file, ledger, indexes, cut)
+            return RecoveredPartition(manifest, file, ledger, indexes, cut)
         files.pop()
         if file.length:
             files.append(file.closed(ledger))
             indexes.append(file.index)
             ledger.ids.begin_generation(ledger.commits, now)
         file.close()
-    file = OpenFile.begin(partition, ledger.commits + 1, ownership.epoch)
+    file = OpenSegment.begin(partition, ledger.commits + 1, ownership.epoch)
     published = succeed(partition, manifest, ownership.epoch, [*files, file.entry])
     if published is None:
         file.close()
         return None
-    return Recovered(published, file, ledger, indexes, cut)
+    return RecoveredPartition(published, file, ledger, indexes, cut)
 
 
 def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
@@ -116,7 +116,9 @@ def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -
             )
 
 
-def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, now: int) -> list[FrameIndex]:
+def _remember(
+    partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, now: int
+) -> list[FrameIndex]:
     """Take in the ids of a closed file, unless it is so old that they may be forgotten; read it if it has frames."""
     if entry.kind == SEALED:
         ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, partial(ids_of, partition, entry), now)
@@ -135,20 +137,20 @@ def _remember(partition: Partition, manifest: Manifest, entry: FileEntry, ledger
     return [index]
 
 
-def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: Ledger, ownership: Ownership
-             ) -> tuple[OpenFile, Damage | None]:  # fmt: skip
+def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, ownership: Ownership
+             ) -> tuple[OpenSegment, TornTail | None]:  # fmt: skip
     """Read the open file into `ledger`, make what is whole durable, keep what is not; cut it if the file goes on."""
     path = partition.path / entry.name
     ledger.commits = entry.first_commit - 1
     try:
         data = partition.disk.read(path)
-        file = OpenFile(partition, entry, partition.disk.open(path))
+        file = OpenSegment(partition, entry, partition.disk.open(path))
     except FileNotFoundError as error:
         raise gone(str(path), entry.first_commit) from error
     done = False
     try:
         salt = partition.salt(entry.name)
-        scan = Scan(data, salt, entry.first_commit, str(path))
+        scan = FrameScan(data, salt, entry.first_commit, str(path))
         for frame in scan:
             records = list(records_of(frame.batch))
             ledger.replay(records, f"{path} at byte {frame.offset}")
@@ -167,7 +169,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             _keep(partition, ownership, file, scan, data)
             if ownership.goes_on:
                 file.cut()
-                cut = Damage(file.path, scan.end, scan.tail_bytes)
+                cut = TornTail(file.path, scan.end, scan.tail_bytes)
         file.settle(data)
         done = True
     finally:
@@ -176,7 +178,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
     return file, cut
 
 
-def _keep(partition: Partition, ownership: Ownership, file: OpenFile, scan: Scan, data: bytes) -> None:
+def _keep(partition: Partition, ownership: Ownership, file: OpenSegment, scan: FrameScan, data: bytes) -> None:
     """Keep the bytes after the last whole frame beside the file, durably."""
     tail = data[scan.end :]
     for number in itertools.count(1):
@@ -204,7 +206,7 @@ def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> No
         remove_if_there(partition.disk, partition.path / name)
 
 
-def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: Named) -> bool:
+def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: RecordFileName) -> bool:
     """Whether a file that the manifest does not name holds what no named file holds."""
     if begun.first_commit <= manifest.covered_to():
         return False

@@ -1,6 +1,6 @@
 """What may be appended: the rules of P5, P6, P8 and P9, once, for every implementation. Pure.
 
-A `Ledger` is what a writer knows: the end of every stream and the ids that it remembers. A `Group` tries appends
+A `StreamHeads` is what a writer knows: the end of every stream and the ids that it remembers. A `AppendGroup` tries appends
 against it, one after the other, without changing it; when the group is durable, `settle` makes it so.
 """
 
@@ -30,7 +30,7 @@ from everlog.store.base.constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_M
 from everlog.store.base.contract import Append, Commit, Head
 from everlog.store.base.moves import chain_before, is_departure
 from everlog.store.base.names import name_of
-from everlog.store.partition.idmemory import ID_MEMORY_US, IdMemory, time_in
+from everlog.store.partition.idmemory import ID_MEMORY_US, DedupIndex, time_in
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
@@ -41,7 +41,7 @@ RECORD_OVERHEAD_BYTES = 128
 WEIGHT_MAX = FRAME_BYTES_MAX // 2
 
 
-class Weighed:
+class ValidatedAppend:
     """An append whose shape is right, what it will take in a frame, and all that can be known before its turn comes.
 
     It is made by the caller's own thread, while an earlier group is on its way to the disk.
@@ -147,14 +147,14 @@ def _utf8_bytes(value: str, field: str) -> int:
         raise BadInput(f"{field} holds half of a character (a lone surrogate): {error}") from error
 
 
-class Ledger:
+class StreamHeads:
     """What a writer knows of its partition."""
 
     def __init__(self, heads: dict[str, Head] | None = None, commits: int = 0) -> None:
         self.heads: dict[str, Head] = heads or {}
         self.commits = commits
         """Number of the last commit, 0 for none."""
-        self.ids = IdMemory()
+        self.ids = DedupIndex()
 
     def head(self, agent_id: str) -> Head:
         """The end of a stream; Head(0, GENESIS) if it has no records."""
@@ -184,10 +184,10 @@ def follow(heads: dict[str, Head], records: Sequence[Record], where: str) -> Non
         heads[record.agent_id] = Head(record.seq, extend(chain, record), is_departure(record))
 
 
-class Group:
+class AppendGroup:
     """Appends tried together against a ledger that does not change before `settle`."""
 
-    def __init__(self, ledger: Ledger, recall: Callable[[int], Sequence[Record]]) -> None:
+    def __init__(self, ledger: StreamHeads, recall: Callable[[int], Sequence[Record]]) -> None:
         """`recall` gives the records of a durable commit by its number."""
         self._ledger = ledger
         self._recall = recall
@@ -202,7 +202,7 @@ class Group:
         """How many new commits the group has."""
         return len(self._commits)
 
-    def admit(self, append: Weighed) -> Commit | StoreError:
+    def admit(self, append: ValidatedAppend) -> Commit | StoreError:
         """Give the append its place, or say why not. A refusal leaves the group as it was."""
         ledger, agent_id, keys = self._ledger, append.agent_id, append.keys
         for key in keys:
@@ -235,7 +235,7 @@ class Group:
         self._ledger.commits += len(self._commits)
         self._ledger.ids.note(self._ids)
 
-    def _repeated(self, append: Weighed) -> Commit | StoreError:
+    def _repeated(self, append: ValidatedAppend) -> Commit | StoreError:
         known = [self._ids.get(key) or self._ledger.ids.find(key) for key in append.keys]
         number = next(number for number in known if number)
         records = self._commits.get(number) or self._recall(number)
@@ -263,7 +263,7 @@ def _gone(agent_id: str) -> Moved:
     )
 
 
-def _stale(append: Weighed, forgotten_to: int) -> StaleId:
+def _stale(append: ValidatedAppend, forgotten_to: int) -> StaleId:
     """The error for the first id that may have been forgotten; there is one."""
     event_id = next(
         draft.event_id

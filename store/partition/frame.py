@@ -23,7 +23,7 @@ ALIGNMENT_BYTES = 8
 assert HEADER_BYTES % ALIGNMENT_BYTES == 0
 
 
-class Header(NamedTuple):
+class FrameHeader(NamedTuple):
     """What a frame says about itself. `flags` is room for compression; 0 today."""
 
     version: int
@@ -55,7 +55,7 @@ def pack(salt: int, offset: int, body: bytes, *, epoch: int, first_commit: int, 
     return fields + _CRC.pack(crc), crc
 
 
-def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> Header | None:
+def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> FrameHeader | None:
     """The header at `offset` of the file; None unless its CRC and lengths are right.
 
     `data` is the file from its start, or any part of it in which that offset is the byte `at`.
@@ -67,12 +67,12 @@ def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> Header
     (crc,) = _CRC.unpack_from(data, at + _FIELDS.size)
     if google_crc32c.extend(salt, _OFFSET.pack(offset) + fields) != crc:
         return None
-    header = Header._make((*_FIELDS.unpack(fields)[1:], crc))
+    header = FrameHeader._make((*_FIELDS.unpack(fields)[1:], crc))
     if header.body_bytes > FRAME_BYTES_MAX or header.body_bytes % ALIGNMENT_BYTES or not header.commits:
         return None
     return header
 
 
-def body_is_right(header: Header, body: pa.Buffer) -> bool:
+def body_is_right(header: FrameHeader, body: pa.Buffer) -> bool:
     """Whether `body` is whole and has the CRC that the header promises."""
     return bool(body.size == header.body_bytes and google_crc32c.value(body) == header.body_crc)

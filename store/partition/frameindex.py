@@ -22,7 +22,7 @@ GAP_BYTES_MAX = 64 * 1024
 """Bytes between two wanted frames that are read rather than asked for a second time."""
 
 
-class Run(NamedTuple):
+class RecordRun(NamedTuple):
     """Records of one agent, side by side in a frame."""
 
     offset: int
@@ -75,7 +75,7 @@ class FrameIndex:
         """The agents with records in the file, in no order."""
         return list(self._last)
 
-    def runs(self, agent_id: str, from_seq: int, to_seq: int | None, end: int) -> list[Run]:
+    def runs(self, agent_id: str, from_seq: int, to_seq: int | None, end: int) -> list[RecordRun]:
         """Where the records of an agent are, in order, in frames up to byte `end`; both seqs are inclusive."""
         found = []
         place = self._last.get(agent_id, -1)
@@ -83,7 +83,7 @@ class FrameIndex:
             frame = self._frames[place]
             stop = self._offsets[frame + 1] if frame + 1 < len(self._offsets) else self.end
             if stop <= end and (to_seq is None or self._seqs[place] - self._counts[place] < to_seq):
-                found.append(Run(self._offsets[frame], stop, self._rows[place], self._counts[place]))
+                found.append(RecordRun(self._offsets[frame], stop, self._rows[place], self._counts[place]))
             place = self._before[place] - 1
         found.reverse()
         return found
@@ -99,7 +99,7 @@ class FrameIndex:
         return self._offsets[position] if position >= 0 else None
 
 
-def tables_at(partition: Partition, name: str, runs: Sequence[Run]) -> Iterator[pa.Table | None]:
+def tables_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> Iterator[pa.Table | None]:
     """The records of `runs` in a file; None, and no more, where a frame is not what it was. May raise OSError."""
     for start in range(0, len(runs), FRAMES_AT_ONCE):
         batches = []
@@ -112,7 +112,7 @@ def tables_at(partition: Partition, name: str, runs: Sequence[Run]) -> Iterator[
         yield pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
 
-def _neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
+def _neighbours(runs: Sequence[RecordRun]) -> Iterator[Sequence[RecordRun]]:
     """`runs` in pieces, each of which is read at once."""
     start = 0
     for position in range(1, len(runs)):
@@ -122,7 +122,7 @@ def _neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
     yield runs[start:]
 
 
-def _batches_at(partition: Partition, name: str, runs: Sequence[Run]) -> list[pa.RecordBatch] | None:
+def _batches_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> list[pa.RecordBatch] | None:
     """The records of `runs`; None if a frame is not there or does not have its checksums."""
     begin = runs[0].offset
     data = partition.disk.read(partition.path / name, begin, runs[-1].end - begin)

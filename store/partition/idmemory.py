@@ -18,7 +18,7 @@ RECENT_US = 60_000_000
 NEVER = 2**63
 """A time that no id has."""
 
-Ids = dict[bytes, int]
+CommitsById = dict[bytes, int]
 """Commit numbers by the 16 bytes of an event id."""
 
 
@@ -33,13 +33,13 @@ class _Generation:
     __slots__ = ("ids", "last_commit", "load", "newest", "recent", "recent_from")
 
     def __init__(self) -> None:
-        self.ids: Ids | None = {}
+        self.ids: CommitsById | None = {}
         self.newest = 0
         """Time of the newest id, microseconds UTC."""
         self.last_commit = 0
         """Last commit of the file once it is closed."""
-        self.load: Callable[[], Ids] = dict
-        self.recent: Ids = {}
+        self.load: Callable[[], CommitsById] = dict
+        self.recent: CommitsById = {}
         """All ids of the file from the time `recent_from` on (inclusive), where `ids` is not in memory."""
         self.recent_from = NEVER
 
@@ -53,7 +53,7 @@ class _Generation:
             self.ids = self.load()
         return self.ids.get(key)
 
-    def since(self, at: int) -> Ids | None:
+    def since(self, at: int) -> CommitsById | None:
         """All ids with that time or a later one; None where they are not in memory."""
         if self.newest < at:
             return {}
@@ -63,7 +63,7 @@ class _Generation:
         return {key: number for key, number in known.items() if time_in(key) >= at}
 
 
-class IdMemory:
+class DedupIndex:
     """Event ids and the commits that hold them, one generation for each file that is remembered."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class IdMemory:
             newest = max(newest, time_in(key))
         self._open.newest = newest
 
-    def note(self, new: Ids) -> None:
+    def note(self, new: CommitsById) -> None:
         """Remember ids that are known as keys already, in the newest generation."""
         assert self._open.ids is not None
         self._open.ids.update(new)
@@ -110,7 +110,7 @@ class IdMemory:
         self._closed = [g for g in (*self._closed, self._open) if not self.forget(g.newest, now)]
         self._open = _Generation()
 
-    def seal(self, first_commit: int, last_commit: int, newest: int, load: Callable[[], Ids], now: int) -> None:
+    def seal(self, first_commit: int, last_commit: int, newest: int, load: Callable[[], CommitsById], now: int) -> None:
         """The files from `first_commit` to `last_commit` are one now, whose ids `load` reads; `newest` is the last.
 
         For a file that is sealed since long, this is how it is remembered.

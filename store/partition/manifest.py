@@ -22,7 +22,7 @@ MANIFESTS_KEPT = 2
 READ_ATTEMPTS_MAX = 100
 
 
-class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
+class RowGroupEntry(msgspec.Struct, frozen=True, array_like=True):
     """One row group of a Parquet file: the bytes up to the next one, and the rows in them, which are sorted."""
 
     offset: int
@@ -39,7 +39,7 @@ class ParquetEntry(msgspec.Struct, frozen=True):
 
     name: str
     bytes: int
-    groups: list[GroupEntry]
+    groups: list[RowGroupEntry]
     """In order, from byte 0 to the footer, without a gap."""
     footer_crc32c: int
     """Of the bytes after the last row group."""
@@ -126,7 +126,7 @@ class _Envelope(msgspec.Struct):
     manifest: msgspec.Raw
 
 
-class _FormatOnly(msgspec.Struct):
+class _ManifestFormat(msgspec.Struct):
     format: int
 
 
@@ -185,7 +185,7 @@ def _decode(content: bytes, path: str) -> Manifest:
     envelope = understood(content, _Envelope, path)
     if f"{google_crc32c.value(bytes(envelope.manifest)):08x}" != envelope.crc32c:
         raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
-    version = understood(bytes(envelope.manifest), _FormatOnly, path).format
+    version = understood(bytes(envelope.manifest), _ManifestFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
             f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."

@@ -7,7 +7,7 @@ from everlog.events import AgentForked, AgentMoved, Record, RecordsErased
 from everlog.store.base.arrow import body_of
 from everlog.store.base.disk import DiskFile
 from everlog.store.base.moves import begins_later
-from everlog.store.partition.admission import Ledger
+from everlog.store.partition.admission import StreamHeads
 from everlog.store.partition.frame import HEADER_BYTES, pack
 from everlog.store.partition.frameindex import FrameIndex
 from everlog.store.partition.manifest import FRAMES, OPEN, FileEntry, chains_of
@@ -15,7 +15,7 @@ from everlog.store.partition.partition import Partition, open_name
 from everlog.store.partition.segment import Frame
 
 
-class OpenFile:
+class OpenSegment:
     """Frames, appended. `write` then `sync`; what is written counts after `sync` only."""
 
     def __init__(self, partition: Partition, entry: FileEntry, file: DiskFile) -> None:
@@ -36,7 +36,7 @@ class OpenFile:
         self._sha256 = hashlib.sha256()
 
     @classmethod
-    def begin(cls, partition: Partition, first_commit: int, epoch: int) -> "OpenFile":
+    def begin(cls, partition: Partition, first_commit: int, epoch: int) -> "OpenSegment":
         """A new file, durable in its folder, that no manifest names yet. May raise OSError."""
         entry = FileEntry(open_name(first_commit, epoch), OPEN, first_commit)
         path = partition.path / entry.name
@@ -99,7 +99,7 @@ class OpenFile:
             self._file.write([memoryview(data)[start : self.length]], start)
         self._file.sync()
 
-    def closed(self, ledger: Ledger) -> FileEntry:
+    def closed(self, ledger: StreamHeads) -> FileEntry:
         """What a manifest says of the file when it is closed as it is now."""
         heads = {agent_id: ledger.heads[agent_id] for agent_id in self.index.agents()}
         return FileEntry(

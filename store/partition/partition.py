@@ -53,7 +53,7 @@ def sealed_name(first_commit: int, last_commit: int, epoch: int, number: int, en
     return f"{first_commit:012d}-{last_commit:012d}-e{epoch:06d}-{number:06d}.{ending}"
 
 
-class Named(NamedTuple):
+class RecordFileName(NamedTuple):
     """What the name of a file of records says."""
 
     first_commit: int
@@ -63,10 +63,10 @@ class Named(NamedTuple):
 _OURS = re.compile(r"(\d{12,})(?:-\d{12,})?-e(\d{6,})(?:-\d{6,})?\.(?:open|parquet|state|checkpoints)").fullmatch
 
 
-def named(name: str) -> Named | None:
+def named(name: str) -> RecordFileName | None:
     """What `name` says of the file; None if it is not a file of records or states."""
     match = _OURS(name)
-    return Named(int(match[1]), int(match[2])) if match else None
+    return RecordFileName(int(match[1]), int(match[2])) if match else None
 
 
 def token() -> str:

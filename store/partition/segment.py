@@ -13,7 +13,7 @@ import pyarrow as pa
 from everlog.events import CorruptLog, NewerFormat
 from everlog.store.base.arrow import batch_in
 from everlog.store.base.constants import FORMAT_VERSION
-from everlog.store.partition.frame import HEADER_BYTES, MAGIC, Header, body_is_right, unpack
+from everlog.store.partition.frame import HEADER_BYTES, MAGIC, FrameHeader, body_is_right, unpack
 
 AGENTS_SHOWN_MAX = 3
 """Agents whose next seq an error message names."""
@@ -25,7 +25,7 @@ class Frame(NamedTuple):
     offset: int
     end: int
     """Offset of the byte after it."""
-    header: Header
+    header: FrameHeader
     body: pa.Buffer
     path: str
 
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
         return self.header.first_commit + self.header.commits - 1
 
 
-class Scan:
+class FrameScan:
     """One pass over the bytes of a file. Iterate it; afterwards `end`, `tail_bytes` and `later` say what was found."""
 
     def __init__(self, data: bytes, salt: int, first_commit: int, path: str) -> None:
@@ -83,7 +83,7 @@ class Scan:
         """Bytes after the last whole frame; valid once the iteration has ended."""
         return len(self._data) - self.end
 
-    def _follows(self, header: Header) -> bool:
+    def _follows(self, header: FrameHeader) -> bool:
         return (
             header.first_commit == self.next_commit and header.epoch >= self.epoch and header.previous == self.previous
         )
@@ -111,10 +111,10 @@ class Scan:
         return None
 
 
-def corrupt(scan: Scan, data: bytes, salt: int, first_commit: int, path: str, heads: dict[str, int]) -> CorruptLog:
+def corrupt(scan: FrameScan, data: bytes, salt: int, first_commit: int, path: str, heads: dict[str, int]) -> CorruptLog:
     """The error for damage at the end of `scan`; `heads` are the last seqs of the streams before the file."""
     seqs = dict(heads)
-    for frame in Scan(data[: scan.end], salt, first_commit, path):
+    for frame in FrameScan(data[: scan.end], salt, first_commit, path):
         batch = frame.batch
         seqs.update(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
     shown = ", ".join(f"{agent_id!r} seq {seq + 1}" for agent_id, seq in sorted(seqs.items())[:AGENTS_SHOWN_MAX])

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from everlog.store.base.arrow import records_of
 from everlog.store.base.constants import CHECKPOINT_RECORDS, MARK_RECORDS
-from everlog.store.base.contract import Derive
+from everlog.store.base.contract import StateDeriver
 from everlog.store.base.lazy import pc
 from everlog.store.partition.admission import follow
 from everlog.store.partition.chains import known_before
@@ -23,13 +23,13 @@ from everlog.store.sealed.parquet import where
 OWN_SEQ = "own_seq"
 """Of a state's row in a file of checkpoints: the row's seq. `seq` is that of the checkpoint there."""
 
-Marks = dict[str, list[tuple[int, str]]]
+ChainCheckpoints = dict[str, list[tuple[int, str]]]
 """Of each stream: seqs, and the chain value (hexadecimal) at each."""
 
 
-def marks_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> Marks:
+def marks_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> ChainCheckpoints:
     """The marks of a file that is made of `inputs`, with their records by name of the file: far apart each."""
-    found: Marks = defaultdict(list)
+    found: ChainCheckpoints = defaultdict(list)
     for entry in inputs:
         inside = _marks_in(manifest, tables[entry.name]) if entry.kind == FRAMES else entry.marks
         for name, end in entry.chains.items():
@@ -50,9 +50,9 @@ def _apart(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]
     return kept
 
 
-def _marks_in(manifest: Manifest, table: pa.Table) -> Marks:
+def _marks_in(manifest: Manifest, table: pa.Table) -> ChainCheckpoints:
     """The marks of the streams that have many records in a file of frames."""
-    found: Marks = {}
+    found: ChainCheckpoints = {}
     for name, own in long_streams(table, 2 * MARK_RECORDS):
         heads = {name: known_before(manifest, name, own.column("seq")[0].as_py() - 1)}
         found[name] = []
@@ -69,7 +69,7 @@ def long_streams(table: pa.Table, records_min: int) -> Iterator[tuple[str, pa.Ta
             yield row["values"], where(table, pc.equal(table.column("agent_id"), row["values"])).sort_by("seq")
 
 
-class Folded(NamedTuple):
+class StreamCheckpoints(NamedTuple):
     """What was derived of the long streams among some records, bit by bit."""
 
     names: list[str]
@@ -79,12 +79,12 @@ class Folded(NamedTuple):
     """Their checkpoints, as rows of a file of them."""
 
 
-def folded(derive: Derive, earlier: pa.Table | None, records: pa.Table) -> Folded:
+def folded(derive: StateDeriver, earlier: pa.Table | None, records: pa.Table) -> StreamCheckpoints:
     """Derive the streams that have many records in `records`, each by itself; `earlier` are the states before them.
 
     Bit by bit costs hardly more than at once: a state is small.
     """
-    found = Folded([], [], [])
+    found = StreamCheckpoints([], [], [])
     for name, own in long_streams(records, 2 * CHECKPOINT_RECORDS):
         before = earlier.filter(pc.equal(earlier.column("agent_id"), name)) if earlier is not None else None
         before = before if before is not None and before.num_rows else None
@@ -93,7 +93,7 @@ def folded(derive: Derive, earlier: pa.Table | None, records: pa.Table) -> Folde
     return found
 
 
-def _fold(derive: Derive, before: pa.Table | None, own: pa.Table, between: list[pa.Table]) -> pa.Table:
+def _fold(derive: StateDeriver, before: pa.Table | None, own: pa.Table, between: list[pa.Table]) -> pa.Table:
     """The state after all records of one stream; those in between are added to `between`."""
     state, start = before, 0
     while own.num_rows - start >= 2 * CHECKPOINT_RECORDS:

@@ -19,7 +19,7 @@ JOINTS = (AgentMoved.kind, AgentForked.kind)
 """Kinds of records by which a stream hangs together over partitions and forks: no content, and never erased."""
 
 
-class Span(NamedTuple):
+class SeqRange(NamedTuple):
     """Records of one stream, both ends inclusive."""
 
     from_seq: int
@@ -30,17 +30,17 @@ class Span(NamedTuple):
         return self.from_seq <= seq <= self.to_seq
 
 
-Erasures = Mapping[str, Sequence[Span]]
+Erasures = Mapping[str, Sequence[SeqRange]]
 """What is to be erased, by agent."""
 
 
 def erasures_in(table: pa.Table) -> Erasures:
     """What the `records_erased` among the records of `table` ask for; none reaches beyond its own record."""
-    found: dict[str, list[Span]] = defaultdict(list)
+    found: dict[str, list[SeqRange]] = defaultdict(list)
     for record in records_of(table.filter(pc.equal(table.column("type"), RecordsErased.kind))):
         event = event_of(record)
         if isinstance(event, RecordsErased):
-            found[record.agent_id].append(Span(event.from_seq, min(event.to_seq, record.seq - 1)))
+            found[record.agent_id].append(SeqRange(event.from_seq, min(event.to_seq, record.seq - 1)))
     return found
 
 

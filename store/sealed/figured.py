@@ -30,48 +30,48 @@ is warned.
 _NOTHING = (None,) * len(FIGURES)
 
 
-class _Usage(msgspec.Struct):
+class _UsagePayload(msgspec.Struct):
     total: int = 0
 
 
-class _Call(msgspec.Struct):
-    usage: _Usage = msgspec.field(default_factory=_Usage)
+class _CallPayload(msgspec.Struct):
+    usage: _UsagePayload = msgspec.field(default_factory=_UsagePayload)
     context_sha256: str | None = None
     failure: str | None = None
     purpose: str = "reply"
 
 
-class _Result(msgspec.Struct):
+class _ResultPayload(msgspec.Struct):
     name: str = ""
     ok: bool = True
     unknown: bool = False
 
 
-class _Ended(msgspec.Struct):
+class _EndPayload(msgspec.Struct):
     reason: str | None = None
     budget: str | None = None
 
 
-class _Alert(msgspec.Struct):
+class _AlertPayload(msgspec.Struct):
     source: str = "manual"
 
 
-class _Set(msgspec.Struct):
+class _ConfigurationPayload(msgspec.Struct):
     window: int | None = None
     pressure_fraction: float | None = None
 
 
 _SHAPES = {
-    "model_reply": _Call,
-    "reply_rejected": _Call,
-    "model_failed": _Call,
-    "model_switched": _Call,
-    "summary": _Call,
-    "function_result": _Result,
-    "turn_abandoned": _Ended,
-    "budget_exceeded": _Ended,
-    "system_alert": _Alert,
-    "agent_configured": _Set,
+    "model_reply": _CallPayload,
+    "reply_rejected": _CallPayload,
+    "model_failed": _CallPayload,
+    "model_switched": _CallPayload,
+    "summary": _CallPayload,
+    "function_result": _ResultPayload,
+    "turn_abandoned": _EndPayload,
+    "budget_exceeded": _EndPayload,
+    "system_alert": _AlertPayload,
+    "agent_configured": _ConfigurationPayload,
 }
 _DECODERS = {kind: msgspec.json.Decoder(shape).decode for kind, shape in _SHAPES.items()}
 
@@ -102,13 +102,13 @@ def _figures(kind: str, payload: str) -> tuple[Any, ...]:
         facts = _DECODERS[kind](payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):  # a newer everlog's: what cannot be read is not there
         return _NOTHING
-    if isinstance(facts, _Call):
+    if isinstance(facts, _CallPayload):
         word = facts.purpose if kind == "reply_rejected" else facts.failure
         return facts.usage.total, facts.context_sha256 is not None, word, None, None, None
-    if isinstance(facts, _Result):
+    if isinstance(facts, _ResultPayload):
         return None, None, "unknown" if facts.unknown else "ok" if facts.ok else "failed", facts.name, None, None
-    if isinstance(facts, _Ended):
+    if isinstance(facts, _EndPayload):
         return None, None, facts.reason if kind == "turn_abandoned" else facts.budget, None, None, None
-    if isinstance(facts, _Alert):
+    if isinstance(facts, _AlertPayload):
         return None, None, facts.source, None, None, None
     return None, None, None, None, facts.window, facts.pressure_fraction

@@ -27,7 +27,7 @@ from everlog.store.base.constants import (
 )
 from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy import pc, pq
-from everlog.store.partition.manifest import GroupEntry, ParquetEntry
+from everlog.store.partition.manifest import ParquetEntry, RowGroupEntry
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.figured import figured
 
@@ -45,7 +45,7 @@ STATISTICS = ("agent_id", "seq", "commit", "recorded_at", "type")
 """Columns whose smallest and largest value are known for each row group, so that a query passes over the others."""
 
 
-class Footers:
+class FooterCache:
     """The footers of files that were read lately, understood: what a writer reads again for each of its agents.
 
     A file never changes, so its name is enough. For one thread at a time, or for several: what two do is done twice.
@@ -106,7 +106,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
         start = starts[number] if number else 0
         rows = metadata.row_group(number).num_rows
         crc = google_crc32c.value(content[start:end])
-        groups.append(GroupEntry(start, end - start, crc, rows, _key(table, row), _key(table, row + rows - 1)))
+        groups.append(RowGroupEntry(start, end - start, crc, rows, _key(table, row), _key(table, row + rows - 1)))
         row += rows
     footer = ends[-1] if ends else 0
     crc = google_crc32c.value(content[footer:])
@@ -153,7 +153,7 @@ def _key(table: pa.Table, row: int) -> tuple[str, int]:
 
 
 def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
-           to_seq: int | None = None, columns: Sequence[str] | None = None, footers: Footers | None = None
+           to_seq: int | None = None, columns: Sequence[str] | None = None, footers: FooterCache | None = None
            ) -> Iterator[pa.Table]:  # fmt: skip
     """The rows of a file, one table for each row group that holds what is wanted.
 
@@ -210,7 +210,7 @@ def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
     return True
 
 
-def _holds(group: GroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:
+def _holds(group: RowGroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:
     if agent_id is None:
         return True
     if not isinstance(agent_id, str):

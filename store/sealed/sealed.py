@@ -9,18 +9,18 @@ from everlog.events import CorruptLog, Record
 from everlog.store.base.arrow import SCHEMA, records_of
 from everlog.store.base.disk import read_errors
 from everlog.store.base.lazy import pc
-from everlog.store.partition.idmemory import Ids
+from everlog.store.partition.idmemory import CommitsById
 from everlog.store.partition.manifest import SEALED, FileEntry, Manifest, ParquetEntry
 from everlog.store.partition.partition import Partition
 from everlog.store.partition.segment import gone
 from everlog.store.sealed.checkpoints import state_of
-from everlog.store.sealed.parquet import Footers, tables
+from everlog.store.sealed.parquet import FooterCache, tables
 
 COMMIT_ORDER = [("commit", "ascending"), ("seq", "ascending")]
 
 
 def rows_of(partition: Partition, entry: FileEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
-            to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names, footers: Footers | None = None
+            to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names, footers: FooterCache | None = None
             ) -> Iterator[pa.Table]:  # fmt: skip
     """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does.
 
@@ -36,10 +36,10 @@ def whole(partition: Partition, entry: FileEntry) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *rows_of(partition, entry)]).sort_by(COMMIT_ORDER)
 
 
-def ids_of(partition: Partition, entry: FileEntry) -> Ids:
+def ids_of(partition: Partition, entry: FileEntry) -> CommitsById:
     """The commits that hold the event ids of a sealed file. Raises CorruptLog, StoreError."""
     assert entry.parquet is not None
-    ids: Ids = {}
+    ids: CommitsById = {}
     with _of(partition, entry):
         for table in tables(partition, entry.parquet, columns=["event_id", "commit"]):
             keys = table.column("event_id").cast(pa.binary(16)).to_pylist()
@@ -68,7 +68,7 @@ def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
 
 
 def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, as_of: int | None = None,
-                 footers: Footers | None = None) -> tuple[pa.Table, int] | None:  # fmt: skip
+                 footers: FooterCache | None = None) -> tuple[pa.Table, int] | None:  # fmt: skip
     """The newest state of an agent that `maker` made, of a seq up to `as_of` (None: any), and that seq; else None.
 
     A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
@@ -94,7 +94,7 @@ def _places(manifest: Manifest, agent_id: str) -> list[tuple[int, FileEntry, boo
 
 
 def checkpoint(partition: Partition, entry: FileEntry, maker: str, agent_id: str, seq: int,
-               footers: Footers | None = None) -> pa.Table | None:  # fmt: skip
+               footers: FooterCache | None = None) -> pa.Table | None:  # fmt: skip
     """The state of an agent at one of its checkpoints in a sealed file; None if it cannot be used."""
     rows = _derived(partition, entry.checkpoints, maker, agent_id, seq, footers)
     return None if rows is None else state_of(rows)
@@ -106,13 +106,13 @@ def checkpoints_in(partition: Partition, entry: FileEntry, maker: str) -> pa.Tab
 
 
 def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | Sequence[str] | None = None,
-               footers: Footers | None = None) -> pa.Table | None:  # fmt: skip
+               footers: FooterCache | None = None) -> pa.Table | None:  # fmt: skip
     """The state rows at the end of a sealed file, of one agent, of several, or of all; None if they cannot be used."""
     return _derived(partition, entry.state, maker, agent_id, None, footers)
 
 
 def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_id: str | Sequence[str] | None,
-             seq: int | None, footers: Footers | None) -> pa.Table | None:  # fmt: skip
+             seq: int | None, footers: FooterCache | None) -> pa.Table | None:  # fmt: skip
     """The rows of a derived file, of one seq or of all; None if it is not there, damaged, or another maker's."""
     if part is None or part.maker != maker:
         return None
@@ -123,7 +123,7 @@ def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_
     return pa.concat_tables(found) if found else None
 
 
-def newest_states(partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str, footers: Footers | None
+def newest_states(partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str, footers: FooterCache | None
                   ) -> tuple[pa.Table | None, dict[str, int]]:  # fmt: skip
     """What `newest_state` says of each of `agents`, sorted, together; and the seqs, by agent."""
     found: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Sealing: frames become a Parquet file, small sealed files are merged into it, erasures are carried out.
 
-Nothing here changes the partition: a `Sealing` writes new files beside the old ones and says what the next manifest
+Nothing here changes the partition: a `SealPass` writes new files beside the old ones and says what the next manifest
 must name in place of what. Whoever owns the partition publishes that and then removes what is named no longer. The
 records of new files are read back and compared before anybody relies on them.
 """
@@ -16,22 +16,22 @@ import pyarrow as pa
 from everlog.events import CorruptLog, StoreError
 from everlog.store.base.arrow import SCHEMA
 from everlog.store.base.constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
-from everlog.store.base.contract import Derive, Progress
+from everlog.store.base.contract import Progress, StateDeriver
 from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy import pc
 from everlog.store.log.reader import closed_frames
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import Partition, sealed_name
-from everlog.store.sealed.checkpoints import Marks, far_ends, folded, held, marks_of, places_of, together
+from everlog.store.sealed.checkpoints import ChainCheckpoints, far_ends, folded, held, marks_of, places_of, together
 from everlog.store.sealed.erasing import Erasures, erased, erasures_in
 from everlog.store.sealed.parquet import is_whole, save, where
 from everlog.store.sealed.sealed import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
 
-History = Callable[[str], pa.Table]
+StreamLoader = Callable[[str], pa.Table]
 """All records of an agent, by seq, wherever they are."""
 
 
-class Change(NamedTuple):
+class ManifestChange(NamedTuple):
     """What the next manifest must say: `after` in place of `before`, and each of `rewritten` in place of its key."""
 
     before: Sequence[FileEntry]
@@ -49,12 +49,12 @@ class Change(NamedTuple):
         return [*kept[:start], self.after, *(entry for entry in kept[start:] if entry.name not in gone)]
 
 
-class Sealing:
+class SealPass:
     """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
 
-    def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: Derive | None,
+    def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: StateDeriver | None,
                  progress: Progress | None, tried: AbstractSet[str] = frozenset(),
-                 history: History | None = None) -> None:  # fmt: skip
+                 history: StreamLoader | None = None) -> None:  # fmt: skip
         """`tried` are names of sealed files for which a state was derived already, as far as one could be.
 
         `history` is asked for the records of agents that came from another partition; without it they get no state.
@@ -70,7 +70,7 @@ class Sealing:
         self._erasures: Erasures = {}
         self._begun: list[str] = []
 
-    def run(self) -> Change | None:
+    def run(self) -> ManifestChange | None:
         """Write the new files; None if there is nothing to seal."""
         if not self._inputs:
             return None
@@ -92,7 +92,7 @@ class Sealing:
             after = self._stated(self._derive, files, after, table, fresh)
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
-        return Change(self._inputs, after, rewritten, count, bool(self._erasures))
+        return ManifestChange(self._inputs, after, rewritten, count, bool(self._erasures))
 
     def _stateless(self, tried: AbstractSet[str]) -> list[FileEntry]:
         """A sealed file whose state this maker cannot use, if there is one: it is written again, with a state."""
@@ -135,7 +135,7 @@ class Sealing:
         batches = [frame.batch for frame in closed_frames(self._where, entry, self._manifest)]
         return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
-    def _sealed(self, table: pa.Table, marks: Marks) -> FileEntry:
+    def _sealed(self, table: pa.Table, marks: ChainCheckpoints) -> FileEntry:
         """The records of `table`, all of the inputs, as one sealed file."""
         first, last = self._inputs[0], self._inputs[-1]
         chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
@@ -228,7 +228,7 @@ class Sealing:
         saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
         return saved
 
-    def _stated(self, derive: Derive, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
+    def _stated(self, derive: StateDeriver, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
                 ) -> FileEntry:  # fmt: skip
         """The new file with the state of every agent whose newest one it is, and the checkpoints of long streams.
 
@@ -272,7 +272,7 @@ class Sealing:
             return []
         return list(rows_of(self._where, entry))
 
-    def _travels(self, history: History, name: str, after: FileEntry) -> pa.Table:
+    def _travels(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
         """All records of an agent up to the end of the new file, those in other partitions too, as if they were here.
 
         Its commits count its records, for those of partitions do not go on from one to the other. What ancestors wrote

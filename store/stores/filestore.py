@@ -15,14 +15,14 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, Moved, NewerFormat, StoreError, UsageError
-from everlog.store.backup.restoring import COMMAND, Restoring
+from everlog.store.backup.restoring import COMMAND, RestoreService
 from everlog.store.base.arrow import SCHEMA, batch_of
 from everlog.store.base.constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from everlog.store.base.disk import Disk, RealDisk, publish, remove_if_there, storage, understood
-from everlog.store.base.exports import Exported
+from everlog.store.base.exports import ExportedStream
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.log.filelog import FileLog
-from everlog.store.log.reader import Reader
+from everlog.store.log.reader import PartitionReader
 from everlog.store.log.recovery import RESTORING
 from everlog.store.partition.partition import Partition, token
 from everlog.store.streams.register import Assignment, Register
@@ -30,7 +30,7 @@ from everlog.store.streams.register import Assignment, Register
 CONFIGURATION = "everlog.json"
 
 
-class Configuration(msgspec.Struct, frozen=True):
+class StoreConfiguration(msgspec.Struct, frozen=True):
     """What a store is. Written once, when it is made."""
 
     store_id: str
@@ -41,7 +41,7 @@ class Configuration(msgspec.Struct, frozen=True):
     """Of the other fields, with this one empty."""
 
 
-class FileStore(Restoring):
+class FileStore(RestoreService):
     """All agents of one folder. See `store.Store` for what each method promises."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,
@@ -71,7 +71,7 @@ class FileStore(Restoring):
             if not disk.exists(path):
                 disk.make_dirs(root)
                 _refuse_orphans(disk, root)
-                configuration = Configuration(store_id, shards_new if shards is None else shards)
+                configuration = StoreConfiguration(store_id, shards_new if shards is None else shards)
                 content = msgspec.json.format(msgspec.json.encode(_signed(configuration)))
                 file = publish(disk, path, content, token())
                 if file is not None:
@@ -129,8 +129,8 @@ class FileStore(Restoring):
                 "yet."
             )
 
-    def _place(self, name: str, partition: str) -> Reader:
-        return Reader(self._found(name, partition))
+    def _place(self, name: str, partition: str) -> PartitionReader:
+        return PartitionReader(self._found(name, partition))
 
     def _history(self, agent_id: str) -> pa.Table:
         """All records of an agent, as they were written."""
@@ -173,12 +173,12 @@ class FileStore(Restoring):
             restoring=restoring,
         )
 
-    def _open_restoring(self, stream: Exported) -> FileLog:
+    def _open_restoring(self, stream: ExportedStream) -> FileLog:
         """Own the partition of a name that nobody has, and say in it what is restored there."""
         name = partition_of(stream.agent_id)
         log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
         path = self._mark_of(name)
-        content = msgspec.json.encode(_Mark(stream.agent_id, stream.to_seq, stream.chain))
+        content = msgspec.json.encode(_RestoreMarker(stream.agent_id, stream.to_seq, stream.chain))
         kept = False
         try:
             with storage("restore into", path):
@@ -203,7 +203,7 @@ class FileStore(Restoring):
         path = self._mark_of(partition)
         with storage("read", path):
             content = self._disk.read(path)
-        mark = understood(content, _Mark, path)
+        mark = understood(content, _RestoreMarker, path)
         name = mark.agent_id
         assignment = self._register.find(name)  # it is registered last of all
         if assignment is None or assignment.partition != partition:
@@ -262,7 +262,7 @@ def _refuse_orphans(disk: Disk, root: Path) -> None:
         )
 
 
-class _Mark(msgspec.Struct, array_like=True):
+class _RestoreMarker(msgspec.Struct, array_like=True):
     """What the file `restoring` says: who is restored there, to which seq, and the chain value at it."""
 
     agent_id: str
@@ -270,28 +270,28 @@ class _Mark(msgspec.Struct, array_like=True):
     chain: str
 
 
-class _FormatOnly(msgspec.Struct):
+class _StoreFormat(msgspec.Struct):
     format: int
 
 
-def _load(disk: Disk, root: Path) -> Configuration:
+def _load(disk: Disk, root: Path) -> StoreConfiguration:
     path = root / CONFIGURATION
     with storage("open the store in", root):
         if not disk.exists(path):
             raise StoreError(f"there is no store in {root}: {CONFIGURATION} is missing. Create an agent to make one.")
         content = disk.read(path)
-    version = understood(content, _FormatOnly, path).format
+    version = understood(content, _StoreFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
             f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
         )
-    configuration = understood(content, Configuration, path)
+    configuration = understood(content, StoreConfiguration, path)
     if configuration != _signed(configuration):
         raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
     return configuration
 
 
-def _signed(configuration: Configuration) -> Configuration:
+def _signed(configuration: StoreConfiguration) -> StoreConfiguration:
     """The configuration with the checksum of its other fields."""
     bare = msgspec.structs.replace(configuration, crc32c="")
     return msgspec.structs.replace(bare, crc32c=f"{google_crc32c.value(msgspec.json.encode(bare)):08x}")

@@ -20,12 +20,12 @@ from everlog.events import (
     is_erased,
     tombstone,
 )
-from everlog.store.backup.restoring import COMMAND, Restoring
+from everlog.store.backup.restoring import COMMAND, RestoreService
 from everlog.store.base.arrow import SCHEMA, batch_of
-from everlog.store.base.contract import Append, Commit, Derive, Head, Progress, Sealed, State, States
-from everlog.store.base.exports import Exported
+from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, State, StateDeriver, States
+from everlog.store.base.exports import ExportedStream
 from everlog.store.base.names import name_of, partition_of, shard_of
-from everlog.store.partition.admission import Group, Ledger, Weighed
+from everlog.store.partition.admission import AppendGroup, StreamHeads, ValidatedAppend
 from everlog.store.partition.chains import BEGINNING, chain_over, refused
 from everlog.store.sealed.erasing import JOINTS, erasures_in
 from everlog.store.streams.register import Assignment
@@ -37,7 +37,7 @@ class _Shared:
     def __init__(self, name: str) -> None:
         self.name = name
         self.mutex = threading.Lock()
-        self.ledger = Ledger()
+        self.ledger = StreamHeads()
         self.records: list[Record] = []
         self.commits: dict[int, Sequence[Record]] = {}
         self.epoch = 0
@@ -140,11 +140,11 @@ class MemoryLog(MemoryReader):
 
     def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
         """Append many commits as one group. Raises BadInput, before anything is kept, if any has a wrong shape."""
-        weighed = [Weighed(append) for append in appends]
+        weighed = [ValidatedAppend(append) for append in appends]
         shared = self._shared
         with shared.mutex:
             self._refuse_if_unfit()
-            group = Group(shared.ledger, lambda number: shared.commits[number])
+            group = AppendGroup(shared.ledger, lambda number: shared.commits[number])
             results = [group.admit(append) for append in weighed]
             group.settle()
             shared.records += group.records
@@ -160,7 +160,7 @@ class MemoryLog(MemoryReader):
         """0: memory has one form only."""
         return 0
 
-    def seal(self, derive: Derive | None = None, progress: Progress | None = None) -> Sealed:
+    def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
         """Carry erasures out; there is nothing else to do."""
         del derive, progress
         shared = self._shared
@@ -174,7 +174,7 @@ class MemoryLog(MemoryReader):
             count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
             shared.records = left
             shared.commits = {n: list(records) for n, records in groupby(left, key=lambda record: record.commit)}
-            return Sealed(records=len(left), erased=count)
+            return SealReport(records=len(left), erased=count)
 
     def close(self) -> None:
         """Give the partition up. Idempotent."""
@@ -217,7 +217,7 @@ class _Register:
             places.append(assignment)
 
 
-class MemoryStore(Restoring):
+class MemoryStore(RestoreService):
     """All agents of one place, in memory."""
 
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
@@ -261,7 +261,7 @@ class MemoryStore(Restoring):
         del label
         return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
 
-    def _open_restoring(self, stream: Exported) -> MemoryLog:
+    def _open_restoring(self, stream: ExportedStream) -> MemoryLog:
         return self.open_partition(partition_of(stream.agent_id), COMMAND)
 
     def _is_restoring(self, agent_id: str) -> bool:

@@ -67,7 +67,7 @@ class Mount(msgspec.Struct, frozen=True):
     """Of the mount and of the file system, as `hard` and `vers=4.1`."""
 
 
-class Sight(msgspec.Struct, frozen=True):
+class StoreIdentity(msgspec.Struct, frozen=True):
     """A store as one process sees it; what hosts in several places are compared by."""
 
     root: str
@@ -158,7 +158,7 @@ def refuse_unsafe(path: Path, text: str | None = None) -> None:
         )
 
 
-def seen_by(root: Path, text: str | None = None) -> Sight:
+def seen_by(root: Path, text: str | None = None) -> StoreIdentity:
     """The store in `root` as this process sees it; `text` as for `mount_of`. Raises nothing: what is missing is empty.
 
     Ask every host, and give all the answers to `refuse_apart`.
@@ -169,13 +169,13 @@ def seen_by(root: Path, text: str | None = None) -> Sight:
     try:
         status = path.stat()
         device, inode = status.st_dev, status.st_ino
-        store_id = msgspec.json.decode(path.read_bytes(), type=_Named).store_id
+        store_id = msgspec.json.decode(path.read_bytes(), type=_StoreIdField).store_id
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         pass
-    return Sight(str(root), os.uname().nodename, _machine(), device, inode, store_id, mount_of(root, text))
+    return StoreIdentity(str(root), os.uname().nodename, _machine(), device, inode, store_id, mount_of(root, text))
 
 
-class _Named(msgspec.Struct):
+class _StoreIdField(msgspec.Struct):
     store_id: str = ""
 
 
@@ -186,7 +186,7 @@ def _machine() -> str:
         return os.uname().nodename
 
 
-def refuse_apart(sights: Sequence[Sight]) -> None:
+def refuse_apart(sights: Sequence[StoreIdentity]) -> None:
     """Raises ClusterError unless all of them see one store, on storage that can be shared by the machines they are on.
 
     Names the node that is at odds, what it found and what to do.
@@ -196,7 +196,7 @@ def refuse_apart(sights: Sequence[Sight]) -> None:
         raise ClusterError(f"{reason}. Nothing was started; the logs are as they were.")
 
 
-def apart(sights: Sequence[Sight]) -> str:
+def apart(sights: Sequence[StoreIdentity]) -> str:
     """Why hosts that see the store so cannot share it; empty if they can."""
     if not sights:
         return ""
@@ -210,7 +210,7 @@ def apart(sights: Sequence[Sight]) -> str:
     return _namesakes(sights)
 
 
-def _another(sight: Sight, first: Sight) -> str:
+def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
     """Whether one sees a store that is not the other's."""
     where = f"node {sight.node} finds {{}} in {sight.root}{_on(sight)}"
     if not sight.store_id:
@@ -224,7 +224,7 @@ def _another(sight: Sight, first: Sight) -> str:
     return ""
 
 
-def _shared(sight: Sight, _first: Sight) -> str:
+def _shared(sight: StoreIdentity, _first: StoreIdentity) -> str:
     """Whether its storage cannot be shared by several machines."""
     mount = sight.mount
     if mount is None:
@@ -248,7 +248,7 @@ def _shared(sight: Sight, _first: Sight) -> str:
     return ""
 
 
-def _namesakes(sights: Iterable[Sight]) -> str:
+def _namesakes(sights: Iterable[StoreIdentity]) -> str:
     """Two machines of one name: an owner on the one would be taken for a dead process of the other."""
     machines: dict[str, str] = {}
     for sight in sights:
@@ -257,9 +257,9 @@ def _namesakes(sights: Iterable[Sight]) -> str:
     return ""
 
 
-def _local(sight: Sight) -> bool:
+def _local(sight: StoreIdentity) -> bool:
     return sight.mount is not None and sight.mount.kind in _ONE_MACHINE
 
 
-def _on(sight: Sight) -> str:
+def _on(sight: StoreIdentity) -> str:
     return f" ({sight.mount.kind})" if sight.mount is not None else ""

@@ -10,7 +10,7 @@ from everlog.store.base.contract import Head, LogReader, State, States
 from everlog.store.base.names import name_of
 
 
-class Branch:
+class ForkReader:
     """The log of a fork, its ancestor's part included. Of the others in its partition it knows what is there.
 
     `read` gives each record as it was written, under the name of its writer: the chain goes on over the cut. `table`,

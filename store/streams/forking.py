@@ -15,11 +15,11 @@ from everlog.events import AgentForked, BadInput, Draft, Record, StoreError, dra
 from everlog.store.base.blocks import refuse_reserved
 from everlog.store.base.contract import Log
 from everlog.store.base.names import name_of, partition_of
-from everlog.store.streams.moving import Moving
+from everlog.store.streams.moving import MoveService
 from everlog.store.streams.register import Assignment
 
 
-class Forking(Moving):
+class ForkService(MoveService):
     """The part of a store that makes forks, and knows which there are."""
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> Log:

@@ -22,9 +22,9 @@ from everlog.store.base.contract import Head, Log, LogReader, States
 from everlog.store.base.moves import arrival, departure, move_in
 from everlog.store.base.names import name_of, partition_of, unknown_agent
 from everlog.store.base.sources import is_source, source_of
-from everlog.store.streams.branch import Branch
+from everlog.store.streams.branch import ForkReader
 from everlog.store.streams.register import Assignment
-from everlog.store.streams.travel import Traveller
+from everlog.store.streams.travel import MovedStreamReader
 
 
 class Assignments(Protocol):
@@ -41,7 +41,7 @@ class Assignments(Protocol):
     def move(self, assignment: Assignment) -> None: ...
 
 
-class Moving:
+class MoveService:
     """The part of a store that knows where agents are and were."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -172,11 +172,11 @@ class Moving:
         before = (earlier.partition for earlier in self._register.before(assignment))
         places = [*dict.fromkeys(place for place in before if place != here), here]
         readers = [own if own is not None and own.partition == place else self._place(name, place) for place in places]
-        reader = Traveller(name, readers) if len(readers) > 1 else readers[0]
+        reader = MovedStreamReader(name, readers) if len(readers) > 1 else readers[0]
         if not assignment.parent:
             return reader
         ancestor = self._reader(self._assigned(assignment.parent), None)
-        return Branch(name, reader, assignment.parent, assignment.parent_seq, ancestor)
+        return ForkReader(name, reader, assignment.parent, assignment.parent_seq, ancestor)
 
     def _assigned(self, name: str) -> Assignment:
         assignment = self._register.find(name)

@@ -12,7 +12,7 @@ from everlog.store.base.names import name_of
 from everlog.store.partition.chains import refused
 
 
-class Traveller:
+class MovedStreamReader:
     """The log of one agent, wherever its records are. Of the others in its partition it knows what is there."""
 
     def __init__(self, agent_id: str, places: Sequence[LogReader]) -> None:

@@ -10,7 +10,7 @@ import everlog
 from everlog.actors import sync_api
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.memory.shared import SharedBlocks
+from everlog.actors.memory.shared import SharedBlockService
 from everlog.events import UsageError
 
 ONLY_ASYNC = {"subscribe", "open", "perform"}
@@ -86,7 +86,7 @@ def test_a_running_loop_is_not_stopped(tmp_path: Path) -> None:
         (sync_api.SyncAgent, AgentRef),
         (sync_api.SyncArchivalMemory, ArchivalMemory),
         (sync_api.SyncSystem, AgentSystem),
-        (sync_api.SyncSharedBlocks, SharedBlocks),
+        (sync_api.SyncSharedBlocks, SharedBlockService),
     ],
 )
 def test_no_method_is_missing(blocking: type, asynchronous: type) -> None:

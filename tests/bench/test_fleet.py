@@ -11,7 +11,7 @@ from everlog.interfaces.fleet import generating as load
 
 
 def told(answered: int, seconds: float) -> fleet_rig.Round:
-    tally = load.Tally(answered=answered, latencies_us=[1000] * answered, began_us=0, ended_us=int(seconds * 1e6))
+    tally = load.LoadTally(answered=answered, latencies_us=[1000] * answered, began_us=0, ended_us=int(seconds * 1e6))
     return fleet_rig.Round(tally, 0.1, 0.4)
 
 
@@ -31,7 +31,7 @@ def seen() -> fleet.Seen:
         warm_ms=[2.0, 3.0, 4.0],
         gateway=told(200, 0.5),
         bare_per_s=5000.0,
-        check=load.Checked(3000, 0, 0, 0),
+        check=load.LoadCheck(3000, 0, 0, 0),
     )
 
 

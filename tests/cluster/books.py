@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.builtin import BUILTIN
 from everlog.actors.functions.tools import Tool
 from everlog.actors.replay.replay import rebuild, verify
@@ -18,7 +18,7 @@ def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
     """Hold what was said against the logs; the figures, in a line. Raises AssertionError."""
     store = FileStore(root, TickingClock().now)
     tools = [*BUILTIN, payer(paid)]
-    system = System(store, tools=tools[-1:])
+    system = LocalSystem(store, tools=tools[-1:])
     effects = Counter(paid.read_text().split()) if paid.exists() else Counter[str]()
     assert not [number for number, times in effects.items() if times > 1], "an effect happened twice"
     assert load.answered == load.said.keys(), "not everything was answered in the end"
@@ -30,7 +30,7 @@ def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
     return f"{len(load.said)} messages, {sum(effects.values())} effects; told and sent again: {failures}"
 
 
-def _judge_sample(system: System, agents: Collection[str], tools: Sequence[Tool]) -> None:
+def _judge_sample(system: LocalSystem, agents: Collection[str], tools: Sequence[Tool]) -> None:
     """What the log says can be computed again."""
     for agent in agents:
         view = system.view(agent)
@@ -38,7 +38,7 @@ def _judge_sample(system: System, agents: Collection[str], tools: Sequence[Tool]
         view.close()
 
 
-def _judge_agent(system: System, agent: str, said: Bills, pays: bool, effects: Counter[str]) -> None:
+def _judge_agent(system: LocalSystem, agent: str, said: Bills, pays: bool, effects: Counter[str]) -> None:
     """Each message is in the log once and was answered once."""
     view = system.view(agent)
     try:

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.agent.commands import Say
+from everlog.actors.agent.commands import SendInput
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.actors.api import open_system
 from everlog.actors.functions.tools import Tool, tool
 from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
@@ -120,7 +120,7 @@ class Load:
     async def send(self, system: AgentSystem, bills: Bills) -> None:
         """Say these, again and again until they are answered."""
         left = {
-            known: (agent, Say(id=known, means=system._means, event=UserMessage(text=text)))
+            known: (agent, SendInput(id=known, means=system._means, event=UserMessage(text=text)))
             for known, (agent, text) in bills.items()
         }
         while left:
@@ -135,7 +135,7 @@ class Load:
             if left:
                 await asyncio.sleep(AGAIN_S)
 
-    def _is_over(self, sent: Sent) -> bool:
+    def _is_over(self, sent: SendOutcome) -> bool:
         """Whether it need not be said again. Raises what saying it again does not help against."""
         if sent.error is None:
             return True

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent_system import AgentSystem, Sent
+from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.actors.api import open_system
 from everlog.actors.cluster.cluster import RayRuntime, supervisor_of
-from everlog.actors.cluster.places import Place
-from everlog.actors.cluster.rayplaces import RayPlaces
+from everlog.actors.cluster.places import HostedPartition
+from everlog.actors.cluster.rayplaces import RayHostProvider
 from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.deaths import actor, until
 from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, texts
@@ -53,7 +53,7 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-async def sent(system: AgentSystem, text: str) -> list[Sent]:
+async def sent(system: AgentSystem, text: str) -> list[SendOutcome]:
     """What comes of telling this to every agent."""
     return [one async for one in system.send_many([(name, text) for name in AGENTS])]
 
@@ -163,8 +163,8 @@ async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
     """It is named, with what it finds there, and no host is left on it."""
     import ray
 
-    places = RayPlaces(str(tmp_path / "nothing"), 300)
+    places = RayHostProvider(str(tmp_path / "nothing"), 300)
     with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there what"):
-        await places.start(Place("shard-000"), "")
+        await places.start(HostedPartition("shard-000"), "")
     await until(lambda: not [one for one in ray.util.list_named_actors(all_namespaces=True)
                              if str(tmp_path) in one["namespace"]])  # fmt: skip

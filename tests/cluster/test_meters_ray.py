@@ -1,6 +1,6 @@
 """Metrics with Ray's own instruments; no cluster is needed to make them."""
 
-from everlog.actors.hosting.meters import Makers, Meters
+from everlog.actors.hosting.meters import InstrumentFactory, ProcessMetrics
 from tests.actors.hosting.test_meters import EVERYTHING, GATEWAY, HOST, SUPERVISOR
 
 
@@ -8,7 +8,9 @@ def test_the_instruments_of_ray_take_everything() -> None:
     """Ray's own classes accept every name, tag and value, with nobody there who collects them."""
     from ray.util import metrics
 
-    made = Meters(Makers(metrics.Counter, metrics.Gauge, metrics.Histogram), placement="shared", node="n")
+    made = ProcessMetrics(
+        InstrumentFactory(metrics.Counter, metrics.Gauge, metrics.Histogram), placement="shared", node="n"
+    )
     made.host(HOST)
     made.host(HOST)
     made.gateway(GATEWAY)

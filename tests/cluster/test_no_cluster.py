@@ -11,7 +11,7 @@ import pytest
 from everlog.actors import hosting
 from everlog.actors.api import open_system
 from everlog.actors.cluster import addresses
-from everlog.actors.cluster.addresses import Kept, kept, kept_file, running, to_join
+from everlog.actors.cluster.addresses import LocalCluster, kept, kept_file, running, to_join
 from everlog.events import BadInput, ClusterError
 from tests.soak.test_kill import start
 
@@ -37,7 +37,7 @@ async def opened(folder: Path, runtime: str) -> str:
 
 
 def keep(root: Path, address: str) -> None:
-    kept_file(root).write_bytes(msgspec.json.encode(Kept(address, 1)))
+    kept_file(root).write_bytes(msgspec.json.encode(LocalCluster(address, 1)))
 
 
 def test_without_a_cluster_auto_is_this_process(bare: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent_system import Sent
+from everlog.actors.agent_system import SendOutcome
 from everlog.actors.api import open_system
 from tests.cluster.books import judge
 from tests.cluster.conftest import ends, stop_actors
@@ -82,7 +82,7 @@ async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> N
     async with open_system(tmp_path / "store", runtime="ray", placement="shared", shards=3) as system:
         try:
             runtime: Any = system.runtime
-            made: list[Sent] = []
+            made: list[SendOutcome] = []
             making = asyncio.ensure_future(_all(made, system.create_many(names)))
             await asyncio.sleep(SETTLED_S)
             status = await runtime.status()
@@ -90,7 +90,7 @@ async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> N
             for _ in range(2):
                 await asyncio.to_thread(narrow.add)
             await making
-            said: list[Sent] = []
+            said: list[SendOutcome] = []
             await _all(said, system.send_many([(name, "One") for name in names]))
             assert {sent.error for sent in made + said} == {None}
             assert [texts(log(system, name), "user_message") for name in names] == [["One"]] * len(names)
@@ -99,7 +99,7 @@ async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> N
             stop_actors(tmp_path / "store")
 
 
-async def _all(found: list[Sent], outcomes: AsyncIterator[Sent]) -> None:
+async def _all(found: list[SendOutcome], outcomes: AsyncIterator[SendOutcome]) -> None:
     async for sent in outcomes:
         found.append(sent)
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from everlog.store.stores.mounts import Mount, Sight, apart, unsafe
+from everlog.store.stores.mounts import Mount, StoreIdentity, apart, unsafe
 from tests.tidy.source import ROOT
 
 FILES = {"aws": ROOT / "ray_cluster.yaml", "local": ROOT / "deploy" / "on_premise.yaml"}
@@ -130,7 +130,7 @@ def test_the_store_is_mounted_safely(config: Config) -> None:
     """The options are those with which hosts on several machines may share a store: everlog does not refuse them."""
     options, place = mounting(config)
     mount = Mount(place, "nfs4", "server:/", frozenset(options))
-    sights = [Sight(f"{place}/store", node, node, 1, 2, "store", mount) for node in ("one", "two")]
+    sights = [StoreIdentity(f"{place}/store", node, node, 1, 2, "store", mount) for node in ("one", "two")]
     assert not unsafe(mount)
     assert apart(sights) == ""
     assert {"nfsvers=4.1", "hard", "noac", "lookupcache=none"} <= set(options)

@@ -40,7 +40,7 @@ LEAVES = """
 import asyncio, sys
 from pathlib import Path
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.events import UserMessage
 from everlog.store import FileStore
 from everlog.actors.ports.real import RealClock, RealIds
@@ -48,7 +48,7 @@ from everlog.actors.ports.real import RealClock, RealIds
 async def main():
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(Path(sys.argv[1]), clock.now, ids.new(clock.now()))
-    async with System(store).agent("sam", Settings(), command="everlog chat") as agent:
+    async with LocalSystem(store).agent("sam", Settings(), command="everlog chat") as agent:
         await agent.receive(UserMessage(text="My dog is called Rex"))
         print("said", flush=True)
         sys.stdin.readline()

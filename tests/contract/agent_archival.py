@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Amend, Command, Forget, Keep, KeepAll
+from everlog.actors.agent.commands import Command, DeleteMemory, InsertMemories, InsertMemory, UpdateMemory
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.ports.effects import Hit, Page
@@ -192,9 +192,9 @@ class ArchivalContract:
         """By the command's id, also when its host died and something else was done in between."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
-            keep = Keep(id=agent._new_id(), text=OAK, tags=["gold"])
-            amend = Amend(id=agent._new_id(), memory_id=keep.id, text=ELM)
-            forget = Forget(id=agent._new_id(), memory_id=keep.id)
+            keep = InsertMemory(id=agent._new_id(), text=OAK, tags=["gold"])
+            amend = UpdateMemory(id=agent._new_id(), memory_id=keep.id, text=ELM)
+            forget = DeleteMemory(id=agent._new_id(), memory_id=keep.id)
             assert await value(agent, keep) == keep.id
             assert await value(agent, keep) == keep.id
             await value(agent, amend)
@@ -214,7 +214,7 @@ class ArchivalContract:
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             oak = await agent.archive.insert(OAK)
-            command = KeepAll(id=agent._new_id(), texts=[ELM, f" {OAK}", "ash", ELM], tags=["tree"])
+            command = InsertMemories(id=agent._new_id(), texts=[ELM, f" {OAK}", "ash", ELM], tags=["tree"])
             ids = await value(agent, command)
             assert (ids[0], ids[1], ids[3]) == (command.id, oak, ids[0])
             assert [(memory.ref, memory.text) for memory in kept(system)] == [

@@ -6,7 +6,7 @@ import pytest
 
 from everlog.events import GENESIS
 from everlog.store import FileStore, Head, MemoryStore, Store
-from everlog.store.partition.openfile import OpenFile
+from everlog.store.partition.openfile import OpenSegment
 from tests.contract.log_contract import NOW, Drafts, LogContract
 
 BEFORE = Drafts(NOW - 1_000_000)
@@ -36,7 +36,7 @@ class FileContract(LogContract):
         log = store.open(agent_id, "forge")
         log._ledger.heads[agent_id], log._ledger.commits = Head(seq - 1, GENESIS), commit - 1
         log._file.close()
-        log._file = OpenFile.begin(log._where, commit, log.epoch)
+        log._file = OpenSegment.begin(log._where, commit, log.epoch)
         log._publish([log._file.entry])
         log.append(agent_id, seq - 1, BEFORE.some(1))
         log._roll()

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.importing import Said
-from everlog.actors.agent.system import System
+from everlog.actors.agent.importing import ImportedMessage
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.documents import Document
 from everlog.actors.memory.sources import Sources
@@ -70,7 +70,7 @@ def expectations(store: FileStore) -> dict[str, Any]:
     }
 
 
-def facts(system: System, name: str) -> dict[str, Any]:
+def facts(system: LocalSystem, name: str) -> dict[str, Any]:
     """What is to stay true of an agent: its chain, its kinds, its last request, its tables."""
     view = system.view(name)
     records = list(view.reader.read(name))
@@ -196,8 +196,10 @@ def load(world: World) -> None:
 
 async def remember(world: World) -> None:
     """An agent with a past conversation, of which words were erased: its log is sealed by that."""
-    said = [Said(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)]
-    said.append(Said(event=MessageSent(text="I see.", imported=True), said_at=4 * 10**6))
+    said = [
+        ImportedMessage(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)
+    ]
+    said.append(ImportedMessage(event=MessageSent(text="I see.", imported=True), said_at=4 * 10**6))
     async with world.system.agent("mel", world.settings) as agent:
         await agent.import_messages(said)
         await agent.receive(UserMessage(text="Do you remember?"))

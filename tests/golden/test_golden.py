@@ -10,7 +10,7 @@ import pytest
 
 from everlog.actors.memory.sources import Sources
 from everlog.actors.replay.replay import rebuild, verify
-from everlog.events import CATALOGUE, Event, HeartbeatsPaused, Unknown, event_of
+from everlog.events import CATALOGUE, Event, HeartbeatsPaused, UnknownEvent, event_of
 from everlog.store import FileStore, check, stream_of
 from tests.golden import make
 from tests.support.world import World
@@ -85,7 +85,7 @@ def test_old_shapes_are_upcast_and_unknown_kinds_carried(golden: Golden) -> None
     (old,) = [record for record in records if (record.type, record.version) == ("heartbeats_paused", 1)]
     assert json.loads(old.payload) == {"minutes": 5}
     assert event_of(old) == HeartbeatsPaused(minutes=5, until=old.recorded_at + 5 * 60 * 10**6)
-    assert any(isinstance(event, Unknown) and event.kind == "dreamt" for event in map(event_of, records))
+    assert any(isinstance(event, UnknownEvent) and event.kind == "dreamt" for event in map(event_of, records))
 
 
 def test_what_is_unknown_changes_nothing_else(golden: Golden) -> None:

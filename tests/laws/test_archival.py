@@ -23,7 +23,7 @@ from everlog.events import (
     tombstone,
     uuid7,
 )
-from everlog.projections import HEAD, Kept, Projections
+from everlog.projections import HEAD, ArchivalSearch, Projections
 from everlog.projections.kept import PASSAGE_CHARS, WHITE
 from everlog.projections.search import phrases_in
 from everlog.projections.stems import query_stems, stems
@@ -145,7 +145,7 @@ def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st
         and (after or 0) <= memory.time < (before or 2**62)
     ]
     with loaded(records) as engine:
-        kept = Kept(engine, "sam", cut)
+        kept = ArchivalSearch(engine, "sam", cut)
         holding = [memory.ref for memory in memories if memory.text.strip() == text.strip()]
         assert kept.holding(text) == (holding[0] if holding else "")
         assert kept.sources() == {memory.source for memory in memories if memory.source}
@@ -187,7 +187,7 @@ def test_the_sources_that_are_searched_are_those_of_the_projection(
     with loaded([tombstone(record) if n in erased else record for n, record in enumerate(records)]) as engine:
         rows = engine.rows("sources", "sam", cut)
         expected = sorted(row["source"] for row in rows if row["source"])
-        assert Kept(engine, "sam", cut).attached() == (expected, max(row["as_of_time"] for row in rows))
+        assert ArchivalSearch(engine, "sam", cut).attached() == (expected, max(row["as_of_time"] for row in rows))
 
 
 def test_of_a_long_text_the_passage_is_given() -> None:
@@ -196,12 +196,12 @@ def test_of_a_long_text_the_passage_is_given() -> None:
     life = [*BIRTH, ArchivalInserted(text=text)]
     with loaded([recorded(event, seq) for seq, event in enumerate(life, 1)]) as engine:
         for query, words in (("gold", "the gold is here"), ("is here salt", "is here salt"), ("sand", "sand sand")):
-            (row,) = Kept(engine, "sam", HEAD).search(query, 0, 5)
+            (row,) = ArchivalSearch(engine, "sam", HEAD).search(query, 0, 5)
             assert words in row["text"]
             assert len(row["text"]) <= PASSAGE_CHARS + 4
             assert row["text"].startswith("… ") == (query != "sand")
             assert row["text"].endswith(" …")
-        assert Kept(engine, "sam", HEAD).holding(text) == name_of(len(life))
+        assert ArchivalSearch(engine, "sam", HEAD).holding(text) == name_of(len(life))
 
 
 def test_white_space_is_what_python_says_it_is() -> None:

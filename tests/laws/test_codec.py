@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog import events
-from everlog.events import CATALOGUE, Unknown, decode, draft, event_of, place, uuid7
+from everlog.events import CATALOGUE, UnknownEvent, decode, draft, event_of, place, uuid7
 from everlog.events.codec import json_schema
 from everlog.events.upcast import STEPS
 from tests.support import strategies
@@ -41,14 +41,14 @@ def test_an_unknown_kind_is_carried_through_untouched(kind: str, version: int, t
     kind = f"new_{kind}"
     payload = '{"b": 1,  "a":[2]}'
     unknown = decode(kind, version, text, payload)
-    assert unknown == Unknown(kind=kind, version=version, text=text, payload=payload)
+    assert unknown == UnknownEvent(kind=kind, version=version, text=text, payload=payload)
     assert event_of(recorded(unknown)) == unknown
     assert recorded(unknown).payload == payload
 
 
 def test_a_newer_version_of_a_known_kind_is_unknown_too() -> None:
     """A shape from the future is never read with today's fields."""
-    assert isinstance(decode("user_message", 99, "hi", "{}"), Unknown)
+    assert isinstance(decode("user_message", 99, "hi", "{}"), UnknownEvent)
 
 
 def test_every_old_shape_has_a_step_to_the_next() -> None:

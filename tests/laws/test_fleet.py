@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from everlog.events import CATALOGUE, Draft, Event, Record, Unknown, current, draft, place, tombstone, uuid7
+from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, current, draft, place, tombstone, uuid7
 from everlog.projections import HEAD, Projections
 from everlog.projections.fleet import VIEWS, FleetViews
 from everlog.store import MemoryStore, batch_of
@@ -85,9 +85,9 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     return records
 
 
-def an_event(chance: random.Random) -> Event | Unknown:
+def an_event(chance: random.Random) -> Event | UnknownEvent:
     if chance.random() < 0.05:
-        return Unknown(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
+        return UnknownEvent(kind="of_tomorrow", version=1, text="x", payload=chance.choice(['{"a":1}', "no json", ""]))
     kind = chance.choice(FREQUENT if chance.random() < 0.7 else ANY)
     event: Event = some(CATALOGUE[kind], chance)
     if kind == "agent_configured":

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import CorruptLog, Record
-from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, Search, activate_many
+from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many
 from everlog.projections.constants import FEW_AGENTS, MANY_AGENTS
 from everlog.store import SCHEMA, State, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
@@ -104,7 +104,7 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
     with Projections() as engine:
         activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
         assert shelf.whole_reads == 0
-        assert Search(engine, "bob", HEAD).recall("hello", 0, 5).total == 2
+        assert RecallSearch(engine, "bob", HEAD).recall("hello", 0, 5).total == 2
         assert shelf.whole_reads == 1
 
 
@@ -114,14 +114,14 @@ def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPa
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
-        found = {name: Search(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
+        found = {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
         engine.forget("bob")
         assert engine.query("SELECT DISTINCT agent_id FROM documents ORDER BY 1") == [
             {"agent_id": "ann"},
             {"agent_id": "o'hara"},
         ]
         engine.load(table_of([place_again(record, "bob") for record in life]))
-        assert {name: Search(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES} == found
+        assert {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES} == found
 
 
 def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:

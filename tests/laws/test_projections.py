@@ -22,7 +22,7 @@ from everlog.events import (
     place,
     uuid7,
 )
-from everlog.projections import HEAD, PROJECTIONS, Projections, Search
+from everlog.projections import HEAD, PROJECTIONS, Projections, RecallSearch
 from everlog.store import batch_of
 from tests.support import strategies
 
@@ -108,17 +108,17 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
     expanded = SummaryExpanded(summary_seq=head + 1, kept_from=1)
     with Projections() as engine:
         engine.add(life)
-        found = Search(engine, "sam", HEAD).recall("hello", 0, 5)
+        found = RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5)
         before = engine.query("SELECT count(*) AS n FROM hot")[0]["n"]
         engine.add([place(draft(summary, event_id=uuid7(1, 1), **place_of), "sam", head + 1, head + 1)])
         assert engine.query("SELECT count(*) AS n FROM hot")[0]["n"] < before
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 1
-        assert Search(engine, "sam", HEAD).recall("hello", 0, 5) == found
+        assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
         engine.add([place(draft(expanded, event_id=uuid7(1, 2), **place_of), "sam", head + 2, head + 2)])
         shown = [row["seq"] for row in engine.rows("context_window", "sam") if row["shown"]]
         assert min(shown) < covered
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 2
-        assert Search(engine, "sam", HEAD).recall("hello", 0, 5) == found
+        assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
 
 
 @settings(max_examples=20, deadline=None)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import AgentCreated, AnyEvent, FunctionError, MessageSent, Record, UserMessage, draft, place, uuid7
-from everlog.projections import HEAD, Projections, Search
+from everlog.projections import HEAD, Projections, RecallSearch
 from tests.laws.ranking import Message, ranked
 
 WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!")
@@ -41,7 +41,7 @@ def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[M
 
 def searched(engine: Projections, as_of: int, query: str, **filters: Any) -> list[tuple[int, float]]:
     """Seqs and scores of all results, fetched in two pages."""
-    search = Search(engine, "sam", as_of)
+    search = RecallSearch(engine, "sam", as_of)
     first, rest = search.recall(query, 0, 2, **filters), search.recall(query, 2, 100, **filters)
     assert first.total == rest.total == len(first) + len(rest)
     return [(row["seq"], row["score"]) for row in [*first, *rest]]
@@ -79,7 +79,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
     with Projections() as engine, pytest.MonkeyPatch.context() as patch:
         patch.setattr("everlog.projections.search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
         engine.add(records[:cut])
-        Search(engine, "sam", HEAD).recall(text, 0, 5)
+        RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
         known = until(said, records, as_of)
         for roles in ((), ("user",)):
@@ -178,7 +178,7 @@ def test_names_of_speakers_are_left_out_of_what_is_meant(talk):
     """What is embedded of a question is what it is about; a question of nothing but names stays as it is."""
     with Projections() as engine:
         engine.add(lived(TALK)[0])
-        search = Search(engine, "sam", HEAD)
+        search = RecallSearch(engine, "sam", HEAD)
         assert search.without_names("Where was Ann's brother, Sam?") == "Where was brother,"
         assert search.without_names("Ann?") == "Ann?"
-        assert Search(engine, "sam", 2).without_names("Sam and Ann") == "Sam and"
+        assert RecallSearch(engine, "sam", 2).without_names("Sam and Ann") == "Sam and"

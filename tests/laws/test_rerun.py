@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.importing import Said
+from everlog.actors.agent.importing import ImportedMessage
 from everlog.actors.agent.setup import Settings
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.replay.replay import verify
-from everlog.actors.rerun.rerun import Rerun, Stage, WhatIf, rerun
+from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, RerunOutcome, rerun
 from everlog.actors.rerun.rerun_models import shape_of
 from everlog.actors.rerun.rerun_past import past_of
 from everlog.events import (
@@ -131,8 +131,8 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
             at = world.clock.now() - 10**12
             await agent.import_messages(
                 [
-                    Said(UserMessage(text="long ago", imported=True), at),
-                    Said(MessageSent(text="Yes.", imported=True), at),
+                    ImportedMessage(UserMessage(text="long ago", imported=True), at),
+                    ImportedMessage(MessageSent(text="Yes.", imported=True), at),
                 ]
             )
         case _:
@@ -159,13 +159,13 @@ def lived(seed: int) -> tuple[World, Outside]:
     return world, outside
 
 
-def again(world: World, what: WhatIf, tools: list[Tool] | None = None) -> Rerun:
+def again(world: World, what: RerunOptions, tools: list[Tool] | None = None) -> RerunOutcome:
     """The rerun, with no model that could be asked."""
 
     def nobody(name: str) -> Any:
         raise AssertionError(f"the model {name} was asked")
 
-    stage = Stage(store=world.store, clock=world.clock, ids=world.ids, models=nobody, tools=tools or ())
+    stage = RerunEnvironment(store=world.store, clock=world.clock, ids=world.ids, models=nobody, tools=tools or ())
     return asyncio.run(rerun(what, stage))
 
 
@@ -197,7 +197,9 @@ def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
     world, outside = lived(seed)
     chance, log, calls = Random(seed), world.log(), outside.calls
     for number in range(2):
-        what = WhatIf(agent_id="sam", from_seq=chance.randint(1, len(log) // 2), fork=f"fork-{number}", recorded=True)
+        what = RerunOptions(
+            agent_id="sam", from_seq=chance.randint(1, len(log) // 2), fork=f"fork-{number}", recorded=True
+        )
         tools = outside.tools() if number % 2 else None
         try:
             done = again(world, what, tools)
@@ -224,7 +226,7 @@ def test_two_recorded_reruns_are_equal_and_verify() -> None:
     """
     world, _ = lived(3)
     for name in ("one", "two"):
-        again(world, WhatIf(agent_id="sam", from_seq=8, fork=name, recorded=True))
+        again(world, RerunOptions(agent_id="sam", from_seq=8, fork=name, recorded=True))
     one, two = own(world, "one"), own(world, "two")
     bare: dict[str, Any] = {"agent_id": "", "commit": 0}
     firsts = {name: next(r.event_id for r in world.log(name) if r.agent_id == name) for name in ("one", "two")}

@@ -25,17 +25,17 @@ from tests.sim.breaking import (
 
 @guard("sync", "what is acknowledged is on the platter")
 def _() -> AbstractContextManager[object]:
-    return patch.object(openfile.OpenFile, "sync", nothing)
+    return patch.object(openfile.OpenSegment, "sync", nothing)
 
 
 @guard("folder of a new file", "a file is durable in its folder before a manifest names it")
 def _() -> AbstractContextManager[object]:
-    begin = openfile.OpenFile.begin
+    begin = openfile.OpenSegment.begin
 
     def broken(partition: Any, first: int, number: int) -> Any:
         return begin(partition._replace(disk=without_sync_dir(partition.disk)), first, number)
 
-    return patch.object(openfile.OpenFile, "begin", broken)
+    return patch.object(openfile.OpenSegment, "begin", broken)
 
 
 @guard("sync of a manifest", "a manifest is whole before it has its name")
@@ -85,12 +85,12 @@ def _() -> AbstractContextManager[object]:
 
 @guard("settle", "what an owner finds, it makes durable before it builds upon it")
 def _() -> AbstractContextManager[object]:
-    return patch.object(openfile.OpenFile, "settle", nothing)
+    return patch.object(openfile.OpenSegment, "settle", nothing)
 
 
 @guard("settle writes again", "after a failed sync the system takes the tail for clean and would not write it")
 def _() -> AbstractContextManager[object]:
-    return patch.object(openfile.OpenFile, "settle", lambda file, _: file.sync())
+    return patch.object(openfile.OpenSegment, "settle", lambda file, _: file.sync())
 
 
 @guard("cut bytes are kept", "the tail is durable beside the file before it is cut off")

@@ -18,19 +18,19 @@ from tests.sim.checkers import Violation
 
 @guard("header checksum", "no field of a header is believed that may be torn")
 def _() -> AbstractContextManager[object]:
-    def unpack(_salt: int, offset: int, data: bytes, at: int | None = None) -> frame.Header | None:
+    def unpack(_salt: int, offset: int, data: bytes, at: int | None = None) -> frame.FrameHeader | None:
         at = offset if at is None else at
         if data[at : at + 4] != frame.MAGIC or at + frame.HEADER_BYTES > len(data):
             return None
         (crc,) = frame._CRC.unpack_from(data, at + frame._FIELDS.size)
-        return frame.Header._make((*frame._FIELDS.unpack_from(data, at)[1:], crc))
+        return frame.FrameHeader._make((*frame._FIELDS.unpack_from(data, at)[1:], crc))
 
     return together([patch.object(module, "unpack", unpack) for module in (segment, frameindex)])
 
 
 @guard("body checksum", "a frame whose body is torn is not there: a commit is whole or not at all")
 def _() -> AbstractContextManager[object]:
-    def believed(header: frame.Header, body: Any) -> bool:
+    def believed(header: frame.FrameHeader, body: Any) -> bool:
         if body.size == header.body_bytes and not frame.body_is_right(header, body):
             raise Violation("a body that is torn or rotten was believed")  # to decode it may end the process
         return bool(body.size == header.body_bytes)
@@ -47,7 +47,7 @@ def _following(**fields: int) -> AbstractContextManager[object]:
             Changed(scan, **{name: getattr(header, names[name]) for name in fields}), header
         )
 
-    return instead(segment.Scan, "_follows", make)
+    return instead(segment.FrameScan, "_follows", make)
 
 
 @guard("previous frame", "a frame follows the very frame before it")
@@ -67,14 +67,14 @@ def _() -> AbstractContextManager[object]:
 
 @guard("damage is no tail", "a bad place with whole frames behind it is damage, and is never cut")
 def _() -> AbstractContextManager[object]:
-    return patch.object(segment.Scan, "_whole_frame_beyond", nothing)
+    return patch.object(segment.FrameScan, "_whole_frame_beyond", nothing)
 
 
 @guard("length of a closed file", "what a fenced writer wrote behind the end of a closed file does not exist")
 def _() -> AbstractContextManager[object]:
     def all_frames(where: Any, entry: Any, _: Any) -> Iterator[segment.Frame]:
         data = where.disk.read(where.path / entry.name)
-        yield from segment.Scan(data, where.salt(entry.name), entry.first_commit, entry.name)
+        yield from segment.FrameScan(data, where.salt(entry.name), entry.first_commit, entry.name)
 
     return together([patch.object(module, "closed_frames", all_frames) for module in (reader, recovery, sealing)])
 
@@ -86,7 +86,7 @@ def _() -> AbstractContextManager[object]:
 
 @guard("look again", "a reader whose manifest is old by now reads the newer one")
 def _() -> AbstractContextManager[object]:
-    return patch.object(reader.Reader, "_is_old", lambda *_: False)
+    return patch.object(reader.PartitionReader, "_is_old", lambda *_: False)
 
 
 # Admission
@@ -101,12 +101,12 @@ def _() -> AbstractContextManager[object]:
 
         return broken
 
-    return instead(admission.Group, "admit", make)
+    return instead(admission.AppendGroup, "admit", make)
 
 
 @guard("ids", "the same events come once")
 def _() -> AbstractContextManager[object]:
-    return patch.object(idmemory.IdMemory, "find", nothing)
+    return patch.object(idmemory.DedupIndex, "find", nothing)
 
 
 @guard("ids across openings", "the next owner knows the ids of the one before")
@@ -114,7 +114,7 @@ def _() -> AbstractContextManager[object]:
     def replay(ledger: Any, records: Any, where: str) -> None:
         admission.follow(ledger.heads, records, where)
 
-    return patch.object(admission.Ledger, "replay", replay)
+    return patch.object(admission.StreamHeads, "replay", replay)
 
 
 @guard("ids of sealed files", "the ids of records that were sealed are known")
@@ -127,7 +127,7 @@ def _() -> AbstractContextManager[object]:
     def make(admit: Any) -> Any:
         return lambda group, append: admit(group, Changed(append, is_late=False, oldest=2**63))
 
-    return instead(admission.Group, "admit", make)
+    return instead(admission.AppendGroup, "admit", make)
 
 
 # Sealing
@@ -150,7 +150,7 @@ def _() -> AbstractContextManager[object]:
 
         return broken
 
-    return instead(sealing.Sealing, "run", make)
+    return instead(sealing.SealPass, "run", make)
 
 
 @guard("old files last", "what was sealed is removed only after a manifest names the new file")
@@ -164,7 +164,7 @@ def _() -> AbstractContextManager[object]:
 
         return broken
 
-    return instead(sealing.Sealing, "run", make)
+    return instead(sealing.SealPass, "run", make)
 
 
 @guard("sealed row group checksum", "Parquet alone tells no flipped bit")
@@ -188,7 +188,7 @@ def _() -> AbstractContextManager[object]:
 
 @guard("erasure in older files", "sealed files from before hold what is erased, too")
 def _() -> AbstractContextManager[object]:
-    return patch.object(sealing.Sealing, "_others", lambda _: [])
+    return patch.object(sealing.SealPass, "_others", lambda _: [])
 
 
 @guard("erasure is finished", "the next owner carries out what the one before asked for and did not come to do")

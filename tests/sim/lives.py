@@ -22,7 +22,7 @@ from everlog.events import (
     WrongSequence,
     uuid7,
 )
-from everlog.store import Append, Commit, FileLog, FileStore, Reader, records_of
+from everlog.store import Append, Commit, FileLog, FileStore, PartitionReader, records_of
 from tests.sim.checkers import Attempt, Due, Violation
 from tests.sim.counting import Counting
 from tests.sim.world import Interrupted, Process, World
@@ -115,7 +115,7 @@ class Life:
         paths = [path for path in self.world.platter.paths(self.folder()) if path.suffix == ".cut"]
         return {path.name: bytes(self.world.platter.inode(path).cache) for path in paths}
 
-    def look(self, log: Reader | FileLog, due: Due) -> list[Record]:
+    def look(self, log: PartitionReader | FileLog, due: Due) -> list[Record]:
         """Read something; all that is `due` must be there. The records that were read."""
         kind = self.chance.choice(["table", "read", "read", "head", "state"])
         if self.process.troubles:  # look at everything after a call that failed

@@ -1,6 +1,6 @@
 """A whole simulation: troubles for a time, then calm, then judgement."""
 
-from everlog.store import FileLog, FileStore, Reader, check, records_of
+from everlog.store import FileLog, FileStore, PartitionReader, check, records_of
 from tests.sim.checkers import Attempt, Violation
 from tests.sim.habits import Change
 from tests.sim.lives import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
@@ -108,7 +108,7 @@ class Judge(Life):
         log.close()
         self.settle(store)
 
-    def look_at_all(self, log: FileLog | Reader) -> None:
+    def look_at_all(self, log: FileLog | PartitionReader) -> None:
         """Everything that was acknowledged is there."""
         self.history.saw_table(list(records_of(log.table())), self.history.due())
 

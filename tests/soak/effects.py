@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from everlog.actors.agent import hiding, turns
-from everlog.actors.agent.decide import Outside, Step
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.memory import Memory
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.events import Draft, Record, UserMessage
 from everlog.store import Commit, FileLog, FileStore, RealDisk
@@ -159,7 +159,7 @@ class Player:
     def __init__(self, life: Life) -> None:
         self.life = life
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         messages = json.loads(request)["messages"]
         users = [json.loads(message["content"]) for message in messages if message["role"] == "user"]
         number = [int(u["message"].split()[1]) for u in users if u["type"] == "user_message"][-1]
@@ -167,9 +167,9 @@ class Player:
             self.life.act(number)
         elif users[-1]["type"] == "user_message":
             asked = {"number": number, "request_heartbeat": True}
-            return Answer(completion(calls=[(FUNCTIONS[self.life.row], asked)]), 1000)
+            return ModelResponse(completion(calls=[(FUNCTIONS[self.life.row], asked)]), 1000)
         say("told", number, next(m["content"] for m in reversed(messages) if m["role"] == "tool"))
-        return Answer(spoken(f"Round {number} is over."), 1000)
+        return ModelResponse(spoken(f"Round {number} is over."), 1000)
 
     async def close(self) -> None:
         pass
@@ -215,7 +215,7 @@ async def play(folder: str, agent_id: str, life: Life) -> None:
     store = StoppingStore.create(Path(folder), clock.now, "soak", disk=StoppingDisk(life))
     assert isinstance(store, StoppingStore)
     store.life = life
-    system = System(store, models=lambda _: Player(life), tools=functions(life.act), clock=clock, ids=RealIds())
+    system = LocalSystem(store, models=lambda _: Player(life), tools=functions(life.act), clock=clock, ids=RealIds())
     settings = Settings(model="scripted", window=WINDOW)
     async with system.agent(agent_id, settings, command="soak", listen=shown) as agent:
         await agent.run()
@@ -241,40 +241,40 @@ def live(order: list[Any]) -> NoReturn:
 
 
 def _no_intent() -> None:
-    Outside.intended = False
+    ExternalCall.intended = False
 
 
 def _effect_first() -> None:
     """The function is run before the commit of its intent."""
-    started, results = Step.started, {}
+    started, results = ReplyExecution.started, {}
 
-    def run_first(step: Step, outside: Outside) -> None:
+    def run_first(step: ReplyExecution, outside: ExternalCall) -> None:
         results[step, outside.key] = outside.tool.function(**outside.arguments)
         started(step, outside)
 
-    async def take(_: turns.Turns, work: Step, outside: Outside) -> None:
+    async def take(_: turns.TurnRunner, work: ReplyExecution, outside: ExternalCall) -> None:
         work.ended(outside, results[work, outside.key])
 
-    Step.started, turns.Turns._run_outside = run_first, take
+    ReplyExecution.started, turns.TurnRunner._run_outside = run_first, take
 
 
 def _run_again() -> None:
     """What may have happened is left to be run, as if it had not."""
-    given = Step.given
-    Step.given = lambda step, result: None if result.unknown else given(step, result)
+    given = ReplyExecution.given
+    ReplyExecution.given = lambda step, result: None if result.unknown else given(step, result)
 
 
 def _another_key() -> None:
     """The key is of the process, not of the call."""
-    made = turns.Turns._step
+    made = turns.TurnRunner._step
 
-    def step(self: turns.Turns, *arguments: Any) -> Step:
+    def step(self: turns.TurnRunner, *arguments: Any) -> ReplyExecution:
         work = made(self, *arguments)
         work._place += f"/{os.getpid()}"
         work._keys = {}
         return work
 
-    turns.Turns._step = step
+    turns.TurnRunner._step = step
 
 
 def _not_told() -> None:
@@ -284,11 +284,11 @@ def _not_told() -> None:
 def _not_taken_up() -> None:
     """A turn that a crash interrupted begins at its first step again."""
 
-    async def first(self: turns.Turns, turn: int) -> tuple[str, int, bool]:
+    async def first(self: turns.TurnRunner, turn: int) -> tuple[str, int, bool]:
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         return str(records[0]["event_id"]), 1, True
 
-    turns.Turns._take_up = first
+    turns.TurnRunner._take_up = first
 
 
 GUARDS: dict[str, Callable[[], None]] = {

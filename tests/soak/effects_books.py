@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from everlog.actors.agent.hiding import INTERRUPTED
-from everlog.actors.agent.system import View
+from everlog.actors.agent.system import AgentView
 from everlog.actors.functions.builtin import BUILTIN
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import FunctionResult, FunctionStarted, Record, event_of
@@ -210,7 +210,7 @@ class Books:
         """Hold the log against what happened outside. Raises Broken with every fault."""
         store = FileStore(self.folder, lambda: 0)
         faults = [error for name in store.partitions() for error in check(store.partition(name), deep=True).errors]
-        view = View(self.agent_id, store.reader(self.agent_id))
+        view = AgentView(self.agent_id, store.reader(self.agent_id))
         records = list(view.reader.read(self.agent_id))
         for report in (verify(view, TOOLS), rebuild(view)):
             faults += report.faults

@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from everlog.events import GENESIS, Record, extend
-from everlog.store import SCHEMA, FileLog, FileStore, Partition, Reader, check, records_of
+from everlog.store import SCHEMA, FileLog, FileStore, Partition, PartitionReader, check, records_of
 from tests.soak.shared_driver import Group, payload_of, text_of
 
 ROOT = Path(__file__).parents[2]
@@ -203,7 +203,7 @@ class Soak:
         self.sealing = False
         self.counts["unknown"] += len(self.books.unknown)
         if (self.folder / "everlog.json").exists() and self.where.path.exists():
-            self.books.judge(Reader(self.where).table(), set(self.books.unjudged))
+            self.books.judge(PartitionReader(self.where).table(), set(self.books.unjudged))
 
     def watch(self, child: Child) -> None:
         """Hear the child until its time has come: while it recovers, or while it works; look in meanwhile."""
@@ -222,7 +222,7 @@ class Soak:
     def look(self, child: Child) -> None:
         """Judge what a reader sees while the child works: what was told before is there, and all was announced."""
         told = set(self.books.unjudged)
-        table = Reader(self.where).table()
+        table = PartitionReader(self.where).table()
         self.hear_for(child, 0)
         self.books.judge(table, told)
 
@@ -254,7 +254,7 @@ class Soak:
         report = check(self.where, deep=True)
         if not report.ok:
             raise Broken("; ".join(report.errors))
-        reader = Reader(self.where)
+        reader = PartitionReader(self.where)
         for agent_id, (seq, chain) in self.books.chains.items():
             head = reader.head(agent_id)
             if (head.seq, head.chain) != (seq, chain):

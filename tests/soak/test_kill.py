@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent.system import System, View
+from everlog.actors.agent.system import AgentView, LocalSystem
 from everlog.actors.formats import render
 from everlog.actors.functions.builtin import BUILTIN
 from everlog.actors.replay.replay import rebuild, verify
@@ -49,7 +49,7 @@ def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
     files = FileStore(store, lambda: 0)
     for partition in files.partitions():
         assert check(files.partition(partition)).ok
-    view = System(files).look("sam")
+    view = LocalSystem(files).look("sam")
     kept = Counter((r.event_id, r.text or "") for r in view.reader.read("sam") if r.type == "user_message")
     assert set(kept.values()) == {1}
     assert not acknowledged - kept, "an acknowledged message is lost"
@@ -62,7 +62,7 @@ def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
     view.close()
 
 
-def assert_answered(view: View) -> None:
+def assert_answered(view: AgentView) -> None:
     """Every message has its turn, and no turn has two openers."""
     inputs = [record for record in view.reader.read("sam") if record.type == "user_message"]
     assert sorted(record.turn for record in inputs) == [turn["turn"] for turn in

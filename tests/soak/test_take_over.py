@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import PartitionBusy, UserMessage
 from everlog.store import FileStore, check
@@ -20,14 +20,14 @@ import asyncio, json, sys
 from pathlib import Path
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.events import Fenced, UserMessage
 from everlog.store import FileStore
 
 async def main():
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(Path(sys.argv[1]), clock.now, ids.new(clock.now()))
-    async with System(store).agent("sam", Settings(), command="everlog chat") as agent:
+    async with LocalSystem(store).agent("sam", Settings(), command="everlog chat") as agent:
         print("open", flush=True)
         for line in sys.stdin:
             try:
@@ -67,22 +67,22 @@ def chat(tmp_path: Path) -> Iterator[Chat]:
     running.kill()
 
 
-def here(store: Path) -> System:
+def here(store: Path) -> LocalSystem:
     """This process, looking at the same folder."""
-    return System(FileStore(store, TickingClock().now))
+    return LocalSystem(FileStore(store, TickingClock().now))
 
 
-async def one_message(system: System, text: str, *, take_over: bool = False) -> None:
+async def one_message(system: LocalSystem, text: str, *, take_over: bool = False) -> None:
     async with system.agent("sam", Settings(), command="everlog send", take_over=take_over) as agent:
         await agent.receive(UserMessage(text=text))
         await agent.run()
 
 
-def said(system: System) -> list[str | None]:
+def said(system: LocalSystem) -> list[str | None]:
     return [r.text for r in system.store.reader("sam").read("sam") if r.type == "user_message"]
 
 
-def assert_sound(system: System) -> None:
+def assert_sound(system: LocalSystem) -> None:
     assert isinstance(system.store, FileStore)
     assert all(check(system.store.partition(name)).ok for name in system.store.partitions())
     view = system.view("sam")

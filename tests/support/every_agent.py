@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import StoreError
 from everlog.projections import Projections
@@ -13,7 +13,7 @@ SAMPLE = 3
 """Model calls in a sample, which is taken of the same ones."""
 
 
-def verify_all(systems: Sequence[System]) -> None:
+def verify_all(systems: Sequence[LocalSystem]) -> None:
     """Each request renders to the bytes that were sent, each reply means the same, and each chain is that of its log;
     some are rebuilt, and equal, and a sample of their calls says what all of them say.
     """
@@ -41,7 +41,7 @@ def verify_all(systems: Sequence[System]) -> None:
     print(f"verified {calls} model calls of {agents} agents")
 
 
-def _names(system: System) -> list[str]:
+def _names(system: LocalSystem) -> list[str]:
     """The agents of a store; none of one that a test has broken or removed."""
     try:
         return [name for name in system.agents() if _readable(system, name)]
@@ -49,7 +49,7 @@ def _names(system: System) -> list[str]:
         return []
 
 
-def _readable(system: System, name: str) -> bool:
+def _readable(system: LocalSystem, name: str) -> bool:
     try:
         system.store.reader(name).head(name)
     except StoreError:

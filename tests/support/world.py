@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.tools import Tool
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Record, UserMessage, uuid7
 from everlog.store import MemoryStore, Store
 
@@ -95,7 +95,7 @@ class ScriptedModel:
         self.summaries = list(summaries)
         self.requests: list[bytes] = []
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         self.requests.append(request)
         if asks_summary(request):
             line: Line = self.summaries.pop(0) if self.summaries else completion("We talked.", prompt=len(request) // 4)
@@ -103,7 +103,7 @@ class ScriptedModel:
             line = self.lines.pop(0) if self.lines else self.after
         if isinstance(line, BaseException):
             raise line
-        return Answer(line(request) if callable(line) else line, 1000)
+        return ModelResponse(line(request) if callable(line) else line, 1000)
 
     async def close(self) -> None:
         pass
@@ -140,7 +140,7 @@ def counted(request: bytes, body: str) -> str:
 
 def users(world: "World") -> list[Tool]:
     """The functions that a world was given beside everlog's own."""
-    return [tool for name, tool in world.system.tools.items() if name not in System(world.store).tools]
+    return [tool for name, tool in world.system.tools.items() if name not in LocalSystem(world.store).tools]
 
 
 class World:
@@ -158,14 +158,14 @@ class World:
         self.ids = CountingIds()
         self.store = store or MemoryStore()
         self.model = ScriptedModel(lines, after=after, **more)
-        self.system = System(self.store, models=lambda _: self.model, tools=tools, clock=self.clock, ids=self.ids)
+        self.system = LocalSystem(self.store, models=lambda _: self.model, tools=tools, clock=self.clock, ids=self.ids)
         self.settings = Settings(model="scripted", window=8192)
 
     def restarted(self, *lines: Line, **more: Any) -> "World":
         """The same store in a new process."""
         world = World(*lines, store=self.store, **more)
         world.clock, world.ids, world.settings = self.clock, self.ids, self.settings
-        world.system = System(
+        world.system = LocalSystem(
             self.store,
             models=lambda _: world.model,
             tools=users(self),

@@ -146,7 +146,7 @@ def _serve(request: Request, made: Completion, event: Event) -> None:
         made.say(greeting(request, ask=True))
 
 
-def _learn(request: Request, made: Completion, told: Sequence[facts.Fact], lines: list[str]) -> None:
+def _learn(request: Request, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
     """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
     known = {fact.told.casefold() for fact in facts.read(lines)}
     fresh = [fact for fact in told if fact.told.casefold() not in known]

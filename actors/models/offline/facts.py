@@ -15,7 +15,7 @@ SAID = "The user said"
 _CHARS_MAX = 200
 
 
-class Fact(msgspec.Struct, frozen=True):
+class UserFact(msgspec.Struct, frozen=True):
     """Something that the user told of themselves; the key is "" where a line of the block has none."""
 
     key: str
@@ -81,7 +81,7 @@ _QUESTION = any_case(
 )
 
 
-def told_in(text: str) -> list[Fact]:
+def told_in(text: str) -> list[UserFact]:
     """Return the facts in the statements of `text`, in order, once each."""
     if ordered := _ordered(text):
         return [ordered] if ordered.key == TO_DO else _of_clauses(ordered.value, wanted=True)
@@ -100,12 +100,12 @@ def tells_nothing(text: str) -> bool:
     return all(is_question(sentence) or not _unfilled(sentence) for sentence in sentences(text))
 
 
-def read(lines: Sequence[str]) -> list[Fact]:
+def read(lines: Sequence[str]) -> list[UserFact]:
     """Return the lines of the block `human` as facts, without unknown values."""
-    found: list[Fact] = []
+    found: list[UserFact] = []
     for line in lines:
         key, colon, value = line.partition(": ")
-        fact = Fact(key.strip(), value.strip()) if colon and len(key) <= 40 else Fact("", line)
+        fact = UserFact(key.strip(), value.strip()) if colon and len(key) <= 40 else UserFact("", line)
         if fact.value.lower().rstrip(".") not in ("unknown", "", "?") and "[..." not in fact.value:
             found.append(fact)
     return found
@@ -116,14 +116,14 @@ def known_name(lines: Sequence[str]) -> str | None:
     return next((fact.value for fact in reversed(read(lines)) if fact.subject == NAME), None)
 
 
-def replaced(fact: Fact, lines: Sequence[str]) -> str | None:
+def replaced(fact: UserFact, lines: Sequence[str]) -> str | None:
     """Return the line whose place a fact takes: the last about the same; for a name also where it is unknown."""
     same = [line for line in lines for old in read([line]) if fact.subject and old.subject == fact.subject]
     unknown = [line for line in lines if fact.key == NAME and line.partition(":")[0].strip() in (NAME, "First name")]
     return next(reversed(same or unknown), None)
 
 
-def recalled(question: str, known: Sequence[Fact]) -> list[Fact]:
+def recalled(question: str, known: Sequence[UserFact]) -> list[UserFact]:
     """Return those of the facts `known` that share most words with `question`. None where too few match."""
     asked = stems(question)
     ranked = [(score, fact) for fact in known if (score := _overlap(asked, fact)) > 0]
@@ -136,13 +136,13 @@ def about_user(question: str) -> bool:
     return not {"i", "me", "my", "mine", "i'm", "we", "our", "am"}.isdisjoint(words(question))
 
 
-def listed(facts: Sequence[Fact]) -> str:
+def listed(facts: Sequence[UserFact]) -> str:
     """Return facts as one clause for the user."""
     told = [fact.told for fact in facts]
     return ", and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
 
 
-def _overlap(asked: set[str], fact: Fact) -> float:
+def _overlap(asked: set[str], fact: UserFact) -> float:
     key = stems(fact.subject if fact.key == SAID else fact.key)
     common = len(asked & (key | stems(fact.value)))
     if common * 2 <= len(asked):
@@ -157,24 +157,24 @@ def _unfilled(text: str) -> str:
     return text
 
 
-def _ordered(text: str) -> Fact | None:
+def _ordered(text: str) -> UserFact | None:
     """What somebody wants remembered in so many words."""
     start = _unfilled(text)
     for key, order in _ORDERS:
         if match := order.match(start):
-            return Fact(key, short(_clean(match[1]), _CHARS_MAX))
+            return UserFact(key, short(_clean(match[1]), _CHARS_MAX))
     return None
 
 
-def _of_clauses(text: str, *, wanted: bool) -> list[Fact]:
+def _of_clauses(text: str, *, wanted: bool) -> list[UserFact]:
     """The facts of the clauses; where somebody asked to remember it (`wanted`), any words will do."""
-    found: list[Fact] = []
+    found: list[UserFact] = []
     for clause in (_clean(_unfilled(clause)) for clause in _CLAUSES.split(text)):
         named = next((match for pattern in _NAMED if (match := pattern.match(clause))), None)
         if named and named[1].split()[0].lower() not in _NO_NAMES:
-            found.append(Fact(NAME, named[1][:1].upper() + named[1][1:]))
+            found.append(UserFact(NAME, named[1][:1].upper() + named[1][1:]))
         elif clause and (wanted or (_FIRST_PERSON.match(clause) and not _NO_FACT.match(clause))):
-            found.append(Fact(SAID, short(clause, _CHARS_MAX)))
+            found.append(UserFact(SAID, short(clause, _CHARS_MAX)))
     return found
 
 

@@ -3,10 +3,10 @@
 from everlog.actors.models.offline import answers, summary
 from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
 from everlog.actors.models.offline.request import Request, read
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.real import monotonic_us
 
-__all__ = ["MODEL", "Offline", "reply"]
+__all__ = ["MODEL", "OfflineModel", "reply"]
 
 NO_HELPER = f"{INTRODUCTION} I know nothing that could answer this. A real model can be asked with --helper MODEL."
 
@@ -14,16 +14,16 @@ _HELPER = "You help another assistant"
 """In the system message of a question from another model."""
 
 
-class Offline:
+class OfflineModel:
     """The model protocol over `reply`."""
 
     name = "offline"
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         """Answer at once. Raises ModelError where the request is none."""
         started = monotonic_us()
         raw = reply(request).decode()
-        return Answer(raw, monotonic_us() - started)
+        return ModelResponse(raw, monotonic_us() - started)
 
     async def close(self) -> None:
         """There is nothing to let go of."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from everlog.events import BadInput, Section
 
-Kind = Literal["system", "persona", "human"]
+PresetKind = Literal["system", "persona", "human"]
 
 _FOLDERS: dict[str, str] = {"system": "system", "persona": "personas", "human": "humans"}
 _ENDING = ".txt"
@@ -55,7 +55,7 @@ def human(name: str) -> str:
     return _text("human", name)
 
 
-def names(kind: Kind) -> list[str]:
+def names(kind: PresetKind) -> list[str]:
     """The presets of a kind, in order. Raises BadInput where there is no such kind."""
     if kind == "system":
         return sorted(_SYSTEM)
@@ -70,14 +70,14 @@ def extras(name: str) -> Sequence[str]:
 
 
 @cache
-def _text(kind: Kind, name: str) -> str:
+def _text(kind: PresetKind, name: str) -> str:
     known = names(kind)
     if name not in known:
         raise BadInput(f"There is no {kind} preset {name!r}; there are {', '.join(known)}.")
     return BETWEEN.join([_read(kind, path) for path in _SYSTEM[name]]) if kind == "system" else _read(kind, name)
 
 
-def _read(kind: Kind, path: str) -> str:
+def _read(kind: PresetKind, path: str) -> str:
     return (_folder(kind) / f"{path}{_ENDING}").read_text(encoding="utf-8").strip()
 
 

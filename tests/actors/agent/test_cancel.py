@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Cancel
+from everlog.actors.agent.commands import CancelTurn
 from everlog.actors.agent.hiding import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
 from everlog.events import Record, event_of
@@ -102,7 +102,7 @@ def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
     async def main() -> None:
         home = making(model := Streamer())
         sam = await opened(home)
-        command = Cancel(id=home.ids.new(home.clock.now()))
+        command = CancelTurn(id=home.ids.new(home.clock.now()))
 
         async def cancelled() -> Any:
             return [heard async for heard in home.runtime.perform("sam", command)][-1].value

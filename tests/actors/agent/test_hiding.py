@@ -111,13 +111,13 @@ def test_after_everything_was_taken_back_the_first_message_is_verified_again() -
 
 def test_what_was_imported_is_of_no_turn_and_stays() -> None:
     """A past conversation that came in after a turn, with its number, is not taken back with it."""
-    from everlog.actors.agent.importing import Said
+    from everlog.actors.agent.importing import ImportedMessage
 
     world = World()
     told(world, "turn one")
     past = [
-        Said(UserMessage(text="long ago", imported=True), 1000),
-        Said(MessageSent(text="indeed", imported=True), 2000),
+        ImportedMessage(UserMessage(text="long ago", imported=True), 1000),
+        ImportedMessage(MessageSent(text="indeed", imported=True), 2000),
     ]
     during(world, lambda agent: agent.import_messages(past))
     assert during(world, lambda agent: agent.hide()) == [1]

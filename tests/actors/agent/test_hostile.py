@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from everlog.actors.formats import parse
-from everlog.actors.models.endpoint import Endpoint
+from everlog.actors.models.endpoint import ChatEndpoint
 from everlog.actors.replay.replay import verify
 from everlog.events import AgentDeleted, BadInput, ModelError, event_of
 from everlog.projections import Projections
@@ -105,7 +105,7 @@ def test_a_missing_key_keeps_the_message(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     world = World()
-    world.system._models = Endpoint
+    world.system._models = ChatEndpoint
     with pytest.raises(ModelError, match="needs a key"):
         asyncio.run(world.tell("Hello"))
     assert world.kinds()[-2:] == ["user_message", "model_failed"]
@@ -122,7 +122,7 @@ def test_a_key_or_address_that_cannot_be_used_is_refused_and_not_repeated(
     """A clear error, without the secret in it."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(ModelError) as caught:
-        Endpoint("m", url)
+        ChatEndpoint("m", url)
     assert key not in str(caught.value)
     assert "secretword" not in str(caught.value)
 

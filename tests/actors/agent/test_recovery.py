@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import Draft, FunctionResult, ModelReply, Record, UserMessage, event_of
 from everlog.store import MemoryStore
@@ -321,7 +321,7 @@ def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
 
         async with world.system.agent("sam", world.settings) as agent:
 
-            async def ask(request: bytes) -> Answer:
+            async def ask(request: bytes) -> ModelResponse:
                 if len(world.model.requests) == 2:
                     await agent.receive(UserMessage(text="a zebra"))
                 return await asked(request)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from everlog.actors.agent.view import View
+from everlog.actors.agent.view import AgentView
 from everlog.events import BadInput, Record
 from tests.support.world import World, completion, say
 
@@ -26,7 +26,7 @@ def at(record: Record) -> datetime:
     return EPOCH + timedelta(microseconds=record.recorded_at)
 
 
-def human(view: View) -> str:
+def human(view: AgentView) -> str:
     return next(str(row["value"]) for row in view.rows("core_memory") if row["label"] == "human")
 
 

@@ -4,7 +4,7 @@ import json
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.decide import PRESSURE_WARNING
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import SystemAlert, UserMessage
 from tests.actors.agent.test_hiding import assert_replays, during, told
 from tests.support.world import World, counted, say
@@ -38,7 +38,7 @@ def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
     asked = world.model.ask
 
     async def work(agent: Agent) -> None:
-        async def ask(request: bytes) -> Answer:
+        async def ask(request: bytes) -> ModelResponse:
             if not world.model.requests:
                 await agent.receive(SystemAlert(text="full", source="memory_pressure"))
             return await asked(request)

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from everlog.actors.archive import archivist
-from everlog.actors.archive.archivist import Archivist, Clerk, LocalArchive, Near
-from everlog.actors.ports.effects import Page, Wanted
+from everlog.actors.archive.archivist import ArchiveService, ClusterArchiveClient, LocalArchiveClient, MeaningQuery
+from everlog.actors.ports.effects import ArchiveQuery, Page
 from everlog.events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
 
-BROKEN = Near("sam", "broken", 5)
-WANTED = Wanted(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
+BROKEN = MeaningQuery("sam", "broken", 5)
+WANTED = ArchiveQuery(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
 
 
 class Index:
@@ -66,8 +66,8 @@ class Logs:
         return [f"log of {stream}"]
 
 
-def served(index: Index, notes: list[str] | None = None) -> Archivist:
-    return Archivist(lambda: index, Logs(), note=[].append if notes is None else notes.append)
+def served(index: Index, notes: list[str] | None = None) -> ArchiveService:
+    return ArchiveService(lambda: index, Logs(), note=[].append if notes is None else notes.append)
 
 
 def run(work):
@@ -79,7 +79,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
 
     async def ask():
         archive = served(index)
-        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5)])
+        answers = await archive.ask_many([WANTED, MeaningQuery("ann", "wifi", 5)])
         await archive.close()
         return answers
 
@@ -98,7 +98,7 @@ def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
 
     async def ask():
         archive = served(index)
-        asking = [asyncio.ensure_future(archive.ask(Near(f"a{number}", "wifi", number))) for number in range(5)]
+        asking = [asyncio.ensure_future(archive.ask(MeaningQuery(f"a{number}", "wifi", number))) for number in range(5)]
         await asyncio.sleep(0)
         asking[2].cancel()
         answers = await asyncio.gather(*asking, return_exceptions=True)
@@ -119,7 +119,7 @@ def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_log
         archive.begin()
         await archive.status()
         index.asked.clear()
-        await archive.ask_many([Near("ann", "wifi", 5), WANTED])
+        await archive.ask_many([MeaningQuery("ann", "wifi", 5), WANTED])
         await archive.close()
 
     run(ask())
@@ -130,13 +130,13 @@ def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_log
 def test_the_logs_of_the_ancestors_of_a_fork_are_followed_too() -> None:
     """Up to the cut they are its own: what was durable there before the question counts."""
     index = Index()
-    run(served(index).ask(Near("tom", "wifi", 5)))
+    run(served(index).ask(MeaningQuery("tom", "wifi", 5)))
     assert index.asked[0] == ["log of ann", "log of tom"]
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
     index = Index()
-    assert run(served(index).ask(Near("nobody", "wifi", 5))) == {1: 0.5}
+    assert run(served(index).ask(MeaningQuery("nobody", "wifi", 5))) == {1: 0.5}
     assert index.asked[0] == []
 
 
@@ -145,7 +145,7 @@ def test_one_question_that_fails_leaves_the_others_alone_and_is_noted_once() -> 
 
     async def ask():
         archive = served(Index(), notes)
-        first = await archive.ask_many([BROKEN, Near("sam", "wifi", 5)])
+        first = await archive.ask_many([BROKEN, MeaningQuery("sam", "wifi", 5)])
         second = await archive.ask_many([BROKEN])
         return [*first, *second]
 
@@ -183,7 +183,7 @@ def test_a_bug_that_ends_the_following_is_heard_of_and_questions_are_answered() 
         archive.begin()
         await asyncio.wait([archive._following])
         index.fails = None
-        return await archive.ask(Near("ann", "wifi", 5))
+        return await archive.ask(MeaningQuery("ann", "wifi", 5))
 
     assert run(ask()) == {1: 0.5}
     assert "ZeroDivisionError" in notes[0]
@@ -204,7 +204,7 @@ def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happe
                 enough.set()
                 await asyncio.Event().wait()
 
-        archive = Archivist(lambda: index, Logs(), note=print, sleep=sleep)
+        archive = ArchiveService(lambda: index, Logs(), note=print, sleep=sleep)
         archive.begin()
         await enough.wait()
         await archive.close()
@@ -217,13 +217,13 @@ def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happe
 
 def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for_it() -> None:
     async def ask():
-        spare = LocalArchive(served(Index()), "spare")
+        spare = LocalArchiveClient(served(Index()), "spare")
         with pytest.raises(ArchiveDown):
             await spare.meanings("sam", "wifi", 3)
         assert (await spare.search(WANTED)).total == 11
         assert await spare.meanings("sam", "wifi", 3) == {1: 0.5}
         await spare.close()
-        patient = LocalArchive(served(Index()), "wait")
+        patient = LocalArchiveClient(served(Index()), "wait")
         assert await patient.meanings("sam", "wifi", 3) == {1: 0.5}
         await patient.close()
 
@@ -233,7 +233,7 @@ def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for
 def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
     async def ask():
         inner = served(Index())
-        archive = LocalArchive(inner, "begin")
+        archive = LocalArchiveClient(inner, "begin")
         with pytest.raises(ArchiveDown):
             await archive.meanings("sam", "wifi", 3)
         await inner.status()  # stands behind the opening in the thread
@@ -253,7 +253,7 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
             calls.append(len(questions))
             return await archive.ask_many(questions)
 
-        clerk = Clerk(send)
+        clerk = ClusterArchiveClient(send)
         answers = await asyncio.gather(
             clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), clerk.meanings("sam", "broken", 3),
             return_exceptions=True,
@@ -278,7 +278,7 @@ def test_who_waits_too_long_goes_on_without_and_nobody_waits_again_at_once(monke
             await late.wait()
             return [{}] * len(questions)
 
-        clerk = Clerk(send)
+        clerk = ClusterArchiveClient(send)
         with pytest.raises(ArchiveDown, match="no answer"):
             await clerk.meanings("sam", "wifi", 3)
         with pytest.raises(ArchiveDown, match="a moment ago"):
@@ -294,7 +294,7 @@ def test_where_nobody_is_there_everybody_who_asked_is_told() -> None:
         raise ArchiveDown("the archive is gone")
 
     async def ask():
-        clerk = Clerk(send)
+        clerk = ClusterArchiveClient(send)
         return await asyncio.gather(clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), return_exceptions=True)
 
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2
@@ -309,7 +309,7 @@ def test_a_log_that_cannot_be_read_is_no_obstacle_for_who_asks_of_another() -> N
 
     async def ask():
         archive = served(Damaged())
-        answers = await archive.ask_many([WANTED, Near("ann", "wifi", 5)])
+        answers = await archive.ask_many([WANTED, MeaningQuery("ann", "wifi", 5)])
         await archive.close()
         await archive.close()
         return answers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Means, Resume
+from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
 from everlog.actors.cluster.hostactors import DedicatedActor
 from everlog.actors.cluster.packing import pack, unpack
 from everlog.actors.cluster.places import dedicated
@@ -74,13 +74,13 @@ def failing(kind: type[BaseException]) -> list[Tool]:
     return [at_once, later, edit]
 
 
-def lending(thing: Any) -> Means:
+def lending(thing: Any) -> SessionCapabilities:
     @tool
     def use() -> None:
         """Use it."""
         str(thing)
 
-    return Means(tools=(use,))
+    return SessionCapabilities(tools=(use,))
 
 
 def assert_told(own: Tool, kind: type[BaseException]) -> None:
@@ -127,7 +127,7 @@ def test_what_a_function_raises_in_a_host_is_its_failure(
     cloud: ModuleType, kind: type[BaseException], number: int
 ) -> None:
     """No keyboard interrupts a host: whatever is raised there is the function's own, and told to the model."""
-    lent = pack(Means(tools=failing(kind)), cloud)
+    lent = pack(SessionCapabilities(tools=failing(kind)), cloud)
     assert lent is not None
     assert_told(unpack(lent).tools[number], kind)
 
@@ -177,7 +177,7 @@ def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
 
     async def main() -> list[Any]:
         host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, 0)
-        return [heard async for heard in host.perform("sam", Resume(id="1", means=lent))]
+        return [heard async for heard in host.perform("sam", ResumeTurns(id="1", means=lent))]
 
     (heard,) = asyncio.run(main())
     assert isinstance(heard, EverlogError)

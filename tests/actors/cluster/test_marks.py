@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.cluster.packing import pack, unpack
 from tests.contract.agent_functions import OWN_FILE
 from tests.contract.agent_world import module_from
@@ -17,10 +17,10 @@ MARKS = """
 import sys
 from pathlib import Path
 from ray import cloudpickle
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.cluster.packing import pack
 from everlog.interfaces.common.opening import tools_in
-print(pack(Means(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).mark)
+print(pack(SessionCapabilities(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).mark)
 """
 ALL_KINDS = """
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def test_edited_code_is_not_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = set()
     for edit in EDITS:
         own = module_from(tmp_path / "sailor.py", OWN_FILE.replace(*edit), monkeypatch)
-        packed = pack(Means(tools=(own.plan, own.weather)), cloudpickle)
+        packed = pack(SessionCapabilities(tools=(own.plan, own.weather)), cloudpickle)
         assert packed is not None
         found.add(unpack(packed).same)
     assert len(found) == len(EDITS)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Means
-from everlog.actors.cluster.packing import Packed, pack, unpack
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.cluster.packing import PickledCapabilities, pack, unpack
 from everlog.actors.functions.tools import tool
 from everlog.events import BadInput
 from tests.contract.agent_functions import OWN_FILE, double
@@ -33,7 +33,7 @@ def cloud() -> Any:
     return cloudpickle
 
 
-def elsewhere(means: Means | None, arguments: dict[str, Any], tmp_path: Path) -> str:
+def elsewhere(means: SessionCapabilities | None, arguments: dict[str, Any], tmp_path: Path) -> str:
     """What the function gives back in a process that starts in another folder."""
     import pickle
 
@@ -48,17 +48,17 @@ def elsewhere(means: Means | None, arguments: dict[str, Any], tmp_path: Path) ->
 def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes its file's classes with it: Structs with their fields, defaults and methods, and others."""
     own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
-    packed = pack(Means(tools=(own.weather,), base_url="http://here"), cloud)
+    packed = pack(SessionCapabilities(tools=(own.weather,), base_url="http://here"), cloud)
     assert elsewhere(packed, {"place": {"town": "Oslo"}}, tmp_path) == "weather rain http://here"
 
 
 def test_what_was_packed_allows_the_same(cloud: Any) -> None:
     """Means that are packed twice are the same, so that no agent is set up anew for them."""
-    means = Means(tools=(double,), base_url="http://here")
+    means = SessionCapabilities(tools=(double,), base_url="http://here")
     packed = pack(means, cloud)
-    assert isinstance(packed, Packed)
+    assert isinstance(packed, PickledCapabilities)
     assert unpack(packed).same == unpack(pack(means, cloud)).same
-    assert unpack(pack(Means(), cloud)).same == Means().same
+    assert unpack(pack(SessionCapabilities(), cloud)).same == SessionCapabilities().same
     assert pack(packed, cloud) is packed
     assert pack(None, cloud) is None
     assert unpack(means) is means
@@ -74,7 +74,7 @@ def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
         return lock.locked()
 
     with pytest.raises(BadInput, match=r"^The functions locked cannot be sent .* made inside them"):
-        pack(Means(tools=(locked,)), cloud)
+        pack(SessionCapabilities(tools=(locked,)), cloud)
     assert cloud.list_registry_pickle_by_value() == set()
 
 
@@ -82,12 +82,12 @@ def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
 def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
     """Bytes that this process cannot load are the caller's, in words."""
     with pytest.raises(BadInput, match=r"^The functions cannot be loaded where the agent runs"):
-        unpack(Packed(data=data))
+        unpack(PickledCapabilities(data=data))
 
 
 def test_an_endpoint_alone_is_told_as_it_is(cloud: Any) -> None:
     """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
-    packed = pack(Means(base_url="http://here"), cloud)
+    packed = pack(SessionCapabilities(base_url="http://here"), cloud)
     assert packed is not None
-    assert packed.same != Means().same
+    assert packed.same != SessionCapabilities().same
     assert unpack(packed).base_url == "http://here"

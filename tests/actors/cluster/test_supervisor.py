@@ -5,16 +5,16 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from everlog.actors.agent.commands import Means
-from everlog.actors.cluster.places import Place, Placed, dedicated
-from everlog.actors.hosting.standing import Standing
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.cluster.places import HostedPartition, HostHandle, dedicated
+from everlog.actors.hosting.standing import PendingWork
 from everlog.actors.ports.constants import RESTARTS_MAX, STARTS_WAITING_MAX
 from everlog.events import ClusterError, EverlogError, UnknownAgent
 from tests.support.agents.homes import due, run_plain
 from tests.support.agents.supervised import Run, names
 
-SAM, SHARD = dedicated("sam"), Place("shard-000")
-LENT = Means(base_url="http://127.0.0.1:9")
+SAM, SHARD = dedicated("sam"), HostedPartition("shard-000")
+LENT = SessionCapabilities(base_url="http://127.0.0.1:9")
 
 
 def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
@@ -27,7 +27,7 @@ def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> N
             places.die(SAM)
             await asyncio.sleep(300)
             assert places.fences == ["", "/1", "/1", "/1"]
-            assert places.performed == ["Resume"]
+            assert places.performed == ["ResumeTurns"]
 
     run_plain(main)
 
@@ -54,17 +54,17 @@ def test_turns_are_finished_whoever_notices_the_death_first() -> None:
             del places.living[SAM]
             await supervisor.place("sam", lost=placed.key)
             await asyncio.sleep(10)
-            assert places.performed == ["Resume"]
+            assert places.performed == ["ResumeTurns"]
 
     run_plain(main)
 
 
 @pytest.mark.parametrize("place", [SAM, SHARD])
-def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: Place) -> None:
+def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: HostedPartition) -> None:
     """The time between two tries grows, that is noted once, and a timer asks once a minute."""
 
     async def main() -> None:
-        run = Run(Standing("sam", unfinished=True, timers=[]), place_of=lambda _: place)
+        run = Run(PendingWork("sam", unfinished=True, timers=[]), place_of=lambda _: place)
         run.places.deadly = True
         async with run as (supervisor, places, notes):
             await asyncio.sleep(4000)
@@ -77,7 +77,7 @@ def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: Place
             assert 10 <= len(places.fences) - before <= 20
             places.deadly = False
             await asyncio.sleep(100)
-            assert set(places.performed) == {"Fire"}
+            assert set(places.performed) == {"FireTimer"}
 
     run_plain(main)
 
@@ -86,7 +86,7 @@ def test_a_supervisor_that_has_ended_starts_nothing() -> None:
     """Nor does it leave a task behind."""
 
     async def main() -> None:
-        async with Run(Standing("sam", unfinished=True, timers=[due(0)])) as (supervisor, places, _):
+        async with Run(PendingWork("sam", unfinished=True, timers=[due(0)])) as (supervisor, places, _):
             await asyncio.sleep(1.5)
         with pytest.raises(ClusterError):
             await supervisor.place("ada")
@@ -140,7 +140,7 @@ def test_what_a_lost_host_wrote_later_is_finished() -> None:
             await asyncio.sleep(30)
             wrote.add("sam")
             await asyncio.sleep(100)
-            assert places.performed == ["Resume"]
+            assert places.performed == ["ResumeTurns"]
 
     run_plain(main)
 
@@ -149,8 +149,8 @@ def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
     """Whoever came first: hosts are started for those who wait, then for what is unfinished, then for heartbeats."""
 
     async def main() -> None:
-        unfinished = [Standing(f"hot-{n}", unfinished=True, timers=[], at=n) for n in range(4)]
-        timed = [Standing(f"timed-{n}", unfinished=False, timers=[due(0)]) for n in range(4)]
+        unfinished = [PendingWork(f"hot-{n}", unfinished=True, timers=[], at=n) for n in range(4)]
+        timed = [PendingWork(f"timed-{n}", unfinished=False, timers=[due(0)]) for n in range(4)]
         async with Run(*timed, *unfinished, activations_max=1) as (supervisor, places, _):
             await asyncio.sleep(0.5)
             asked = [asyncio.create_task(supervisor.place(name)) for name in ("ada", "timed-3")]
@@ -171,10 +171,10 @@ def test_no_more_than_so_many_wait_for_a_host() -> None:
             many = names(STARTS_WAITING_MAX + 10)
             reached = await supervisor.place_many([*many, "sam"])
             refused = [error for error in reached.placed.values() if isinstance(error, EverlogError)]
-            assert len(refused) == 8 and isinstance(reached.placed[SAM.name], Placed)
+            assert len(refused) == 8 and isinstance(reached.placed[SAM.name], HostHandle)
             assert all(isinstance(e, ClusterError) and "try again in about 500 s" in str(e) for e in refused)
             again = await supervisor.place_many(many)
-            assert all(isinstance(placed, Placed) for placed in again.placed.values())
+            assert all(isinstance(placed, HostHandle) for placed in again.placed.values())
             assert len(places.started) == 1 + len(many)
 
     run_plain(main)
@@ -184,13 +184,13 @@ def test_the_places_of_thousands_are_asked_for_at_once() -> None:
     """Two hosts for two thousand agents: each started once, and each agent is told where it is."""
 
     async def main() -> None:
-        shards = [Place("shard-000"), Place("shard-001")]
+        shards = [HostedPartition("shard-000"), HostedPartition("shard-001")]
         async with Run(place_of=lambda agent: shards[int(agent[-1]) % 2]) as (supervisor, places, _):
             reached = await supervisor.place_many(names(2000), LENT)
             assert sorted(places.started) == ["shard-000", "shard-001"] == sorted(reached.placed)
             assert reached.place_of["agent-1999"] == "shard-001"
             lost = reached.placed["shard-000"]
-            assert isinstance(lost, Placed)
+            assert isinstance(lost, HostHandle)
             places.die(shards[0])
             again = await supervisor.place_many(names(2000), LENT, {"shard-000": lost.key})
             assert again.placed["shard-000"] != lost
@@ -213,7 +213,7 @@ def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
             places.die(SAM)
             await asyncio.sleep(10)
             assert places.means == [LENT, LENT]
-            await supervisor.place("sam", Means())
+            await supervisor.place("sam", SessionCapabilities())
             assert supervisor.status.lent == 0
 
     run_plain(main)
@@ -223,7 +223,7 @@ def test_heartbeats_of_one_place_are_one_call() -> None:
     """However many are due together; an agent that is gone is forgotten, one that fails is tried a minute later."""
 
     async def main() -> None:
-        timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(500)]
+        timed = [PendingWork(name, unfinished=False, timers=[due(5)]) for name in names(500)]
         async with Run(*timed, place_of=lambda _: SHARD) as (supervisor, places, notes):
             places.wrong = {"agent-1": UnknownAgent("no such agent"), "agent-2": ClusterError("not now")}
             await asyncio.sleep(30)
@@ -239,7 +239,7 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
     """Of hundreds that would each start a host only so many wait; the others are late, and every one comes."""
 
     async def main() -> None:
-        timed = [Standing(name, unfinished=False, timers=[due(5)]) for name in names(400)]
+        timed = [PendingWork(name, unfinished=False, timers=[due(5)]) for name in names(400)]
         async with Run(*timed, activations_max=4, unfinished=nothing_unfinished) as (supervisor, places, notes):
             await asyncio.sleep(6.5)
             status = supervisor.status
@@ -276,7 +276,7 @@ def test_status_says_how_it_goes() -> None:
     """Hosts, starts, deaths, timers and how late they are, as they are now."""
 
     async def main() -> None:
-        async with Run(Standing("sam", unfinished=False, timers=[due(1000)])) as (supervisor, places, _):
+        async with Run(PendingWork("sam", unfinished=False, timers=[due(1000)])) as (supervisor, places, _):
             asking = asyncio.create_task(supervisor.place_many(names(5)))
             await asyncio.sleep(0.5)
             status = supervisor.status

@@ -146,7 +146,7 @@ def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: what is no ASCII is stripped from what was mended."""
     run = _Mender.run
 
-    def stripped(mender: _Mender) -> mend.Mended:
+    def stripped(mender: _Mender) -> mend.RepairedJson:
         done = run(mender)
         text = json.dumps(done.value, ensure_ascii=False).encode("ascii", "ignore").decode()
         return msgspec.structs.replace(done, value=json.loads(text))
@@ -176,7 +176,7 @@ def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: a comma before a brace ends up in the text."""
     run = _Mender.run
 
-    def leaked(mender: _Mender) -> mend.Mended:
+    def leaked(mender: _Mender) -> mend.RepairedJson:
         done = run(mender)
         if "comma" not in done.rungs:
             return done

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from everlog.actors.formats import given
-from everlog.actors.formats.preview import Reply
+from everlog.actors.formats.preview import ReplyPreview
 from everlog.actors.formats.rungs import is_lossy
-from everlog.actors.ports.effects import Piece
+from everlog.actors.ports.effects import ReplyDelta
 
 WORDS = ["Ahoy", "\U0001f600", "é", '"', "\\", "\n", "\t", " ", "{", "}", "[", ":", "\\u00e9", "\x7f", "日本", "/", ","]
 """What texts are made of: what must be escaped, what may be, and what looks like more JSON."""
@@ -47,7 +47,7 @@ def written(value: Any, chance: random.Random) -> str:
     return text.replace("/", "\\/") if chance.random() < 0.2 else text
 
 
-def heard(reply: Reply, pieces: Sequence[Piece]) -> tuple[str, str, list[str]]:
+def heard(reply: ReplyPreview, pieces: Sequence[ReplyDelta]) -> tuple[str, str, list[str]]:
     """The thought and the message that are told, and all kinds, in order."""
     found = [one for piece in pieces for one in reply.read(piece)]
     said = {kind: "".join(text for k, text in found if k == kind) for kind in ("thought", "message")}
@@ -71,8 +71,8 @@ def test_the_message_of_a_call_is_told_whole_wherever_it_is_split(seed: int) -> 
     chance = random.Random(seed)
     given, name = arguments(chance), chance.choice(["send_message", "send_message", "archival_memory_insert"])
     text = written(given, chance)
-    pieces = [Piece(call=0, name=name), *(Piece(call=0, arguments=part) for part in split(text, chance))]
-    _, message, kinds = heard(Reply("native"), pieces)
+    pieces = [ReplyDelta(call=0, name=name), *(ReplyDelta(call=0, arguments=part) for part in split(text, chance))]
+    _, message, kinds = heard(ReplyPreview("native"), pieces)
     assert message == (given["message"] if name == "send_message" else "")
     assert kinds.count("end") == (name == "send_message")
 
@@ -89,8 +89,8 @@ def test_a_reply_that_is_one_object_is_told_whole_wherever_it_is_split(seed: int
     text = written(shuffled(outer if inside else {"inner_thoughts": thought, **outer}, chance), chance)
     if chance.random() < 0.3:
         text = f"```json\n{text}\n```"
-    pieces = [Piece(text=part) for part in split(text, chance)]
-    told, message, _ = heard(Reply("text" if inside else "schema"), pieces)
+    pieces = [ReplyDelta(text=part) for part in split(text, chance)]
+    told, message, _ = heard(ReplyPreview("text" if inside else "schema"), pieces)
     assert told == thought
     assert message == (given["message"] if name == "send_message" else "")
 
@@ -111,8 +111,11 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
     checked = 0
     for _ in range(300):
         text = damaged(written(arguments(chance), chance), chance)
-        pieces = [Piece(call=0, name="send_message"), *(Piece(call=0, arguments=part) for part in split(text, chance))]
-        reply = Reply("native")
+        pieces = [
+            ReplyDelta(call=0, name="send_message"),
+            *(ReplyDelta(call=0, arguments=part) for part in split(text, chance)),
+        ]
+        reply = ReplyPreview("native")
         found = [one for piece in pieces for one in reply.read(piece)]
         begun = max((n + 1 for n, (kind, _) in enumerate(found) if kind == "restart"), default=0)
         message = "".join(part for kind, part in found[begun:] if kind == "message")
@@ -134,8 +137,8 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
 def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
     """The later one counts, and nobody knows whether a third one comes: the rest waits for the end."""
     parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
-    pieces = [Piece(call=0, name="send_message"), *(Piece(call=0, arguments=part) for part in parts)]
-    _, message, kinds = heard(Reply("native"), pieces)
+    pieces = [ReplyDelta(call=0, name="send_message"), *(ReplyDelta(call=0, arguments=part) for part in parts)]
+    _, message, kinds = heard(ReplyPreview("native"), pieces)
     assert (message, kinds) == ("Yes", ["message", "end", "restart"])
 
 
@@ -147,33 +150,36 @@ def test_line_breaks_that_a_model_writes_as_they_are_are_told(seed: int) -> None
     text = (
         json.dumps({"message": wanted}, indent=2).replace("\\n", "\n").replace("\\t", "\t").replace("\\u0001", "\x01")
     )
-    pieces = [Piece(call=0, name="send_message"), *(Piece(call=0, arguments=part) for part in split(text, chance))]
-    assert heard(Reply("native"), pieces)[1] == wanted
+    pieces = [
+        ReplyDelta(call=0, name="send_message"),
+        *(ReplyDelta(call=0, arguments=part) for part in split(text, chance)),
+    ]
+    assert heard(ReplyPreview("native"), pieces)[1] == wanted
 
 
 def test_words_that_may_be_more_than_words_wait() -> None:
     """A thought is told up to where a server may have written a call into it, or marks of the model's own."""
     for text in ("I greet <tool_call>{}", "I greet [TOOL_CALLS]", "I greet ```"):
-        assert heard(Reply("native"), [Piece(text=part) for part in text])[0] == "I greet"
+        assert heard(ReplyPreview("native"), [ReplyDelta(text=part) for part in text])[0] == "I greet"
 
 
 def test_several_calls_are_several_messages() -> None:
     """Each is told, with an end between them, and calls of other functions in between say nothing."""
     calls = [("send_message", "One"), ("conversation_search", "no"), ("send_message", "Two")]
-    pieces = [Piece(text="Hm.")]
+    pieces = [ReplyDelta(text="Hm.")]
     for number, (name, text) in enumerate(calls):
-        pieces += [Piece(call=number, name=name), Piece(call=number, arguments=json.dumps({"message": text}))]
-    assert heard(Reply("native"), pieces) == ("Hm.", "OneTwo", ["thought", "message", "end", "message", "end"])
+        pieces += [ReplyDelta(call=number, name=name), ReplyDelta(call=number, arguments=json.dumps({"message": text}))]
+    assert heard(ReplyPreview("native"), pieces) == ("Hm.", "OneTwo", ["thought", "message", "end", "message", "end"])
 
 
 def test_reading_costs_as_much_as_there_is_to_read() -> None:
     """Ten times as long a message, one character at a time, takes about ten times as long; deep nesting too."""
 
     def seconds(text: str) -> float:
-        reply, begun = Reply("native"), process_time()
-        list(reply.read(Piece(call=0, name="send_message")))
+        reply, begun = ReplyPreview("native"), process_time()
+        list(reply.read(ReplyDelta(call=0, name="send_message")))
         for character in text:
-            list(reply.read(Piece(call=0, arguments=character)))
+            list(reply.read(ReplyDelta(call=0, arguments=character)))
         return process_time() - begun
 
     for make in (lambda n: json.dumps({"message": "\n" * n}), lambda n: '{"x":' * n, lambda n: '{"x":' + "1" * n):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.formats.preview import Preview
-from everlog.actors.hosting.hearing import Audience
+from everlog.actors.hosting.hearing import Subscribers
 from everlog.actors.ports.constants import PREVIEW_CHARS_MAX
 from everlog.events import ModelError
 from tests.support import virtual
@@ -126,7 +126,7 @@ def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
     """What is coming waits as one piece, up to a limit; then no more of that reply is told, until it begins anew."""
 
     async def main() -> None:
-        audience = Audience()
+        audience = Subscribers()
         foretell = audience._foretell
         with audience.joined("id", "asker", held=False, previews=True) as listener:
             for _ in range(2 * PREVIEW_CHARS_MAX):

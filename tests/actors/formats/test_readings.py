@@ -235,7 +235,7 @@ def test_an_answer_without_a_message_or_a_text_is_none() -> None:
 def test_what_is_nested_without_end_is_refused_in_no_time() -> None:
     """A hundred thousand brackets or braces are no object, and no recursion either."""
     for text in ("[" * 100_000, '{"a":' * 100_000, "{" * 100_000):
-        with pytest.raises(mend.Unreadable):
+        with pytest.raises(mend.UnrepairableJson):
             mend.begun(text, 0)
         assert read(text)[0] == "unread"
 

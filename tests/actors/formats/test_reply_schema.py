@@ -2,11 +2,11 @@
 
 import json
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.formats.schema import reply_schema
 from everlog.store import MemoryStore
 
-SCHEMAS = [tool.schema for tool in System(MemoryStore()).tools.values()]
+SCHEMAS = [tool.schema for tool in LocalSystem(MemoryStore()).tools.values()]
 
 
 def test_each_function_has_a_shape_with_its_own_parameters() -> None:

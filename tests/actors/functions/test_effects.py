@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.agent.decide import Step
+from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.agent.hiding import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.replay.replay import verify
@@ -223,7 +223,9 @@ def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch,
     world, _ = banking(completion(calls=[CALLS["idempotent"]]))
     every_system.remove(world.system)  # this one is not to verify when the suite ends
     with monkeypatch.context() as other:
-        other.setattr(Step, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}/another")
+        other.setattr(
+            ReplyExecution, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}/another"
+        )
         told(world)
     view = world.system.view("sam")
     assert "event 1 of the step was function_started" in str(verify(view, world.system.tools).faults)

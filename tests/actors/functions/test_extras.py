@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.extras import NAMES, Grants, extras, unasked
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.models.offline import Offline
-from everlog.actors.ports.effects import Answer
+from everlog.actors.models.offline import OfflineModel
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.prompt import presets
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import AgentConfigured, BadInput, FunctionResult, ModelError, Record, event_of
@@ -41,13 +41,13 @@ class Granted(World):
         **settings: Any,
     ) -> None:
         super().__init__(*lines, store=store)
-        self.system = System(
+        self.system = LocalSystem(
             self.store, models=self._model, tools=tools, grants=grants or Grants(), clock=self.clock, ids=self.ids
         )
         self.settings = Settings(**{"model": "scripted", "window": 8192, "preset": preset, **settings})
 
     def _model(self, name: str) -> Any:
-        return Offline() if name == "offline" else self.model
+        return OfflineModel() if name == "offline" else self.model
 
     def results(self, *, ok: bool | None = None) -> list[FunctionResult]:
         """What the functions gave back, greetings aside; those that went well, or not, where `ok` says so."""
@@ -330,7 +330,7 @@ def test_offline_answers_a_question_and_still_summarizes() -> None:
 
     def ask(system: str) -> str:
         body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": "How deep?"}]}
-        raw: Answer = asyncio.run(Offline().ask(msgspec.json.encode(body)))
+        raw: ModelResponse = asyncio.run(OfflineModel().ask(msgspec.json.encode(body)))
         content: str = json.loads(raw.raw)["choices"][0]["message"]["content"]
         return content
 

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from everlog.actors.functions.addresses import is_public
-from everlog.actors.functions.hosts import Target, hosts, target
+from everlog.actors.functions.hosts import RequestTarget, hosts, target
 from everlog.events import BadInput, FunctionError
 
 ALLOWED = hosts(["shop.test", "api.test:8080", "[2001:db8::1]", "93.184.216.34", "127.0.0.1", "xn--caf-dma.test"])
@@ -14,15 +14,15 @@ ALLOWED = hosts(["shop.test", "api.test:8080", "[2001:db8::1]", "93.184.216.34",
 @pytest.mark.parametrize(
     ("url", "where"),
     [
-        ("http://shop.test", Target("http", "shop.test", 80, "/")),
-        ("HTTPS://Shop.TEST./a?b=c#d", Target("https", "shop.test", 443, "/a?b=c")),
-        ("http://shop.test:443/", Target("http", "shop.test", 443, "/")),
-        ("http://api.test:8080?q", Target("http", "api.test", 8080, "/?q")),
-        ("http://[2001:0db8:0::1]/", Target("http", "2001:db8::1", 80, "/")),
-        ("https://93.184.216.34/", Target("https", "93.184.216.34", 443, "/")),
+        ("http://shop.test", RequestTarget("http", "shop.test", 80, "/")),
+        ("HTTPS://Shop.TEST./a?b=c#d", RequestTarget("https", "shop.test", 443, "/a?b=c")),
+        ("http://shop.test:443/", RequestTarget("http", "shop.test", 443, "/")),
+        ("http://api.test:8080?q", RequestTarget("http", "api.test", 8080, "/?q")),
+        ("http://[2001:0db8:0::1]/", RequestTarget("http", "2001:db8::1", 80, "/")),
+        ("https://93.184.216.34/", RequestTarget("https", "93.184.216.34", 443, "/")),
     ],
 )
-def test_allowed_urls(url: str, where: Target) -> None:
+def test_allowed_urls(url: str, where: RequestTarget) -> None:
     """A URL of an allowed host leads there, however its name is spelled."""
     assert target(url, ALLOWED) == where
 

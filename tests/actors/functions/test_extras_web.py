@@ -11,7 +11,7 @@ import pytest
 
 from everlog.actors.agent.decide import returned
 from everlog.actors.functions.extras import Grants, extras, unasked
-from everlog.actors.functions.web import MAYBE_DONE, Web
+from everlog.actors.functions.web import MAYBE_DONE, WebAccess
 from everlog.actors.functions.wire import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from everlog.events import BadInput, FunctionError
 from tests.support.models.webserver import Answer, Names, Server, certificate, moved, ok, serving, web
@@ -41,7 +41,7 @@ def asked(
 def refused(url: str, *allowed: str, names: Names | None = None) -> str:
     """Why a request is refused before anything is sent, with the addresses that everybody may connect to."""
     with pytest.raises(FunctionError) as error:
-        asyncio.run(Web(allowed, names or Names()).http_request("GET", url))
+        asyncio.run(WebAccess(allowed, names or Names()).http_request("GET", url))
     return str(error.value)
 
 
@@ -318,10 +318,10 @@ def test_certificates_are_checked() -> None:
     """The context of https asks for a certificate, and holds it to the host's name."""
     import ssl
 
-    from everlog.actors.functions.hosts import Target
+    from everlog.actors.functions.hosts import RequestTarget
     from everlog.actors.functions.wire import _secured
 
-    context = _secured(Target("https", "shop.test", 443, "/"))
+    context = _secured(RequestTarget("https", "shop.test", 443, "/"))
     assert context is not None
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 

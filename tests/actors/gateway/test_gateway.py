@@ -6,9 +6,9 @@ import pickle
 import pytest
 
 from everlog.actors.agent.setup import OFFLINE
-from everlog.actors.gateway.gateway import Asking, Gateway, GatewayActor
-from everlog.actors.gateway.limits import Limits
-from everlog.actors.ports.effects import Answer
+from everlog.actors.gateway.gateway import Gateway, GatewayActor, ModelRequest
+from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
 from tests.support.models.asked import SlowModel, answered, failing, gateway, outcome, run, seconds
 from tests.support.world import completion
@@ -52,7 +52,7 @@ def test_an_endpoint_that_waits_holds_up_no_other() -> None:
     async def main() -> None:
         slow = SlowModel(failing("rate_limited", 1, after_s=50))
         quick = SlowModel()
-        both = Gateway(lambda _, url: slow if url == "a" else quick, Limits(asks_max=1))
+        both = Gateway(lambda _, url: slow if url == "a" else quick, GatewayLimits(asks_max=1))
         paused = asyncio.create_task(both.ask("m", "a", b"?", "sam"))
         await asyncio.sleep(5)
         await both.ask("m", "b", b"?", "kim")
@@ -182,8 +182,8 @@ def test_requests_a_minute_are_kept_and_used() -> None:
 def test_tokens_a_minute_are_estimated_and_put_right() -> None:
     """A request of 4,000 bytes counts 1,000 tokens before; when it turns out to be 3,000, those after wait for them."""
 
-    def dear(request: bytes, before: int) -> Answer:
-        return Answer(completion(total=3000), 1)
+    def dear(request: bytes, before: int) -> ModelResponse:
+        return ModelResponse(completion(total=3000), 1)
 
     async def main() -> None:
         model = SlowModel(dear, seconds=0)
@@ -213,7 +213,7 @@ def test_many_go_and_come_back_together() -> None:
 
     async def main() -> None:
         model = SlowModel(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n))
-        askings = [Asking(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
+        askings = [ModelRequest(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
         batches = [batch async for batch in gateway(model, asks_max=5).ask_many(askings)]
         assert [len(batch) for batch in batches] == [5, 5]
         came = dict(item for batch in batches for item in batch)
@@ -229,7 +229,7 @@ def test_who_stops_listening_has_the_rest_cancelled() -> None:
     async def main() -> None:
         model = SlowModel()
         one = gateway(model, asks_max=2)
-        batches = one.ask_many([Asking(f"agent {n}", "m", URL, b"?") for n in range(10)])
+        batches = one.ask_many([ModelRequest(f"agent {n}", "m", URL, b"?") for n in range(10)])
         assert len(await anext(batches)) == 2
         await batches.aclose()
         assert (one.status().waiting, one.status().under_way) == (0, 0)
@@ -292,7 +292,7 @@ def test_the_actor_of_a_node_with_limits_that_cannot_be_says_so(monkeypatch: pyt
         actor = GatewayActor("/nowhere")
         told = await actor.ask("m", URL, b"?")
         assert isinstance(told, ModelError) and "EVERLOG_GATEWAY_ASKS_MAX" in str(told)
-        batches = [batch async for batch in actor.ask_many([Asking("sam", "m", URL, b"?")] * 2)]
+        batches = [batch async for batch in actor.ask_many([ModelRequest("sam", "m", URL, b"?")] * 2)]
         assert [place for place, _ in batches[0]] == [0, 1]
         assert (await actor.status()).asked == 0
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from everlog.actors.gateway.gateway import Asking, Gateway, GatewayActor
-from everlog.actors.gateway.gathering import Came
-from everlog.actors.hosting.lending import Asked
-from everlog.actors.ports.effects import Answer, Hear, Piece
+from everlog.actors.gateway.gateway import Gateway, GatewayActor, ModelRequest
+from everlog.actors.gateway.gathering import ResponseItem
+from everlog.actors.hosting.lending import GatewayModel
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
 from everlog.events import ModelError
 from tests.support.models.asked import SlowModel, answered, failing, gateway, run, seconds
 
@@ -17,15 +17,15 @@ URL = "http://127.0.0.1:1/v1"
 class Speaker(SlowModel):
     """Says five words, a tenth of a second each, before it answers or fails."""
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         for number in range(5):
             await asyncio.sleep(0.1)
-            hear(Piece(f"{number} "))
+            hear(ReplyDelta(f"{number} "))
         return await self.ask(request)
 
 
-def asking(number: int, *, aloud: bool = True) -> Asking:
-    return Asking(f"agent {number}", "m", URL, b"%d" % number, aloud=aloud)
+def asking(number: int, *, aloud: bool = True) -> ModelRequest:
+    return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, aloud=aloud)
 
 
 def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
@@ -34,7 +34,7 @@ def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
     async def main() -> None:
         one = gateway(Speaker(seconds=0))
         heard: list[tuple[float, str]] = []
-        model = Asked("m", URL, one.ask, "sam")
+        model = GatewayModel("m", URL, one.ask, "sam")
         answer = await model.ask_aloud(b"?", lambda piece: heard.append((seconds(), piece.text)))
         assert heard == [(pytest.approx(0.1 * (n + 1)), f"{n} ") for n in range(5)]
         assert (answer.attempts, (await model.ask(b"?")).attempts, len(heard)) == (1, 1, 5)
@@ -48,7 +48,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
     """What the first said counts for nothing; there is none before the first, nor where nothing was said."""
 
     async def main() -> None:
-        heard: list[Piece] = []
+        heard: list[ReplyDelta] = []
         await gateway(Speaker(failing("cut", 1), seconds=0)).ask("m", URL, b"?", hear=heard.append)
         assert [piece.restart for piece in heard] == [False] * 5 + [True] + [False] * 5
 
@@ -60,7 +60,7 @@ def test_many_are_heard_together_each_in_its_place() -> None:
 
     async def main() -> None:
         model = Speaker(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n), seconds=0)
-        came: dict[int, list[Came]] = {}
+        came: dict[int, list[ResponseItem]] = {}
         count = 0
         async for batch in gateway(model).ask_many([asking(n, aloud=n != 4) for n in range(5)], gather_s=0.25):
             count += 1
@@ -69,7 +69,7 @@ def test_many_are_heard_together_each_in_its_place() -> None:
         for place, (*pieces, end) in came.items():
             said = "".join(piece.text for batch in pieces if isinstance(batch, list) for piece in batch)
             assert said == ("" if place == 4 else "0 1 2 3 4 ")
-            assert isinstance(end, ModelError if place == 3 else Answer)
+            assert isinstance(end, ModelError if place == 3 else ModelResponse)
         assert sorted(came) == [0, 1, 2, 3, 4] and count <= 4
 
     run(main)
@@ -81,11 +81,19 @@ def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
     async def main() -> None:
         one = Gateway(lambda *_: Speaker())
         gathering = one.gathered([])
-        for piece in (Piece("old"), Piece(restart=True), Piece("a"), Piece("b"), Piece(call=0, name="f"),
-                      Piece(call=0, arguments="{"), Piece(call=0, arguments="}"), Piece(call=1, name="g")):  # fmt: skip
+        for piece in (ReplyDelta("old"), ReplyDelta(restart=True), ReplyDelta("a"), ReplyDelta("b"), ReplyDelta(call=0, name="f"),
+                      ReplyDelta(call=0, arguments="{"), ReplyDelta(call=0, arguments="}"), ReplyDelta(call=1, name="g")):  # fmt: skip
             gathering._hear(0, piece)
         assert gathering._batch() == [
-            (0, [Piece(restart=True), Piece("ab"), Piece(call=0, name="f", arguments="{}"), Piece(call=1, name="g")])
+            (
+                0,
+                [
+                    ReplyDelta(restart=True),
+                    ReplyDelta("ab"),
+                    ReplyDelta(call=0, name="f", arguments="{}"),
+                    ReplyDelta(call=1, name="g"),
+                ],
+            )
         ]
 
     run(main)
@@ -103,7 +111,7 @@ def test_what_is_dropped_is_cancelled_and_the_rest_is_answered(monkeypatch: pyte
             await actor.drop({"call/1": [0, 2]})
         came = []
         async for batch in actor.ask_many([asking(n) for n in range(4)], "call/1"):
-            came += [place for place, one in batch if isinstance(one, Answer)]
+            came += [place for place, one in batch if isinstance(one, ModelResponse)]
             if not early:
                 await actor.drop({"call/1": [0, 2], "gone": [1]})
         assert sorted(came) == [1, 3]

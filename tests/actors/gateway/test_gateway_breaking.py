@@ -7,9 +7,9 @@ import pytest
 
 from everlog.actors.agent.setup import Settings
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.hosting.lending import Asked
+from everlog.actors.hosting.lending import GatewayModel
 from everlog.actors.ports.constants import BREAK_AFTER, BREAK_S
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError, ModelReply, ModelSwitched, event_of
 from tests.support.models.asked import Script, SlowModel, answered, failing, gateway, outcome, run, seconds
 from tests.support.virtual import WallClock
@@ -21,7 +21,7 @@ URL = "http://127.0.0.1:1/v1"
 def down_until(moment: float, kind: str = "server") -> Script:
     """Fails until then."""
 
-    def script(request: bytes, before: int) -> Answer | ModelError:
+    def script(request: bytes, before: int) -> ModelResponse | ModelError:
         return answered(request, before) if seconds() >= moment else ModelError(f"It is {kind}.", kind=kind)
 
     return script
@@ -120,7 +120,7 @@ def test_it_is_in_a_row_and_each_models_own() -> None:
             await outcome(one.ask("n", URL, b"?"))
             await failed(one)
         assert [alone.model for alone in one.status().left_alone] == ["m"]
-        assert isinstance(await outcome(one.ask("n", "elsewhere", b"?")), Answer | ModelError)
+        assert isinstance(await outcome(one.ask("n", "elsewhere", b"?")), ModelResponse | ModelError)
 
     run(main)
 
@@ -145,16 +145,16 @@ def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
     breaker is open: then the fallback answers without a moment lost. When it is back, it answers itself.
     """
 
-    def script(request: bytes, before: int) -> Answer | ModelError:
-        return ModelError("It is down.", kind="server") if seconds() < 100 else Answer(say("I am back."), 1)
+    def script(request: bytes, before: int) -> ModelResponse | ModelError:
+        return ModelError("It is down.", kind="server") if seconds() < 100 else ModelResponse(say("I am back."), 1)
 
     async def main() -> None:
         primary = SlowModel(script, seconds=0)
-        second = SlowModel(lambda *_: Answer(say("In its place."), 1), seconds=0)
+        second = SlowModel(lambda *_: ModelResponse(say("In its place."), 1), seconds=0)
         one = Gateway(lambda name, _: second if name == "other" else primary, clock=WallClock(), chance=lambda: 0.0)
         world = World()
         world.settings = Settings(model="scripted", window=8192, fallback="other")
-        world.system._models = lambda name: Asked(name, URL, one.ask, "sam")
+        world.system._models = lambda name: GatewayModel(name, URL, one.ask, "sam")
         for _ in range(3):
             await world.tell("Hello?")
         assert len(primary.asked) == BREAK_AFTER

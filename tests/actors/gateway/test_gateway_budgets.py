@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.gateway.limits import Limits, limits_from
-from everlog.actors.hosting.lending import Asked
-from everlog.actors.models.spending import DAY_US, Spent
-from everlog.actors.ports.effects import Answer
+from everlog.actors.gateway.limits import GatewayLimits, limits_from
+from everlog.actors.hosting.lending import GatewayModel
+from everlog.actors.models.spending import DAY_US, DailyUsage
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.replay.replay import verify
 from everlog.events import BadInput, BudgetExceeded, ModelError, OverBudget, Usage, event_of
 from tests.support.models.asked import SlowModel, gateway, outcome, run
@@ -22,12 +22,12 @@ DAY_S = 24 * 3600
 
 def costs(total: int) -> SlowModel:
     """A model that says that each answer took so many tokens, ten of them of the reply."""
-    return SlowModel(lambda *_: Answer(completion(total=total), 1))
+    return SlowModel(lambda *_: ModelResponse(completion(total=total), 1))
 
 
-def by_the_log(tokens: int, **limits: Any) -> Spent:
+def by_the_log(tokens: int, **limits: Any) -> DailyUsage:
     """What an agent of today has used up of the model `m`, by its log."""
-    return Spent(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
+    return DailyUsage(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
 
 
 def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
@@ -178,7 +178,7 @@ def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], 
     async def main() -> None:
         model = costs(100)
         one = gateway(model, **limits)
-        spent = Spent(START // DAY_US, {}, **own)
+        spent = DailyUsage(START // DAY_US, {}, **own)
         refused = await outcome(one.ask("m", URL, b"x", "sam", spent))
         assert isinstance(refused, OverBudget) and not model.asked
         assert "no price of 'm'" in str(refused) and "models.toml" in str(refused) and "PRICE_IN" in str(refused)
@@ -194,7 +194,7 @@ def test_cached_tokens_cost_what_the_list_says() -> None:
     async def main() -> None:
         answer = json.loads(completion(total=1_000_000, prompt=1_000_000))
         answer["usage"]["prompt_tokens_details"] = {"cached_tokens": 600_000}
-        one = gateway(SlowModel(lambda *_: Answer(json.dumps(answer), 1)), all_cost_max=100)
+        one = gateway(SlowModel(lambda *_: ModelResponse(json.dumps(answer), 1)), all_cost_max=100)
         await one.ask("gpt-4o", URL, b"x", "sam")
         assert one.status().spent == (1_000_000, pytest.approx(0.6 * 1.25 + 0.4 * 2.5))
 
@@ -205,7 +205,7 @@ def test_an_endpoint_that_does_not_count_is_counted_by_bytes() -> None:
     """Without a usage in the answer, a token is four bytes of what went and came."""
 
     async def main() -> None:
-        one = gateway(SlowModel(lambda *_: Answer('{"choices":[]}', 1)), all_tokens_max=1000)
+        one = gateway(SlowModel(lambda *_: ModelResponse('{"choices":[]}', 1)), all_tokens_max=1000)
         await one.ask("m", URL, b"x" * 400, "sam")
         assert one.status().spent == (103, 0)
 
@@ -214,12 +214,12 @@ def test_an_endpoint_that_does_not_count_is_counted_by_bytes() -> None:
 
 def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
     """It says whose budget, the limit and what was used up; the words that were said are answered with the next."""
-    model = SlowModel(lambda *_: Answer(say("Hello.", total=2000), 1), seconds=0)
+    model = SlowModel(lambda *_: ModelResponse(say("Hello.", total=2000), 1), seconds=0)
     world = World()
 
     async def main() -> None:
         one = gateway(model, agent_tokens_max=4000)
-        world.system._models = lambda name: Asked(name, URL, one.ask, "sam")
+        world.system._models = lambda name: GatewayModel(name, URL, one.ask, "sam")
         await world.tell("one")
         with pytest.raises(OverBudget):
             await world.tell("two")
@@ -228,7 +228,7 @@ def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
         assert (last.budget, last.limit, last.spent) == ("agent tokens", 4000, 2000)
         assert "does not allow this request" in last.text
         more = gateway(model)
-        world.system._models = lambda name: Asked(name, URL, more.ask, "")
+        world.system._models = lambda name: GatewayModel(name, URL, more.ask, "")
         left = await world.tell("three")
         assert "message_sent" in kinds(left)
         assert b"two" in model.asked[-1] and b"three" in model.asked[-1]
@@ -247,8 +247,8 @@ def test_limits_come_from_variables() -> None:
         "EVERLOG_GATEWAY_PRICE_IN": "1",
     }
     given = limits_from({**variables, "EVERLOG_GATEWAY_BUDGET_PER": "life", "EVERLOG_GATEWAY_WAITING_MAX": " "})
-    assert given == Limits(asks_max=7, all_cost_max=2.5, price_in=1, budget_per="life")
-    assert limits_from({"PATH": "/bin"}) == Limits()
+    assert given == GatewayLimits(asks_max=7, all_cost_max=2.5, price_in=1, budget_per="life")
+    assert limits_from({"PATH": "/bin"}) == GatewayLimits()
 
 
 @pytest.mark.parametrize(("variable", "value", "words"), [

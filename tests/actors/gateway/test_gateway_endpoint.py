@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits
+from everlog.actors.gateway.limits import GatewayLimits
 from everlog.actors.models.refusals import retry_after_s
 from everlog.events import ModelError
 from tests.support.models.loopback import serving
@@ -31,7 +31,7 @@ async def asked(one: Gateway, url: str, *names: str) -> list[Any]:
 def test_models_of_one_place_share_its_connections() -> None:
     """Twenty requests for two models, two at once: no more than two connections, and one client."""
     with serving((200, say("Hello."))) as server:
-        one = Gateway(limits=Limits(asks_max=2))
+        one = Gateway(limits=GatewayLimits(asks_max=2))
         came = asyncio.run(asked(one, server.url, *["m", "n"] * 10))
     assert len(came) == 20 and not [item for item in came if isinstance(item, ModelError)]
     assert len(server.bodies) == 20
@@ -43,7 +43,7 @@ def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
     """However they are kept: those that there may be at once are, and whoever comes later needs no others."""
 
     async def main(url: str) -> list[int]:
-        one = Gateway(limits=Limits(asks_max=most))
+        one = Gateway(limits=GatewayLimits(asks_max=most))
         counts = []
         for asks in (most, 1, 3 * most):
             await asyncio.gather(*(one.ask("m", url, b"{}") for _ in range(asks)))
@@ -67,7 +67,7 @@ def test_a_server_that_fails_once_is_asked_again() -> None:
 def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
     """Two tries are allowed, and two requests are made."""
     with serving((500, "oops")) as server:
-        one = Gateway(limits=Limits(attempts_max=2), chance=lambda: 0.99)
+        one = Gateway(limits=GatewayLimits(attempts_max=2), chance=lambda: 0.99)
         (error,) = asyncio.run(asked(one, server.url, "m"))
     assert isinstance(error, ModelError)
     assert (error.kind, error.attempts, len(server.bodies)) == ("server", 2, 2)
@@ -81,7 +81,7 @@ def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
 def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, body: str, kind: str) -> None:
     """The others that wait fail without being sent; nobody is told the key."""
     with serving((status, body)) as server:
-        came = asyncio.run(asked(Gateway(limits=Limits(asks_max=1)), server.url, *"abcde"))
+        came = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, *"abcde"))
     assert [error.kind for error in came] == [kind] * 5
     assert len(server.bodies) == 1
     assert not [error for error in came if KEY in str(error)]
@@ -90,7 +90,7 @@ def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, bo
 def test_a_model_that_the_key_may_not_use_shuts_out_no_other() -> None:
     """403 is about one model: the next request is sent."""
     with serving((403, "not yours"), (200, say("Hello."))) as server:
-        error, answer = asyncio.run(asked(Gateway(limits=Limits(asks_max=1)), server.url, "m", "n"))
+        error, answer = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, "m", "n"))
     assert isinstance(error, ModelError) and error.kind == "forbidden" and "OPENAI_API_KEY" in str(error)
     assert not isinstance(answer, ModelError)
 

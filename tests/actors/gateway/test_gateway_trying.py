@@ -6,8 +6,8 @@ import random
 import pytest
 
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits
-from everlog.actors.ports.effects import Answer
+from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
 from tests.support.models.asked import SlowModel, answered, failing, gateway, outcome, run, seconds
 from tests.support.virtual import WallClock
@@ -158,14 +158,14 @@ def test_whatever_happens_every_request_ends_and_no_place_is_lost(seed: int) -> 
     """Failures of every kind, pauses and callers that go away, at random: at the end the gateway is as good as new."""
     chances = random.Random(seed)
 
-    def script(request: bytes, before: int) -> Answer | ModelError:
+    def script(request: bytes, before: int) -> ModelResponse | ModelError:
         kind = chances.choice(["server", "unreachable", "rate_limited", "key", "rejected", *[""] * 15])
         after_s = chances.choice([0, 0, 3, 90])
         return ModelError("No.", kind=kind, retry_after_s=after_s) if kind else answered(request, before)
 
     async def main() -> None:
         model = SlowModel(script)
-        limits = Limits(
+        limits = GatewayLimits(
             asks_max=4, agent_waiting_max=9, requests_per_minute=chances.choice([0, 120]), all_tokens_max=9999
         )
         one = Gateway(lambda *_: model, limits, clock=WallClock(), chance=chances.random)

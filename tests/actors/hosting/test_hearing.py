@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from everlog.actors.hosting.hearing import Audience, Gatherer, Listener
+from everlog.actors.hosting.hearing import Collector, StreamSubscriber, Subscribers
 from everlog.events import ModelReply, Record, draft
 from tests.support.world import START, CountingIds
 
@@ -19,7 +19,7 @@ def record(seq: int, turn: int = 1) -> Record:
     )  # fmt: skip
 
 
-def heard(listener: Listener) -> list[int]:
+def heard(listener: StreamSubscriber) -> list[int]:
     """The seqs that have come, in order."""
     found: list[Sequence[Record] | None] = []
     while not listener.heard.empty():
@@ -27,14 +27,14 @@ def heard(listener: Listener) -> list[int]:
     return [one.seq for records in found if records is not None for one in records]
 
 
-def run(main: Callable[[Audience], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(main(Audience()))
+def run(main: Callable[[Subscribers], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(main(Subscribers()))
 
 
 def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
     """A commit that is told before the caller's turn is known neither overtakes what the log has, nor comes twice."""
 
-    async def main(audience: Audience) -> None:
+    async def main(audience: Subscribers) -> None:
         one, two, three = record(1), record(2), record(3)
         with audience.joined("id", "asker", held=True) as listener:
             audience.hear([two])
@@ -51,7 +51,7 @@ def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
 def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
     """A command that opens no turn has nothing to wait for."""
 
-    async def main(audience: Audience) -> None:
+    async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=False) as listener:
             audience.hear([record(1)])
             assert heard(listener) == [1]
@@ -62,7 +62,7 @@ def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
 def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
     """The end passes on what was held back."""
 
-    async def main(audience: Audience) -> None:
+    async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=True) as listener:
             audience.hear([record(1)])
             listener.end()
@@ -74,7 +74,7 @@ def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
 def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
     """It is nobody else's answer, now and later."""
 
-    async def main(audience: Audience) -> None:
+    async def main(audience: Subscribers) -> None:
         with audience.joined("a", "asker", held=False) as gone:
             gone.settle(1)
         with audience.joined("b", "asker", held=False) as other, audience.joined("w", "watcher", held=False) as watcher:
@@ -89,9 +89,9 @@ def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
 def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
     """What came before its turn was known, what the log has and what came after are there when it has ended."""
 
-    async def main(audience: Audience) -> None:
+    async def main(audience: Subscribers) -> None:
         found: list[Record] = []
-        gatherer = Gatherer("id", "asker", held=True, heard=found)
+        gatherer = Collector("id", "asker", held=True, heard=found)
         audience.join(gatherer)
         one, two = record(1), record(2)
         audience.hear([two])
@@ -111,8 +111,8 @@ def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
 def test_who_went_away_does_not_hear_the_end() -> None:
     """The end of what somebody no longer waits for is no error."""
 
-    async def main(audience: Audience) -> None:
-        gatherer = Gatherer("id", "asker", held=False, heard=[])
+    async def main(audience: Subscribers) -> None:
+        gatherer = Collector("id", "asker", held=False, heard=[])
         audience.join(gatherer)
         gatherer.ended.cancel()
         audience.leave(gatherer)

@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.agent.commands import Command, Done, Fire, Heard, Means, Resume, Say
+from everlog.actors.agent.commands import (
+    Command,
+    CommandResult,
+    FireTimer,
+    ResumeTurns,
+    SendInput,
+    SessionCapabilities,
+    StreamItem,
+)
 from everlog.actors.hosting.host import Host
 from everlog.events import HostLost, ModelError, Record, UnknownAgent, UserMessage
 from tests.support.agents.homes import Home, run_plain
@@ -20,11 +28,11 @@ async def long() -> None:
     await asyncio.sleep(10)
 
 
-def say(home: Home, text: str) -> Say:
-    return Say(id=home.ids.new(home.clock.now()), event=UserMessage(text=text))
+def say(home: Home, text: str) -> SendInput:
+    return SendInput(id=home.ids.new(home.clock.now()), event=UserMessage(text=text))
 
 
-async def heard(hearing: AsyncIterator[Heard]) -> list[Heard]:
+async def heard(hearing: AsyncIterator[StreamItem]) -> list[StreamItem]:
     return [item async for item in hearing]
 
 
@@ -46,7 +54,7 @@ def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
         for _ in range(after):
             await asyncio.sleep(0)
         second = await heard(host.perform(say(home, "two")))
-        assert isinstance(second[-1], Done) and second[-1].value.text == "two"
+        assert isinstance(second[-1], CommandResult) and second[-1].value.text == "two"
         await first
         await host.close()
 
@@ -74,10 +82,10 @@ def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_
     async def main() -> None:
         home = Home()
         host = await hosted(home)
-        lent = Means(base_url="http://127.0.0.1:1/v1")
+        lent = SessionCapabilities(base_url="http://127.0.0.1:1/v1")
         commands = [msgspec.structs.replace(say(home, text), means=lent) for text in ("one", "two", "three")]
         ends = [one[-1] for one in await asyncio.gather(*(heard(host.perform(command)) for command in commands))]
-        assert [end.value.text for end in ends if isinstance(end, Done)] == ["one", "two", "three"]
+        assert [end.value.text for end in ends if isinstance(end, CommandResult)] == ["one", "two", "three"]
         await host.close()
 
     run_plain(main)
@@ -95,7 +103,7 @@ def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
 
         host = Host("nobody", home.runtime._system_of, idle_s=5, on_idle=on_idle)
         with pytest.raises(UnknownAgent):
-            await heard(host.perform(Resume(id=home.ids.new(home.clock.now()))))
+            await heard(host.perform(ResumeTurns(id=home.ids.new(home.clock.now()))))
         await asyncio.wait_for(idle.wait(), 6)
 
     run_plain(main)
@@ -191,13 +199,13 @@ def test_a_command_that_is_sent_again_hears_all_of_its_turn(meanwhile: str) -> N
             await began
         host = Host("sam", home.runtime._system_of)
         if meanwhile == "resume":
-            others = asyncio.create_task(heard(host.perform(Resume(id=home.ids.new(home.clock.now())))))
+            others = asyncio.create_task(heard(host.perform(ResumeTurns(id=home.ids.new(home.clock.now())))))
             await asyncio.sleep(9.999)
         else:
             others = asyncio.create_task(heard(host.perform(set_timer(home))))
         again = asyncio.create_task(heard(host.perform(command)))
         await others
-        records = [record for item in await again if not isinstance(item, Done) for record in item]
+        records = [record for item in await again if not isinstance(item, CommandResult) for record in item]
         own = [record.seq for record in home.log() if record.turn == 1 and record.type != "timer_set"]
         assert [record.seq for record in records if record.seq in own] == own
         assert [record.seq for record in records] == sorted({record.seq for record in records})
@@ -242,8 +250,8 @@ def test_timers_are_told_when_they_may_have_changed() -> None:
         for _ in range(5):
             await heard(host.perform(say(home, "Hi")))
         assert [len(timers) for timers in told] == [0, 1]
-        stale = Fire(id=home.ids.new(home.clock.now()), timer="tea", due_at=17)
-        assert (await heard(host.perform(stale)))[-1] == Done(False)
+        stale = FireTimer(id=home.ids.new(home.clock.now()), timer="tea", due_at=17)
+        assert (await heard(host.perform(stale)))[-1] == CommandResult(False)
         assert [len(timers) for timers in told] == [0, 1, 1], "who sent that knows no better"
         await host.close()
 

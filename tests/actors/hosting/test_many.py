@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Command, Fire, Resume, SetTimer
-from everlog.actors.hosting.many import Order, Outcome, merged, outcomes
+from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SetTimer
+from everlog.actors.hosting.many import BatchCommand, BatchOutcome, merged, outcomes
 from everlog.events import HostLost, Record, UsageError
 from tests.support import virtual
 from tests.support.agents.homes import moment, run_plain
@@ -16,7 +16,7 @@ from tests.support.agents.shards import SharedHome
 NAMES = [f"agent {number}" for number in range(5)]
 
 
-async def all_of(answer: AsyncIterator[Any]) -> list[Outcome]:
+async def all_of(answer: AsyncIterator[Any]) -> list[BatchOutcome]:
     return sorted([outcome async for found in answer for outcome in found], key=lambda outcome: outcome.number)
 
 
@@ -32,8 +32,8 @@ async def played(agent_id: str, command: Command, heard: list[Record]) -> Any:
     return agent_id
 
 
-def orders(*names: str) -> list[Order]:
-    return [Order(number, name, Resume(id="")) for number, name in enumerate(names)]
+def orders(*names: str) -> list[BatchCommand]:
+    return [BatchCommand(number, name, ResumeTurns(id="")) for number, name in enumerate(names)]
 
 
 def test_what_ends_together_comes_together() -> None:
@@ -166,7 +166,7 @@ def test_heartbeats_of_many_agents_come_in_one_call() -> None:
         await home.shard.unload()
 
         def fires() -> list[tuple[str, Command]]:
-            return [(name, Fire(id=home.ids.new(due), timer="tea", due_at=due)) for name in NAMES]
+            return [(name, FireTimer(id=home.ids.new(due), timer="tea", due_at=due)) for name in NAMES]
 
         found = await all_of(home.shard.perform_many(home.orders(*fires(), *fires())))
         assert sorted(outcome.value for outcome in found) == [False] * 5 + [True] * 5

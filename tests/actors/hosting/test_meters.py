@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.cluster.notes import WHAT_CHARS_MAX, Notes
+from everlog.actors.cluster.notes import WHAT_CHARS_MAX, StructuredLogger
 from everlog.actors.hosting.meters import (
     COUNTERS,
     GAUGES,
@@ -16,8 +16,8 @@ from everlog.actors.hosting.meters import (
     OTHER,
     TAGS,
     VALUES_MAX,
-    Makers,
-    Meters,
+    InstrumentFactory,
+    ProcessMetrics,
     endpoint_of,
 )
 from everlog.actors.hosting.status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
@@ -44,14 +44,14 @@ class Instrument:
     set = observe
 
 
-def makers(told: list[Any]) -> Makers:
+def makers(told: list[Any]) -> InstrumentFactory:
     """A maker of instruments of each kind, which all write into one list."""
 
     def make(name: str, _description: str, tag_keys: tuple[str, ...], boundaries: Any = ()) -> Instrument:
         assert list(boundaries) == sorted(boundaries)
         return Instrument(told, name, tag_keys)
 
-    return Makers(make, make, make)
+    return InstrumentFactory(make, make, make)
 
 
 HOST = HostStatus(
@@ -73,7 +73,7 @@ SUPERVISOR = SupervisorStatus(living=4, waiting=1, recoveries=2, timers=100_000)
 
 def all_told() -> list[tuple[str, float, dict[str, str]]]:
     told: list[tuple[str, float, dict[str, str]]] = []
-    made = Meters(makers(told), placement="dedicated", node="10.0.0.7")
+    made = ProcessMetrics(makers(told), placement="dedicated", node="10.0.0.7")
     made.host(HOST)
     made.gateway(GATEWAY)
     made.supervisor(SUPERVISOR)
@@ -103,7 +103,7 @@ def test_no_tag_says_who_an_agent_is() -> None:
 def test_counters_grow_by_what_is_new() -> None:
     """Two looks at a host count each message once; a look at which nothing is new moves no counter."""
     told: list[tuple[str, float, dict[str, str]]] = []
-    made = Meters(makers(told), placement="shared", node="n")
+    made = ProcessMetrics(makers(told), placement="shared", node="n")
     for messages in (10, 10, 25):
         made.host(msgspec.structs.replace(HOST, messages=messages))
     assert [value for name, value, _ in told if name == "everlog_messages"] == [10, 15]
@@ -114,7 +114,7 @@ def test_counters_grow_by_what_is_new() -> None:
 def test_endpoints_beyond_a_number_are_one() -> None:
     """However many endpoints agents bring, a collector sees a bounded number of series, and no request is lost."""
     told: list[tuple[str, float, dict[str, str]]] = []
-    made = Meters(makers(told))
+    made = ProcessMetrics(makers(told))
     many = tuple(EndpointStatus(endpoint=f"http://host-{number}/", asked=1) for number in range(VALUES_MAX + 20))
     made.gateway(GatewayStatus(endpoints=many))
     asked = [tags["endpoint"] for name, _, tags in told if name == "everlog_requests"]
@@ -135,7 +135,7 @@ def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
 
 def test_without_instruments_nothing_is_measured() -> None:
     """A process without Ray pays nothing, and nothing fails."""
-    made = Meters(None, placement="shared", node="n")
+    made = ProcessMetrics(None, placement="shared", node="n")
     made.host(HOST)
     made.gateway(GATEWAY)
     made.supervisor(SUPERVISOR)
@@ -146,7 +146,7 @@ def test_without_instruments_nothing_is_measured() -> None:
 def test_a_look_costs_little() -> None:
     """A host tells all its metrics in less than a millisecond of CPU, so once a second is nothing."""
     told: list[tuple[str, float, dict[str, str]]] = []
-    made = Meters(makers(told), placement="shared", node="n")
+    made = ProcessMetrics(makers(told), placement="shared", node="n")
     costs = []
     for messages in range(20):
         begun = time.process_time()
@@ -163,7 +163,7 @@ class Clock:
 def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[str, str]]:
     """The notes as a collector reads them."""
     out = io.StringIO()
-    notes = Notes("supervisor", "10.0.0.7", clock=Clock(), environment=environment or {}, out=lambda: out)
+    notes = StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment=environment or {}, out=lambda: out)
     for text in what:
         notes(text)
     return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
@@ -176,7 +176,7 @@ def test_a_note_that_cannot_be_written_stops_nobody() -> None:
         def write(self, _: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    Notes("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)("a host died")
+    StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)("a host died")
 
 
 def test_a_note_is_one_line_of_json() -> None:

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from everlog.actors.agent import writing
-from everlog.actors.agent.commands import Delete, Means, Resume, Watch
+from everlog.actors.agent.commands import DeleteAgent, ResumeTurns, SessionCapabilities, WatchAgent
 from everlog.actors.agent.setup import Settings
 from everlog.actors.functions.tools import tool
 from everlog.actors.hosting import hearing, shard
@@ -120,7 +120,7 @@ def test_more_commands_than_a_shard_takes() -> None:
         home = SharedHome()
         await home.open_all("ada")
         with patch.object(shard, "SHARD_COMMANDS_MAX", 2):
-            watch = asyncio.ensure_future(all_heard(home.shard.perform("ada", Watch(id="w"))))
+            watch = asyncio.ensure_future(all_heard(home.shard.perform("ada", WatchAgent(id="w"))))
             said = asyncio.ensure_future(all_heard(home.shard.perform("ada", home.say("one"))))
             await asyncio.sleep(1)
             with pytest.raises(Busy):
@@ -159,7 +159,7 @@ def test_who_watches_and_does_not_listen_is_told_from_the_log() -> None:
         home = SharedHome()
         await home.open_all("ada")
         with patch.object(hearing, "HEARD_MAX", 3):
-            watching = home.shard.perform("ada", Watch(id="w"), 1)
+            watching = home.shard.perform("ada", WatchAgent(id="w"), 1)
             first = asyncio.ensure_future(anext(watching))
             await asyncio.sleep(0)
             for number in range(5):
@@ -210,7 +210,7 @@ def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada")
-        delete = asyncio.ensure_future(all_heard(home.shard.perform("ada", Delete(id="d"))))
+        delete = asyncio.ensure_future(all_heard(home.shard.perform("ada", DeleteAgent(id="d"))))
         for _ in range(after):
             await asyncio.sleep(0)
         (said,) = await asyncio.gather(home.ref("ada").send("Hi"), return_exceptions=True)
@@ -275,9 +275,9 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada", "ben")
-        lent = Means(tools=(grow,))
-        await all_heard(home.shard.perform("ada", Resume(id="r1", means=lent)))
-        await all_heard(home.shard.perform("ben", Resume(id="r2")))
+        lent = SessionCapabilities(tools=(grow,))
+        await all_heard(home.shard.perform("ada", ResumeTurns(id="r1", means=lent)))
+        await all_heard(home.shard.perform("ben", ResumeTurns(id="r2")))
 
         def has(name: str) -> bool:
             agent: Any = home.shard._hosts[name]._agent
@@ -285,8 +285,8 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
 
         assert (has("ada"), has("ben")) == (True, False)
         assert await home.shard.passivate("ada") and await home.shard.passivate("ben")
-        await all_heard(home.shard.perform("ben", Resume(id="r3")))
-        await all_heard(home.shard.perform("ada", Resume(id="r4")))
+        await all_heard(home.shard.perform("ben", ResumeTurns(id="r3")))
+        await all_heard(home.shard.perform("ada", ResumeTurns(id="r4")))
         assert (has("ada"), has("ben")) == (True, False)
         await home.leave()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from everlog.actors.agent.commands import Means
+from everlog.actors.agent.commands import SessionCapabilities
 from everlog.events import GENESIS, extend
 from tests.support import virtual
 from tests.support.agents.shards import SharedHome
@@ -20,7 +20,7 @@ class Asked(SharedHome):
 
     def fork(self, parent: str, name: str) -> None:
         """At the parent's head, and into the shard."""
-        self._system_of(Means()).fork(parent, name)
+        self._system_of(SessionCapabilities()).fork(parent, name)
         log = self.store.open(name, "test")
         self.store.begin_move(log, name, SHARD)
         log.close()

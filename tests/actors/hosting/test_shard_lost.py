@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from everlog.actors.agent.commands import Resume
+from everlog.actors.agent.commands import ResumeTurns
 from everlog.actors.hosting import finishing
 from everlog.events import HostLost, StoreError
 from tests.support.agents.homes import moment, run_plain
@@ -114,7 +114,7 @@ def test_a_shard_that_another_process_owns_gives_up() -> None:
         other = home.store.open_partition(SHARD, "other", take_over=True)
         results = await asyncio.gather(*at_work, return_exceptions=True)
         results += await asyncio.gather(
-            *(all_heard(home.shard.perform(name, Resume(id="r"))) for name in NAMES), return_exceptions=True
+            *(all_heard(home.shard.perform(name, ResumeTurns(id="r"))) for name in NAMES), return_exceptions=True
         )
         assert kinds_of(results) == ["HostLost"] * 12
         assert (len(fenced), home.shard.fenced) == (1, True)

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from everlog.actors.hosting.standing import Standing, standings
+from everlog.actors.hosting.standing import PendingWork, standings
 from everlog.events import TimerSet, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore
@@ -29,7 +29,7 @@ async def shard_of_three(folder: Path) -> FileStore:
     return store
 
 
-def told(found: list[Standing]) -> dict[str, tuple[bool, list[str]]]:
+def told(found: list[PendingWork]) -> dict[str, tuple[bool, list[str]]]:
     return {one.agent_id: (one.unfinished, [timer.timer for timer in one.timers]) for one in found}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import Fire
+from everlog.actors.agent.commands import FireTimer
 from everlog.events import BadInput
 from tests.support import virtual
 from tests.support.agents.homes import Home, moment, run_plain
@@ -156,11 +156,11 @@ def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
         await asyncio.sleep(59)
         clock = WallClock()
 
-        async def told(command: Fire) -> bool:
+        async def told(command: FireTimer) -> bool:
             return [heard async for heard in home.runtime.perform("sam", command)][-1].value
 
         others = [
-            Fire(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)
+            FireTimer(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)
         ]
         await asyncio.sleep(1)
         answers = await asyncio.gather(*[told(command) for command in others])

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from everlog.actors.agent.commands import Fire
-from everlog.actors.hosting.timers import Beats, Due, Over, Schedule
+from everlog.actors.agent.commands import FireTimer
+from everlog.actors.hosting.timers import DeliveryCallback, DueTimer, HeartbeatBatch, TimerSchedule
 from everlog.actors.ports.constants import BEATS_MAX
 from tests.support import virtual
 from tests.support.agents.homes import due
@@ -23,11 +23,11 @@ class Sent:
         self.every_s = every_s
         self.takes_s = takes_s
         self.calls = self.most_at_once = self.most_tasks = 0
-        self.sent: list[tuple[str, Fire]] = []
+        self.sent: list[tuple[str, FireTimer]] = []
         self.clock = Looked()
-        self.schedule = Schedule(self.send, clock=self.clock)
+        self.schedule = TimerSchedule(self.send, clock=self.clock)
 
-    async def send(self, beats: Beats, over: Over) -> None:
+    async def send(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
         self.calls += 1
         self.sent += beats
         self.most_at_once = max(self.most_at_once, self.schedule.firing)
@@ -35,7 +35,7 @@ class Sent:
         await asyncio.sleep(self.takes_s)
         for agent_id, command in beats:
             if self.every_s:
-                due = Due(command.due_at + self.every_s * SECOND, command.timer, self.every_s, 1)
+                due = DueTimer(command.due_at + self.every_s * SECOND, command.timer, self.every_s, 1)
                 self.schedule.know(agent_id, [due])
             over(agent_id)
 
@@ -50,7 +50,7 @@ class Looked(WallClock):
         return super().now()
 
 
-def scheduled(sent: Sent, known: dict[str, list[Due]], for_s: float) -> None:
+def scheduled(sent: Sent, known: dict[str, list[DueTimer]], for_s: float) -> None:
     """Keep the schedule for so long."""
 
     async def main() -> None:
@@ -132,11 +132,11 @@ def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
         sent = Sent()
         counts: Counter[str] = Counter()
 
-        async def send(beats: Beats, over: Over) -> None:
+        async def send(beats: HeartbeatBatch, over: DeliveryCallback) -> None:
             for agent_id, command in beats:
                 counts[agent_id] += 1
                 if agent_id != "slow":
-                    sent.schedule.know(agent_id, [Due(command.due_at + 60 * SECOND, "tea", 60, 1)])
+                    sent.schedule.know(agent_id, [DueTimer(command.due_at + 60 * SECOND, "tea", 60, 1)])
                     over(agent_id)
             await asyncio.sleep(1000 if any(agent_id == "slow" for agent_id, _ in beats) else 0)
 
@@ -178,7 +178,7 @@ def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
 def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
     """No due time is taken for another thing than a time."""
     sent = Sent(every_s=0)
-    scheduled(sent, {"sam": [Due(0, "tea")]}, 30)
+    scheduled(sent, {"sam": [DueTimer(0, "tea")]}, 30)
     assert [agent for agent, _ in sent.sent] == ["sam"]
 
 
@@ -187,7 +187,7 @@ def test_too_many_timers_are_told_of() -> None:
     notes: list[str] = []
 
     async def main() -> None:
-        schedule = Schedule(Sent().send, clock=WallClock(), agents_max=2, note=notes.append)
+        schedule = TimerSchedule(Sent().send, clock=WallClock(), agents_max=2, note=notes.append)
         for name in ("ada", "ben", "sam", "sue"):
             schedule.know(name, [due(10)])
         assert (len(schedule), schedule.left_out) == (2, 2)
@@ -208,7 +208,7 @@ def test_a_hundred_thousand_timers() -> None:
     sent = Sent(every_s=3600)
     began = time.process_time()
     for n, name in enumerate(names):
-        sent.schedule.take_up(name, [Due(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
+        sent.schedule.take_up(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
     sent.schedule.taken_up()
     assert time.process_time() - began < 10
     assert (tracemalloc.get_traced_memory()[0] - before) / len(names) < 500

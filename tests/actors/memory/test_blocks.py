@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.commands import AddBlock, ChangeBlock, Command, RemoveBlock
-from everlog.actors.agent.setup import BlockText, Settings
+from everlog.actors.agent.setup import InitialBlock, Settings
 from everlog.actors.hosting import blocks
 from everlog.events import BadInput, event_of
 from tests.actors.agent.test_commands_twice import repeated
 from tests.actors.agent.test_hiding import assert_replays, during
 from tests.support.world import World, completion
 
-RULES = BlockText("rules", "Be <kind>.", 40, 'How to "behave"', True)
+RULES = InitialBlock("rules", "Be <kind>.", 40, 'How to "behave"', True)
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.builtin import shown
 from everlog.actors.functions.tools import tool
 from everlog.actors.memory.searching import AgentSearcher
-from everlog.actors.ports.effects import Hit, Page, Wanted
+from everlog.actors.ports.effects import ArchiveQuery, Hit, Page
 from everlog.actors.replay.replay import verify
 from everlog.events import ArchivalInserted, ArchiveDown, SourceAttached, UserMessage, event_of
 from everlog.projections import HEAD
@@ -31,7 +31,7 @@ class FakeArchive:
         self.page = page
         self.asked: list[Any] = []
 
-    async def search(self, wanted: Wanted) -> Page:
+    async def search(self, wanted: ArchiveQuery) -> Page:
         self.asked.append(wanted)
         if self.page is None:
             raise ArchiveDown("nobody is there")
@@ -54,7 +54,7 @@ def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
 def searching(archive: FakeArchive | None) -> World:
     """A world with an agent that knows one source, whose searches ask this archive."""
     world = World(say("Hi."))
-    world.system = System(
+    world.system = LocalSystem(
         world.store,
         models=lambda _: world.model,
         clock=world.clock,

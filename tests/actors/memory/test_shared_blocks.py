@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from everlog.actors.functions.tools import tool
-from everlog.actors.memory.blocks import GONE, Edit
+from everlog.actors.memory.blocks import GONE, BlockEdit
 from everlog.actors.memory.memory import Memory
 from everlog.events import BadInput, Draft, MemoryEdited, Record, event_of
 from everlog.store import stream_of_block
@@ -249,7 +249,9 @@ async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None
     team = Team()
     await team.people.create("team", "one")
     seen = msgspec.structs.replace(team.block(), value="another")
-    edit = Edit(name="team", operation="set", id=IDS.new(CLOCK.now()), content="mine", base=1, author="sam", seen=seen)
+    edit = BlockEdit(
+        name="team", operation="set", id=IDS.new(CLOCK.now()), content="mine", base=1, author="sam", seen=seen
+    )
     assert "changed meanwhile" in (await team.sharing.edit(edit)).error
     assert team.block().value == "one"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.memory.blocks import Edit, Edited, Shared, event_after, id_of
-from everlog.actors.memory.shared import SharedBlocks
-from everlog.actors.memory.sharing import BUSY_TRIES, Sharing
-from everlog.actors.rerun.rerun import Stage, WhatIf, rerun
+from everlog.actors.memory.blocks import BlockEdit, BlockEditOutcome, SharedBlock, event_after, id_of
+from everlog.actors.memory.shared import SharedBlockService
+from everlog.actors.memory.sharing import BUSY_TRIES, SharedBlockWriter
+from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, rerun
 from everlog.events import FunctionError, FunctionResult, MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, MemoryLog, MemoryReader, MemoryStore, stream_of_block
 from tests.contract.agent_world import alive
@@ -27,14 +27,14 @@ class Dead(BaseException):
 class Dying:
     """Shared blocks in a process that may die before an edit, or when it is durable and nobody was told."""
 
-    def __init__(self, sharing: Sharing, chance: random.Random) -> None:
+    def __init__(self, sharing: SharedBlockWriter, chance: random.Random) -> None:
         self._sharing = sharing
         self._chance = chance
 
-    async def newest(self, known: Mapping[str, int]) -> Mapping[str, Shared | None]:
+    async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
         return await self._sharing.newest(known)
 
-    async def edit(self, edit: Edit) -> Edited:
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
         fate = self._chance.random()
         if fate < 0.25:
             raise Dead
@@ -145,8 +145,8 @@ async def test_an_edit_whose_fate_is_not_known_is_not_said_to_be_made(
     assert team.faults("sam") == []
 
 
-def edit(number: int, **more: Any) -> Edit:
-    return Edit(name="team", operation="appended", id=id_of("a key", number, CLOCK.now()), author="sam", **more)
+def edit(number: int, **more: Any) -> BlockEdit:
+    return BlockEdit(name="team", operation="appended", id=id_of("a key", number, CLOCK.now()), author="sam", **more)
 
 
 @alive
@@ -173,8 +173,8 @@ async def test_a_block_that_another_process_owns_is_waited_for_and_then_refused(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    sharing = Sharing(store, clock=CLOCK, ids=IDS, sleep=sleep)
-    people = SharedBlocks(store, sharing, clock=CLOCK, ids=IDS)
+    sharing = SharedBlockWriter(store, clock=CLOCK, ids=IDS, sleep=sleep)
+    people = SharedBlockService(store, sharing, clock=CLOCK, ids=IDS)
     await people.create("team", "one")
     other = FileStore(tmp_path, CLOCK.now).open(stream_of_block("team"), "everlog shared")
     with pytest.raises(StoreError, match="cannot be edited now"):
@@ -255,8 +255,8 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
     edits = team.edits()
     model = ScriptedModel([append("three")])
     first = next(record.seq for record in team.store.reader("sam").read("sam") if record.text == "go on")
-    stage = Stage(store=team.store, clock=CLOCK, ids=IDS, models=lambda _: model)
-    await rerun(WhatIf(agent_id="sam", fork="again", from_seq=first), stage)
+    stage = RerunEnvironment(store=team.store, clock=CLOCK, ids=IDS, models=lambda _: model)
+    await rerun(RerunOptions(agent_id="sam", fork="again", from_seq=first), stage)
     assert team.edits() == edits
     async with team.opened("again") as fork:
         blocks = {row["label"]: row["value"] for row in await fork.rows("core_memory")}
@@ -265,13 +265,13 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
 
 def test_what_an_edit_cannot_be_is_told() -> None:
     """Deleting, changing or making what cannot be is refused in words, for the model and for people."""
-    now = Shared("team", 3, "one", 10)
+    now = SharedBlock("team", 3, "one", 10)
     for refused in (
-        Edit(name="team", operation="created", id="x", limit=10),
-        Edit(name="team", operation="changed", id="x", limit=0),
-        Edit(name="team", operation="changed", id="x", limit=2),
-        Edit(name="team", operation="replaced", id="x", old="two", content="three", base=1),
-        Edit(name="team", operation="set", id="x", content="a longer text than it holds"),
+        BlockEdit(name="team", operation="created", id="x", limit=10),
+        BlockEdit(name="team", operation="changed", id="x", limit=0),
+        BlockEdit(name="team", operation="changed", id="x", limit=2),
+        BlockEdit(name="team", operation="replaced", id="x", old="two", content="three", base=1),
+        BlockEdit(name="team", operation="set", id="x", content="a longer text than it holds"),
     ):
         with pytest.raises(FunctionError):
             event_after(refused, now)

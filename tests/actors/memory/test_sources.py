@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.actors.memory import sources as module
-from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, Document, Loaded, Unreadable
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, Document, LoadReport, UnreadableDocument
 from everlog.actors.memory.sources import Sources
 from everlog.events import (
     BadInput,
@@ -22,7 +22,7 @@ from everlog.events import (
     event_of,
     uuid7,
 )
-from everlog.projections import DERIVER, Kept, Projections
+from everlog.projections import DERIVER, ArchivalSearch, Projections
 from everlog.store import FileLog, FileStore, MemoryLog, MemoryStore, Store, stream_of
 from tests.support.world import CountingIds, TickingClock
 
@@ -176,7 +176,7 @@ def test_what_is_in_a_folder_that_cannot_be_read_has_not_vanished() -> None:
     store = MemoryStore()
     known = sources_of(store)
     known.load("sea", docs(**{"a/1": "x", "a/2": "x", "ab": "x", "b": "x"}))
-    failed = [Unreadable("a", "the folder cannot be read"), Unreadable("b", "it is empty")]
+    failed = [UnreadableDocument("a", "the folder cannot be read"), UnreadableDocument("b", "it is empty")]
     assert known.load("sea", failed, origins=[FOLDER], prune=True).removed == ["ab"]
 
 
@@ -189,7 +189,7 @@ def test_one_process_loads_into_a_source_at_a_time() -> None:
         known.load("sea", docs(b="fog"))
     assert known.load("sea", docs(b="fog"), dry_run=True).new == ["b"]
     log.close()
-    assert known.load("sea", docs(b="fog")) == Loaded("sea", new=["b"])
+    assert known.load("sea", docs(b="fog")) == LoadReport("sea", new=["b"])
 
 
 def test_the_log_of_a_source_is_sealed_and_read_as_before(tmp_path: Path) -> None:
@@ -223,14 +223,14 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
             assert [await sam.detach_source("sea"), await sam.detach_source("sea")] == [True, False]
             with pytest.raises(BadInput, match="a source name has"):
                 await sam.attach_source(" ")
-            again = commands.Attach(id=uuid7(TickingClock().now(), 99), source="letters")
+            again = commands.AttachSource(id=uuid7(TickingClock().now(), 99), source="letters")
             for _ in range(2):
                 assert await sam._value(again) is True
             assert system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
             view = system.view("sam")
             records = [r for r in view.reader.read("sam") if r.type.startswith("source_")]
-            covered = [Kept(view.projections, "sam", r.seq).attached().sources for r in records]
-            assert all(Kept(view.projections, "sam", r.seq).attached().time == r.recorded_at for r in records)
+            covered = [ArchivalSearch(view.projections, "sam", r.seq).attached().sources for r in records]
+            assert all(ArchivalSearch(view.projections, "sam", r.seq).attached().time == r.recorded_at for r in records)
             view.close()
             return records, covered
 

@@ -7,7 +7,15 @@ import pytest
 from everlog.actors.agent.setup import Settings, configuration
 from everlog.actors.models.catalogue import FOUND, catalogue_of, keep_found, known_at, shipped
 from everlog.actors.models.described import described
-from everlog.actors.models.endpoints import OPENAI_KEY, Abilities, Catalogue, Found, Known, file_of, served_name
+from everlog.actors.models.endpoints import (
+    OPENAI_KEY,
+    Abilities,
+    Catalogue,
+    ModelDefaults,
+    ProbeFindings,
+    file_of,
+    served_name,
+)
 from everlog.events import BadInput
 
 TOML = """\
@@ -30,11 +38,11 @@ sampling = { temperature = 0.2 }
 """
 
 
-def catalogue(text: str = TOML, *found: Found) -> Catalogue:
+def catalogue(text: str = TOML, *found: ProbeFindings) -> Catalogue:
     return Catalogue(*described(text, "models.toml"), found, shipped())
 
 
-FOUND_HERE = Found(
+FOUND_HERE = ProbeFindings(
     url="http://127.0.0.1:8080/v1", model="tiny", at=1, models=("tiny", "small"), window=4096,
     abilities=Abilities(tools=False, json_schema=False),
 )  # fmt: skip
@@ -66,16 +74,18 @@ def test_a_name_leads_to_one_place(name: str, base_url: str, asked: str, url: st
 def test_what_is_described_goes_before_what_was_found_and_that_before_what_is_shipped() -> None:
     """Each source says only what the ones before it leave open."""
     office = "http://10.0.0.5:8000/v1"
-    found = Found(url=office, model="qwen3", at=1, window=9000, abilities=Abilities(tools=True, stream_usage=False))
+    found = ProbeFindings(
+        url=office, model="qwen3", at=1, window=9000, abilities=Abilities(tools=True, stream_usage=False)
+    )
     known = catalogue(TOML, found).known("qwen3", office)
-    assert known == Known(window=32768, calling="schema", stream=False)
+    assert known == ModelDefaults(window=32768, calling="schema", stream=False)
     coder = catalogue().known("qwen3-coder", office)
     assert (coder.window, coder.calling, coder.stream) == (16384, "text", True)
     assert coder.sampling is not None
     assert coder.sampling.temperature == 0.2
     assert catalogue().known("gpt-4o", "https://api.openai.com/v1/").fallback == "qwen3"
     assert catalogue().known("gpt-5", "").calling == "native"
-    assert catalogue().known("x", "http://127.0.0.1:1/v1") == Known()
+    assert catalogue().known("x", "http://127.0.0.1:1/v1") == ModelDefaults()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +155,7 @@ def test_an_address_holds_no_password(url: str) -> None:
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process knows is what the files say, and EVERLOG_MODELS names another file of descriptions."""
-    assert known_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == Known()
+    assert known_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == ModelDefaults()
     keep_found(tmp_path, FOUND_HERE)
     assert known_at(tmp_path, "tiny", "http://localhost:8080/v1/").calling == "text"
     (tmp_path / "models.toml").write_text('[models.tiny]\ncalling = "schema"\n')
@@ -160,17 +170,17 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: p
 def test_a_newer_finding_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     """There is one for each model at each address."""
     for at in (1, 2):
-        keep_found(tmp_path, Found(url="http://x/v1", model="a", at=at))
-        keep_found(tmp_path, Found(url="http://y/v1", model="a", at=at))
+        keep_found(tmp_path, ProbeFindings(url="http://x/v1", model="a", at=at))
+        keep_found(tmp_path, ProbeFindings(url="http://y/v1", model="a", at=at))
     assert [(each.url, each.at) for each in catalogue_of(tmp_path).found] == [("http://x/v1", 2), ("http://y/v1", 2)]
 
 
 def test_another_model_brings_what_is_known_of_it_and_the_same_one_changes_nothing() -> None:
     """Window, calling and streaming go with the model; what the caller asks for goes before."""
-    found = Known(window=5000, calling="text", stream=True)
+    found = ModelDefaults(window=5000, calling="text", stream=True)
 
-    def known_of(name: str) -> Known:
-        return found if name == "tiny" else Known()
+    def known_of(name: str) -> ModelDefaults:
+        return found if name == "tiny" else ModelDefaults()
 
     first = configuration(Settings(model="tiny"), None, {}, {}, known_of)
     assert (first.window, first.calling, first.stream) == (5000, "text", True)

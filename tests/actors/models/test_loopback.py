@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from everlog.actors.models.endpoint import Endpoint
+from everlog.actors.models.endpoint import ChatEndpoint
 from everlog.actors.replay.replay import verify
 from everlog.events import ModelError, ModelFailed, ModelReply, event_of
 from tests.support.models.loopback import Loopback, serving
@@ -23,7 +23,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 def world_of(server: Loopback, world: World | None = None) -> World:
     """A world whose model is the server."""
     world = world or World()
-    world.system._models = lambda name: Endpoint(name, server.url)
+    world.system._models = lambda name: ChatEndpoint(name, server.url)
     return world
 
 

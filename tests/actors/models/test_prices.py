@@ -10,7 +10,7 @@ import pytest
 from everlog.actors.agent.setup import OFFLINE
 from everlog.actors.models import prices
 from everlog.actors.models.offline.model import MODEL
-from everlog.actors.models.prices import Price, Prices, own_prices
+from everlog.actors.models.prices import Price, PriceList, own_prices
 from everlog.actors.models.usage import usage_of
 from everlog.events import BadInput, Usage
 
@@ -48,12 +48,12 @@ def test_the_shipped_list_has_a_day_and_a_currency() -> None:
 )
 def test_a_name_stands_for_its_dated_versions_and_for_nothing_else(model: str, name: str | None) -> None:
     """A model that only begins like one of the list is another, whose price nobody knows."""
-    assert Prices().of(model) == (prices.shipped().models[name] if name else None)
+    assert PriceList().of(model) == (prices.shipped().models[name] if name else None)
 
 
 def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> None:
     """By the exact name in models.toml, then the variables, then the list; the offline model is free."""
-    known = Prices({"gpt-4o": Price(1, 2)}, Price(3, 4))
+    known = PriceList({"gpt-4o": Price(1, 2)}, Price(3, 4))
     assert [known.of(name) for name in ("gpt-4o", "gpt-4o-2024-08-06", "offline")] == [
         Price(1, 2),
         Price(3, 4),
@@ -109,4 +109,4 @@ def test_cached_tokens_go_by_many_names(usage: dict[str, object], more: dict[str
 @pytest.mark.parametrize("name", [OFFLINE, MODEL])
 def test_the_offline_model_is_free_by_whichever_name(name: str) -> None:
     """It is asked as `offline`, calls itself otherwise in its replies, and costs nothing all the same."""
-    assert Prices(other=Price(1, 2)).of(name) == Price(0, 0)
+    assert PriceList(other=Price(1, 2)).of(name) == Price(0, 0)

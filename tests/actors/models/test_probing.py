@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.gateway.limits import Limits
+from everlog.actors.gateway.limits import GatewayLimits
 from everlog.actors.gateway.models import real_models
 from everlog.actors.models import probing
-from everlog.actors.models.endpoints import Abilities, Found
-from everlog.actors.models.probing import REPLY_TOKENS, THINKING_TOKENS, Reply, probe, sender
+from everlog.actors.models.endpoints import Abilities, ProbeFindings
+from everlog.actors.models.probing import REPLY_TOKENS, THINKING_TOKENS, ProbeResponse, probe, sender
 from everlog.events import ModelError
 from tests.support.models.dialects import Server, message, reply, streamed
 from tests.support.models.loopback import serving
@@ -22,7 +22,7 @@ ALL = Abilities(
 PROSE = message("Hello there!")
 
 
-def found(server: Server) -> Found:
+def found(server: Server) -> ProbeFindings:
     return probe(URL, "tiny", server, at=5)
 
 
@@ -67,7 +67,7 @@ def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | 
     """One that is still thinking at the limit is asked again with a higher one, and what it then does counts."""
     server = Server()
 
-    def send(method: str, url: str, body: bytes | None) -> Reply:
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
         answer = server(method, url, body)
         thinks = server.bodies and server.bodies[-1].get("max_tokens") == REPLY_TOKENS
         return message(thought, finish="length") if thinks else answer
@@ -118,7 +118,7 @@ def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
     server = Server("system")
     refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
 
-    def send(method: str, url: str, body: bytes | None) -> Reply:
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
         answer = server(method, url, body)
         return reply(refusal, 400) if body and b'"max_tokens"' in body else answer
 
@@ -135,7 +135,7 @@ def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
         (Server(tools=reply({"error": {"message": "CUDA out of memory"}}, 500)), "failed with status 500"),
         (Server(tools=reply("[1]")), "no chat completion"),
         (Server(tools=reply("\x00\xff{")), "no chat completion"),
-        (Server(paths={"/v1/models": Reply(0, "Connection refused")}), "cannot be reached"),
+        (Server(paths={"/v1/models": ProbeResponse(0, "Connection refused")}), "cannot be reached"),
     ],
 )  # fmt: skip
 def test_where_nothing_can_be_found_out_the_reason_is_said(server: Server, said: str) -> None:
@@ -159,7 +159,7 @@ def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
 def test_no_answer_is_a_crash(broken: str) -> None:
     """Whatever stands in the place of any reply, the probe comes to its end."""
     for question in ("tools", "schema", "stream", "grammar"):
-        found(Server("llamacpp", **{question: Reply(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
+        found(Server("llamacpp", **{question: ProbeResponse(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
     found(Server(paths={"/v1/models": broken}))
 
 
@@ -170,7 +170,7 @@ def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest
     with serving((400, f'{{"error": {{"message": "{key} is wrong"}}}}')) as server:
         answer = sender("OFFICE_KEY")("POST", f"{server.url}/chat/completions", b"{}")
         sender("")("POST", f"{server.url}/chat/completions", b"{}")
-    assert answer == Reply(400, '{"error": {"message": "[key] is wrong"}}')
+    assert answer == ProbeResponse(400, '{"error": {"message": "[key] is wrong"}}')
     assert [headers.get("authorization") for headers in server.headers] == [f"Bearer {key}", None]
 
 
@@ -189,7 +189,7 @@ def test_an_error_names_the_variable_that_the_key_is_taken_from(
     monkeypatch.setenv("OFFICE_KEY", "one-that-is-for-the-office")
     with serving((401, '{"error": {"message": "no"}}')) as server:
         (tmp_path / "models.toml").write_text(f'[endpoints.office]\nurl = "{server.url}"\nkey = "OFFICE_KEY"\n')
-        model = real_models(Limits(), tmp_path)("tiny", server.url)
+        model = real_models(GatewayLimits(), tmp_path)("tiny", server.url)
 
         async def ask() -> None:
             try:
@@ -215,4 +215,4 @@ def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pyt
     """What is too long is cut, and nothing of it is lost that came before."""
     monkeypatch.setattr(probing, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:
-        assert sender("")("POST", server.url, b"{}") == Reply(200, "x" * 1000)
+        assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)

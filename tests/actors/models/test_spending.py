@@ -7,8 +7,8 @@ import pytest
 
 from everlog.actors.agent.setup import Settings
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits
-from everlog.actors.hosting.lending import Asked
+from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.hosting.lending import GatewayModel
 from everlog.actors.models.spending import DAY_US, spent_in
 from everlog.events import BudgetExceeded, OverBudget, Usage, UserMessage, event_of
 from tests.support.world import World, completion, say
@@ -27,8 +27,8 @@ def a_world(**settings: Any) -> World:
 
 def behind(world: World, **limits: Any) -> None:
     """The agents of this world ask through a new gateway from now on."""
-    gateway = Gateway(lambda *_: world.model, Limits(**limits), clock=world.clock)
-    world.system._models_of = lambda agent_id: lambda name: Asked(name, URL, gateway.ask, agent_id)
+    gateway = Gateway(lambda *_: world.model, GatewayLimits(**limits), clock=world.clock)
+    world.system._models_of = lambda agent_id: lambda name: GatewayModel(name, URL, gateway.ask, agent_id)
 
 
 def test_a_gateway_that_was_started_again_knows_what_was_used_up() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.models.endpoints import Known
+from everlog.actors.models.endpoints import ModelDefaults
 from everlog.actors.models.spending import spent_in
 from everlog.actors.replay.replay import verify
 from everlog.events import ModelError, ModelFailed, ModelSwitched, ReplyRejected, Sampling, event_of
@@ -20,9 +20,9 @@ URL = "http://127.0.0.1:1/v1"
 FILTERED = completion("I", finish="content_filter", total=5000)
 
 
-def knowing(world: World, **known: Known) -> World:
+def knowing(world: World, **known: ModelDefaults) -> World:
     """The same world, where so much is known of models."""
-    world.system = System(
+    world.system = LocalSystem(
         world.store, models=lambda _: world.model, clock=world.clock, ids=world.ids, known=known.__getitem__
     )
     return world
@@ -36,8 +36,8 @@ def test_a_fallback_is_called_in_its_own_way() -> None:
     """Its calling, window, sampling and stream are recorded with the switch, and are those of the request and of the
     reading; the next turn goes by the agent's own again, and the log verifies.
     """
-    own = Known(calling="native")
-    other = Known(calling="schema", window=16_000, sampling=Sampling(temperature=0.25), stream=True)
+    own = ModelDefaults(calling="native")
+    other = ModelDefaults(calling="schema", window=16_000, sampling=Sampling(temperature=0.25), stream=True)
     reply = json.dumps({"inner_thoughts": "", "function": "send_message", "params": {"message": "In its place."}})
     world = knowing(World(ModelError("Down.", kind="server"), completion(reply)), one=own, other=other)
     world.settings = Settings(model="one", window=8192, fallback="other")

@@ -8,7 +8,7 @@ import pytest
 
 from everlog.actors.formats import parse
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.models.endpoint import Endpoint
+from everlog.actors.models.endpoint import ChatEndpoint
 from everlog.actors.models.failures import FAILURES
 from everlog.actors.models.refusals import refusal
 from everlog.events import BadReply, ContextOverflow, ModelError
@@ -110,7 +110,7 @@ def test_every_class_of_refusal_is_met() -> None:
             for status, body, _ in FAILED
         ]
         async with serving(*acts) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             for status, body, kind in FAILED:
                 with pytest.raises(ModelError) as caught:
                     await model.ask(b"{}")
@@ -133,7 +133,7 @@ def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> N
 
     async def main() -> None:
         async with serving(plain(body)) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             with pytest.raises(ModelError) as caught:
                 parse.reply((await model.ask(b"{}")).raw, 8192)
             await model.close()
@@ -172,7 +172,7 @@ def test_a_failure_leaves_the_connection_of_use() -> None:
 
     async def main() -> None:
         async with serving(*(plain(body, status) for status, body, _ in FAILED), plain(DIALECTS[0].whole)) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             for _ in FAILED:
                 with pytest.raises(ModelError):
                     await model.ask(b"{}")

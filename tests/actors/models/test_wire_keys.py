@@ -6,9 +6,9 @@ import json
 import pytest
 
 from everlog.actors.models import endpoint
-from everlog.actors.models.endpoint import Endpoint
-from everlog.actors.models.reading import Keyless
-from everlog.actors.ports.effects import Piece
+from everlog.actors.models.endpoint import ChatEndpoint
+from everlog.actors.models.reading import KeyRedactor
+from everlog.actors.ports.effects import ReplyDelta
 from everlog.events import ModelError
 from tests.support.models.server import KEY, plain, serving, streaming
 from tests.support.models.server_dialects import DIALECTS
@@ -32,10 +32,10 @@ def test_pieces_never_show_the_key(size: int) -> None:
     said = f"It is {KEY}, I say: {KEY[:5]}. sk-"
 
     async def main() -> str:
-        heard: list[Piece] = []
+        heard: list[ReplyDelta] = []
         events = [event(said[at : at + size]) for at in range(0, len(said), size)]
         async with serving(streaming(*events, event("", "stop"))) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             await model.ask_aloud(BODY, heard.append)
             await model.close()
         return "".join(piece.text for piece in heard)
@@ -45,13 +45,13 @@ def test_pieces_never_show_the_key(size: int) -> None:
 
 def test_each_call_is_told_in_its_order_without_the_key() -> None:
     """What is held back of one call is told before the next begins, and the key is taken out of arguments too."""
-    heard: list[Piece] = []
-    keyless = Keyless(heard.append, KEY)
+    heard: list[ReplyDelta] = []
+    keyless = KeyRedactor(heard.append, KEY)
     for piece in (
-        Piece(call=0, name="send_message", arguments='{"message":"sk-'),
-        Piece(call=0, arguments=KEY[3:] + '"}'),
-        Piece(call=1, name="send_message", arguments="{sk"),
-        Piece(text="Well"),
+        ReplyDelta(call=0, name="send_message", arguments='{"message":"sk-'),
+        ReplyDelta(call=0, arguments=KEY[3:] + '"}'),
+        ReplyDelta(call=1, name="send_message", arguments="{sk"),
+        ReplyDelta(text="Well"),
     ):
         keyless.hear(piece)
     keyless.end()
@@ -65,7 +65,7 @@ def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.Monke
 
     async def main() -> None:
         async with asyncio.timeout(10), serving(streaming(*DIALECTS[0].events[:3], *[b": wait\n\n"] * 10**6)) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             with pytest.raises(ModelError) as late:
                 await model.ask_aloud(BODY, lambda _: None)
             await model.close()
@@ -79,7 +79,7 @@ def test_the_query_of_an_address_goes_with_every_path() -> None:
 
     async def main() -> None:
         async with serving(plain(DIALECTS[0].whole)) as wire:
-            model = Endpoint("m", wire.url + "?api-version=1")
+            model = ChatEndpoint("m", wire.url + "?api-version=1")
             await model.ask(BODY)
             await model.close()
             assert wire.paths == ["/v1/chat/completions?api-version=1"]

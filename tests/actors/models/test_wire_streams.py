@@ -9,12 +9,12 @@ import pytest
 
 from everlog.actors.formats import parse
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits
+from everlog.actors.gateway.limits import GatewayLimits
 from everlog.actors.models import endpoint
-from everlog.actors.models.endpoint import Endpoint
-from everlog.actors.models.reading import Reading
+from everlog.actors.models.endpoint import ChatEndpoint
+from everlog.actors.models.reading import ResponseReader
 from everlog.actors.models.usage import usage_of
-from everlog.actors.ports.effects import Answer, Piece
+from everlog.actors.ports.effects import ModelResponse, ReplyDelta
 from everlog.events import BadReply, ModelError, ModelReply
 from tests.support.models.server import KEY, plain, serving, streaming
 from tests.support.models.server_dialects import ARGUMENTS, DIALECTS, DONE, TEXT, Dialect, error, event
@@ -33,11 +33,11 @@ def read(raw: str) -> ModelReply:
     return msgspec.structs.replace(parse.reply(raw, 8192), raw="")
 
 
-def reading(heard: list[Piece] | None = None) -> Reading:
-    return Reading("m", "http://x/v1/", str, None if heard is None else heard.append, "text/event-stream")
+def reading(heard: list[ReplyDelta] | None = None) -> ResponseReader:
+    return ResponseReader("m", "http://x/v1/", str, None if heard is None else heard.append, "text/event-stream")
 
 
-def outcome(parts: list[bytes], heard: list[Piece] | None = None) -> str | ModelError:
+def outcome(parts: list[bytes], heard: list[ReplyDelta] | None = None) -> str | ModelError:
     """What comes of a body in these parts, without a network."""
     one = reading(heard)
     try:
@@ -48,7 +48,7 @@ def outcome(parts: list[bytes], heard: list[Piece] | None = None) -> str | Model
         return failed
 
 
-async def asked(one: Endpoint | Gateway, url: str, heard: list[Piece]) -> Answer | ModelError:
+async def asked(one: ChatEndpoint | Gateway, url: str, heard: list[ReplyDelta]) -> ModelResponse | ModelError:
     try:
         if isinstance(one, Gateway):
             return await one.ask("m", url, BODY, hear=heard.append)
@@ -57,7 +57,7 @@ async def asked(one: Endpoint | Gateway, url: str, heard: list[Piece]) -> Answer
         return failed
 
 
-def said(heard: list[Piece]) -> tuple[str, str, str]:
+def said(heard: list[ReplyDelta]) -> tuple[str, str, str]:
     """Text, name and arguments that pieces add up to, since the last restart."""
     since = max((n for n, piece in enumerate(heard) if piece.restart), default=-1) + 1
     rest = heard[since:]
@@ -70,8 +70,8 @@ def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
 
     async def main() -> None:
         async with serving(plain(dialect.whole), streaming(*dialect.events)) as wire:
-            model = Endpoint("m", wire.url)
-            heard: list[Piece] = []
+            model = ChatEndpoint("m", wire.url)
+            heard: list[ReplyDelta] = []
             whole, none = await model.ask(BODY), len(heard)
             streamed = await model.ask_aloud(BODY, heard.append)
             unheard = await model.ask(BODY)
@@ -106,12 +106,12 @@ def test_a_stream_cut_at_each_chunk_is_no_message(dialect: Dialect) -> None:
         for then in ("cut", "end"):
             acts = [streaming(*dialect.events[:count], then=then) for count in range(len(dialect.events))]
             async with serving(*acts) as wire:
-                model = Endpoint("m", wire.url)
+                model = ChatEndpoint("m", wire.url)
                 for count in range(len(acts)):
-                    heard: list[Piece] = []
+                    heard: list[ReplyDelta] = []
                     came = await asked(model, wire.url, heard)
                     if count > ended:
-                        assert isinstance(came, Answer) and read(came.raw).calls == read(dialect.whole).calls
+                        assert isinstance(came, ModelResponse) and read(came.raw).calls == read(dialect.whole).calls
                         continue
                     assert isinstance(came, BadReply)
                     assert came.kind == ("garbage" if came.raw.startswith(": ping") and then == "end" else "cut")
@@ -132,10 +132,10 @@ def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch
 
     async def main() -> None:
         async with serving(*(streaming(body[:at], then="cut") for at in range(1, len(body)))) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             for at in range(1, len(body)):
                 came = await asked(model, wire.url, [])
-                assert isinstance(came, Answer if at >= whole_at else ModelError), at
+                assert isinstance(came, ModelResponse if at >= whole_at else ModelError), at
                 if isinstance(came, ModelError):
                     assert came.kind == "cut"
                 else:
@@ -152,11 +152,11 @@ def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> N
     async def main() -> None:
         acts = [streaming(*dialect.events[:count], then="hang") for count in range(len(dialect.events) - 1)]
         async with serving(*acts) as wire:
-            one = Gateway(limits=Limits(asks_max=1))
+            one = Gateway(limits=GatewayLimits(asks_max=1))
             for count in range(len(acts)):
-                heard: list[Piece] = []
+                heard: list[ReplyDelta] = []
                 asking = asyncio.create_task(asked(one, wire.url, heard))
-                expected: list[Piece] = []
+                expected: list[ReplyDelta] = []
                 outcome(list(dialect.events[:count]), expected)
                 async with asyncio.timeout(10):
                     while len(heard) < len(expected) or len(wire.bodies) <= count:  # noqa: ASYNC110 - none tells
@@ -178,10 +178,10 @@ def test_a_cut_stream_is_asked_for_again_and_says_so() -> None:
     async def main() -> None:
         async with serving(streaming(*dialect.events[:4], then="cut"), streaming(*dialect.events)) as wire:
             one = Gateway(chance=lambda: 0.99)
-            heard: list[Piece] = []
+            heard: list[ReplyDelta] = []
             came = await asked(one, wire.url, heard)
             await one.close()
-        assert isinstance(came, Answer) and came.attempts == 2 and read(came.raw) == read(dialect.whole)
+        assert isinstance(came, ModelResponse) and came.attempts == 2 and read(came.raw) == read(dialect.whole)
         assert [piece.restart for piece in heard].count(True) == 1
         assert said(heard) == (TEXT, "send_message", ARGUMENTS)
 
@@ -198,7 +198,7 @@ def test_an_error_in_the_middle_of_a_stream_is_of_its_class(dialect: Dialect) ->
     async def main() -> None:
         for last, kind in ((inside, "overloaded"), (named, "rate_limited"), (older, "overflow")):
             async with serving(streaming(*dialect.events[:4], last)) as wire:
-                model = Endpoint("m", wire.url)
+                model = ChatEndpoint("m", wire.url)
                 failed = await asked(model, wire.url, [])
                 await model.close()
             assert isinstance(failed, ModelError) and failed.kind == kind
@@ -229,7 +229,7 @@ USED = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 ])  # fmt: skip
 def test_streams_as_servers_really_send_them(parts: list[bytes]) -> None:
     """With comments, pings, ids, data on several lines, without spaces, without an end, without [DONE]: it is read."""
-    heard: list[Piece] = []
+    heard: list[ReplyDelta] = []
     came = outcome(parts, heard)
     assert isinstance(came, str) and parse.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
 
@@ -316,8 +316,8 @@ def test_a_request_for_text_goes_to_the_place_for_text() -> None:
 
     async def main() -> None:
         async with serving(streaming(*texts, DONE)) as wire:
-            model = Endpoint("m", wire.url)
-            heard: list[Piece] = []
+            model = ChatEndpoint("m", wire.url)
+            heard: list[ReplyDelta] = []
             answer = await model.ask_aloud(b'{"prompt":"Say","stream":true}', heard.append)
             await model.ask(b'{"model":"m","messages":[]}')
             await model.close()
@@ -335,7 +335,7 @@ def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
     async def main() -> None:
         dialect = DIALECTS[0]
         async with serving(streaming(dialect.whole.encode(), kind=kind), streaming(*dialect.events, kind=kind)) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             for _ in range(2):
                 assert read((await model.ask_aloud(BODY, lambda _: None)).raw) == read(dialect.whole)
             await model.close()
@@ -351,7 +351,7 @@ def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: 
 
     async def main() -> None:
         async with serving(streaming(*events, then="hang")) as wire:
-            model = Endpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url)
             came = await asked(model, wire.url, [])
             await wire.until(left=1)
             await model.close()

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from everlog.actors.agent.setup import BlockText
+from everlog.actors.agent.setup import InitialBlock
 from everlog.actors.prompt import fit
 from everlog.events import ContextOverflow, Record, event_of
 from everlog.projections.fleet import FleetViews
@@ -99,7 +99,7 @@ def test_a_core_memory_larger_than_the_window_is_shown_cut_and_kept_whole() -> N
     """The block keeps its value; the model sees a part of it and where the whole is."""
     world = answering()
     value = "fact. " * 10_000
-    world.settings = msgspec.structs.replace(world.settings, blocks=[BlockText("notes", value, 100_000)])
+    world.settings = msgspec.structs.replace(world.settings, blocks=[InitialBlock("notes", value, 100_000)])
     left = told(world, "Hello")
     fits(world)
     assert kinds(left)[-3:] == ["model_reply", "message_sent", "function_result"]

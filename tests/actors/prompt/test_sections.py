@@ -10,14 +10,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from everlog.actors.agent.setup import BlockText, Settings
+from everlog.actors.agent.setup import InitialBlock, Settings
 from everlog.actors.prompt import presets, sections
 from everlog.events import AgentConfigured, BadInput, Section, event_of
 from tests.actors.agent.test_hiding import assert_replays, during
 from tests.support.world import World
 
 CONFIG = AgentConfigured(model="scripted", window=8192, renderer=1)
-FACTS = sections.Facts("sam", [{"label": "human", "description": "You", "limit": 5, "read_only": False}])
+FACTS = sections.TemplateContext("sam", [{"label": "human", "description": "You", "limit": 5, "read_only": False}])
 SCHEMAS = ('{"name":"send_message","description":"Say it."}', '{"name":"rest"}')
 
 
@@ -182,7 +182,7 @@ def test_a_block_of_a_new_agent_is_told_to_its_templates() -> None:
     """With its description, before it is in the log."""
     world = World()
     world.settings = prompt("{% for b in blocks if b.description %}{{ b.label }}: {{ b.description }}{% endfor %}",
-                            model="scripted", blocks=(BlockText("notes", "", 9, "What to note", True),))  # fmt: skip
+                            model="scripted", blocks=(InitialBlock("notes", "", 9, "What to note", True),))  # fmt: skip
     asyncio.run(world.tell())
     assert configured(world).text == "notes: What to note"
 

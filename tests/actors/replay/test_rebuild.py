@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from everlog.actors.agent.view import View
+from everlog.actors.agent.view import AgentView
 from everlog.actors.replay.replay import rebuild
 from everlog.projections import DERIVER
 from everlog.store import LogReader, State
@@ -37,7 +37,7 @@ def test_a_state_that_is_not_what_the_records_say_is_found() -> None:
     asyncio.run(world.tell("I sail"))
     reader = world.store.reader("sam")
     for kind, projection in (("memory_edited", "core_memory"), ("model_reply", "memory_pressure"), ("", "")):
-        view = View("sam", Stale(reader, kind))  # type: ignore[arg-type]
+        view = AgentView("sam", Stale(reader, kind))  # type: ignore[arg-type]
         found = [fault for fault in rebuild(view).faults if fault.startswith(f"{projection}: the newest state")]
         assert bool(found) == bool(kind)
         view.close()

@@ -7,7 +7,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.formats import parse, render
 from everlog.actors.ports.real import RealClock, RealIds
 from everlog.actors.replay.replay import verify
@@ -29,7 +29,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
         asyncio.run(world.tell("Hi", "And now?"))
     assert one.log()[0].event_id != other.log()[0].event_id
     assert one.model.requests == other.model.requests
-    later = System(one.store, clock=RealClock(), ids=RealIds())
+    later = LocalSystem(one.store, clock=RealClock(), ids=RealIds())
     assert verify(later.view("sam"), later.tools).faults == []
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.setup import BlockText, Settings
+from everlog.actors.agent.setup import InitialBlock, Settings
 from everlog.actors.functions.tools import Effect, tool
 from everlog.actors.rerun.rerun import compared
-from everlog.actors.rerun.rerun_report import Pair, Prices
+from everlog.actors.rerun.rerun_report import TokenPrices, TurnPair
 from everlog.events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
 from tests.support.world import World, completion, say
@@ -44,7 +44,7 @@ def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_f
     """An edit keeps the block's limit; nothing else of the configuration changes, its functions are those of then."""
     outside = Outside()
     world = lived(say("Hello."), tools=(outside.tool,))
-    blocks = (BlockText("human", "Bob."), BlockText("notes", "None yet.", 50))
+    blocks = (InitialBlock("human", "Bob."), InitialBlock("notes", "None yet.", 50))
     again(world, settings=Settings(model="other", window=9000, system="Be another.", blocks=blocks))
     log = [record for record in world.log("tom") if record.agent_id == "tom"]
     assert [record.type for record in log[:5]] == [
@@ -93,7 +93,7 @@ def test_from_a_time_is_from_the_first_record_at_or_after_it():
 def test_turns_are_run_up_to_the_number_asked_for():
     """And no others are compared."""
     world = lived(said=("one", "two", "three"))
-    told: list[Pair] = []
+    told: list[TurnPair] = []
     done = again(world, turns=2, told=told)
     assert [pair.said for pair in done.comparison.turns] == ["one", "two"]
     assert told == list(done.comparison.turns)
@@ -108,8 +108,8 @@ def test_turns_are_run_up_to_the_number_asked_for():
         ({"from_seq": 0}, "records 1 to"),
         ({"fork": "sam"}, "already"),
         ({"settings": Settings(window=10)}, "window"),
-        ({"settings": Settings(blocks=(BlockText("human", "x" * 9000),))}, "limit is 2000"),
-        ({"settings": Settings(blocks=(BlockText("a b", "x"),))}, "label"),
+        ({"settings": Settings(blocks=(InitialBlock("human", "x" * 9000),))}, "limit is 2000"),
+        ({"settings": Settings(blocks=(InitialBlock("a b", "x"),))}, "label"),
         ({"settings": Settings(sections=[Section("base", "{{ agent }}")])}, "as a text, not as sections"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_model_that_fails_ends_it_with_what_ran():
 def test_costs_are_told_where_prices_are_known():
     """Of both sides, at the same prices; the sum is that of the turns."""
     world = lived(say("Hello.", total=100), said=("one",))
-    done = again(world, say("Hello.", total=200), prices=Prices(sent=1.0, replied=10.0))
+    done = again(world, say("Hello.", total=200), prices=TokenPrices(sent=1.0, replied=10.0))
     then, now = done.comparison.then, done.comparison.now
     assert (then.tokens, now.tokens) == (100, 200)
     assert (then.cost, now.cost) == pytest.approx(((90 + 100) / 1e6, (190 + 100) / 1e6))
@@ -157,7 +157,7 @@ def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
     """It names the call and what differs, asks no model, and leaves the turn ended."""
     world = lived(say("A."), say("B."), said=("one", "two"))
     asked = len(world.model.requests)
-    done = again(world, recorded=True, settings=Settings(blocks=(BlockText("human", "Bob."),)))
+    done = again(world, recorded=True, settings=Settings(blocks=(InitialBlock("human", "Bob."),)))
     assert done.diverged is not None
     assert (done.diverged.seq, "+system: Bob." in done.diverged.difference) == (9, True)
     assert len(world.model.requests) == asked
@@ -213,7 +213,7 @@ def test_the_report_can_be_made_again_from_the_logs():
     """What `compared` says is what the rerun said; of what is no fork it says so."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
-    blocks = (BlockText("human", "Bob."),)
+    blocks = (InitialBlock("human", "Bob."),)
     done = again(world, pays("ann"), pays("bob"), say("Well."), say("Bye."), settings=Settings(blocks=blocks))
     assert compared("sam", "tom", stage_of(world)) == done.comparison
     with pytest.raises(BadInput, match="no fork"):

@@ -3,7 +3,7 @@
 import pytest
 
 from everlog.actors.functions.tools import tool
-from everlog.actors.rerun.rerun_past import Results, canonical, key_of
+from everlog.actors.rerun.rerun_past import RecordedResults, canonical, key_of
 from everlog.actors.rerun.rerun_tools import REFUSED, stand_in
 from everlog.events import FunctionResult, UsageError
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, results
@@ -126,7 +126,7 @@ def test_functions_that_are_given_as_they_were_change_no_configuration():
 
 def test_results_are_taken_once_each_by_the_call_that_they_are_of():
     """A key that is missing gives nothing, however many results are left."""
-    results = Results()
+    results = RecordedResults()
     for text in ("first", "second"):
         results.add(("pay", canonical({"to": "ann"})), FunctionResult(text=text, call_id="1", name="pay"))
     taken = [results.take(key_of(None, "pay", text)) for text in ('{"to": "bob"}', '{"to":"ann"}', '{"to": "ann"}')]

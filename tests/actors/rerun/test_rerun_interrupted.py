@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.replay.replay import verify
-from everlog.actors.rerun.rerun import WhatIf, rerun
+from everlog.actors.rerun.rerun import RerunOptions, rerun
 from everlog.events import Draft, FunctionResult, ModelError, Record, TurnAbandoned, UserMessage, event_of
 from everlog.projections import DERIVER
 from everlog.store import MemoryStore
@@ -144,7 +144,7 @@ def test_whoever_opens_the_fork_after_a_kill_runs_nothing_of_the_rerun(
         then(other)
         before = other.log("tom")
 
-        async def open_it(system: System) -> int:
+        async def open_it(system: LocalSystem) -> int:
             async with system.agent("tom", create=False) as agent:
                 assert agent.waiting == 0
                 await agent.run()
@@ -251,6 +251,6 @@ def test_a_fork_of_an_interrupted_rerun_runs_nothing_of_it_either() -> None:
     abroad.done.clear()
     other.system.fork("tom", "una")
     asyncio.run(other.tell(agent="una"))
-    what = WhatIf(agent_id="tom", from_seq=BIRTH + 2, fork="vic")
+    what = RerunOptions(agent_id="tom", from_seq=BIRTH + 2, fork="vic")
     asyncio.run(rerun(what, stage_of(other, abroad.tools())))
     assert abroad.done == []

@@ -12,14 +12,14 @@ from fpdf import FPDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX, Document, Unreadable
+from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX, Document, UnreadableDocument
 from everlog.events import BadInput
 from everlog.interfaces.documents import find, read
 from everlog.interfaces.documents import reading as reading_files
 from everlog.interfaces.documents.reading import normal
 
 
-def read_one(path: Path) -> Document | Unreadable:
+def read_one(path: Path) -> Document | UnreadableDocument:
     found = find([str(path)])
     (one,) = [*found.failed, *map(read, found.files)]
     return one
@@ -36,7 +36,7 @@ def reason(path: Path, content: bytes | None = None) -> str:
     if content is not None:
         path.write_bytes(content)
     failed = read_one(path)
-    assert isinstance(failed, Unreadable)
+    assert isinstance(failed, UnreadableDocument)
     assert failed.name == path.name
     return failed.reason
 
@@ -144,7 +144,7 @@ def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
     for _ in range(chance.choice((1, 5, 50))):
         content[chance.randrange(len(content))] = chance.randrange(256)
     path.write_bytes(content[: len(content) - chance.choice((0, 0, 500))])
-    assert isinstance(read_one(path), Document | Unreadable)
+    assert isinstance(read_one(path), Document | UnreadableDocument)
 
 
 def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refused)
-    assert read(found.files[0]) == Unreadable("good.txt", "it cannot be read (Permission denied)")
+    assert read(found.files[0]) == UnreadableDocument("good.txt", "it cannot be read (Permission denied)")
 
 
 def test_a_folder_is_gone_through_once(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Path, "iterdir", refused)
     found = find([str(tmp_path)])
-    assert found.failed == [Unreadable("a", "the folder cannot be read (Permission denied)")]
+    assert found.failed == [UnreadableDocument("a", "the folder cannot be read (Permission denied)")]
     assert find([str(tmp_path / "a")]).origins == []
     with pytest.raises(BadInput, match="no such file or folder"):
         find([str(tmp_path), str(tmp_path / "b")])
@@ -270,7 +270,7 @@ def test_what_a_little_becomes_too_much_of_is_named(tmp_path: Path) -> None:
     long = tmp_path / "long.json"
     long.write_text(json.dumps({"a" * 20_000: [{"b": 1}] * 1_000}))
     failed = [read(file) for file in find([str(tmp_path)]).files]
-    assert [type(one) for one in failed] == [Unreadable] * 2
+    assert [type(one) for one in failed] == [UnreadableDocument] * 2
     assert all("divide it" in one.reason for one in failed)
 
 
@@ -278,7 +278,7 @@ def test_values_in_values_are_read_or_named_however_deep(tmp_path: Path) -> None
     path = tmp_path / "deep.json"
     for depth in range(300, 1000, 5):
         path.write_text('{"a":' * depth + "1" + "}" * depth)
-        assert isinstance(read_one(path), Document | Unreadable)
+        assert isinstance(read_one(path), Document | UnreadableDocument)
 
 
 def test_runs_of_blanks_cost_no_more_than_their_length(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from everlog.actors.cluster import addresses
 from everlog.actors.hosting.status import (
+    ClusterStatus,
     EndpointStatus,
     GatewayStatus,
     HostStatus,
     NodeStatus,
-    Status,
     SupervisorStatus,
     rates,
     together,
@@ -32,8 +32,8 @@ def host(number: int, **changes: Any) -> HostStatus:
     return HostStatus(place=f"shard-{number:03}", placement="shared", node="10.0.0.7", pid=4000 + number, **changes)
 
 
-def looked(seconds: int, hosts: Sequence[HostStatus], **changes: Any) -> Status:
-    return Status(at=START + seconds * SECOND, address="10.0.0.1:6379", hosts=hosts, **changes)
+def looked(seconds: int, hosts: Sequence[HostStatus], **changes: Any) -> ClusterStatus:
+    return ClusterStatus(at=START + seconds * SECOND, address="10.0.0.1:6379", hosts=hosts, **changes)
 
 
 FIRST = looked(0, [host(0, messages=100, commits=200, ticks=10), host(1, messages=50)])
@@ -57,10 +57,10 @@ SECOND_LOOK = looked(
 class Source:
     """A cluster that is in one state after another; after the last one it is gone."""
 
-    def __init__(self, *states: Status) -> None:
+    def __init__(self, *states: ClusterStatus) -> None:
         self.states = list(states)
 
-    async def status(self) -> Status:
+    async def status(self) -> ClusterStatus:
         if not self.states:
             raise ClusterError("The Ray cluster failed: it is gone.")
         return self.states.pop(0)
@@ -70,7 +70,7 @@ class Source:
 def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
     """A store with a cluster that is in the states it is given."""
 
-    def run(*states: Status) -> Source:
+    def run(*states: ClusterStatus) -> Source:
         source = Source(*states)
 
         @asynccontextmanager

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent_system import Sent
-from everlog.actors.ports.effects import Answer
+from everlog.actors.agent_system import SendOutcome
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import (
     BadInput,
     Event,
@@ -23,7 +23,7 @@ from everlog.events import (
 )
 from everlog.interfaces.fleet import fleet
 from everlog.interfaces.fleet import generating as load
-from everlog.projections import Fate, fates
+from everlog.projections import InputOutcome, fates
 from everlog.store import FileStore, Log, MemoryStore
 from tests.support.cli.line import START, HandClock, Line, Script, completion, says
 
@@ -100,7 +100,7 @@ class Interrupting(Script):
         super().__init__([])
         self._after = after
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         if len(self.asked) == self._after:
             signal.raise_signal(signal.SIGINT)
         return await super().ask(request)
@@ -180,21 +180,23 @@ class Answering:
         self.errors = list(errors)
         self.calls: list[list[str]] = []
 
-    async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[Sent]:
+    async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[SendOutcome]:
         self.calls.append([name for name, _ in said])
         for name, _ in said:
             error = self.errors.pop(0) if self.errors else None
-            yield Sent(name, f"id-{name}", (), None, error)
+            yield SendOutcome(name, f"id-{name}", (), None, error)
 
 
-async def loaded(system: Answering, agents: int, messages: int, at_once: int = 10) -> tuple[load.Tally, list[float]]:
+async def loaded(
+    system: Answering, agents: int, messages: int, at_once: int = 10
+) -> tuple[load.LoadTally, list[float]]:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
     names = [f"a{number}" for number in range(agents)]
-    run = load.Load(system, names, ["Hi"], messages, at_once=at_once, now=HandClock().now, sleep=sleep)
+    run = load.LoadRun(system, names, ["Hi"], messages, at_once=at_once, now=HandClock().now, sleep=sleep)
     return await run.run(), slept
 
 
@@ -209,7 +211,7 @@ def test_what_is_refused_again_and_again_is_told() -> None:
     """After so many tries it counts as refused, and the agent goes on with its next message."""
     tally, _ = asyncio.run(loaded(Answering(*[Refused("full")] * (load.RETRIES_MAX + 1)), 1, 2))
     assert (tally.answered, tally.retried) == (1, load.RETRIES_MAX)
-    assert tally.faults == {"Refused": load.Fault(1, "full", refused=True)}
+    assert tally.faults == {"Refused": load.ErrorTally(1, "full", refused=True)}
 
 
 def test_no_more_is_under_way_than_allowed() -> None:
@@ -225,7 +227,7 @@ def test_an_error_that_ends_everything_is_raised() -> None:
     """Where the whole group fails, nobody waits for ever."""
 
     class Broken(Answering):
-        async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[Sent]:
+        async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[SendOutcome]:
             raise BadInput("No.")
             yield
 
@@ -263,12 +265,12 @@ def test_what_became_of_an_input_is_in_the_records() -> None:
     ]
     found = fates(logs, [SAID, SAID_TWICE, FAILED, GIVEN_UP, HANGING, GONE])
     assert found == {
-        SAID: Fate(1, answered=True, ended=False),
-        SAID_TWICE: Fate(2, answered=True, ended=False),
-        FAILED: Fate(1, answered=True, ended=True),
-        GIVEN_UP: Fate(1, answered=False, ended=True),
-        HANGING: Fate(1, answered=False, ended=False),
-        GONE: Fate(0, answered=False, ended=False),
+        SAID: InputOutcome(1, answered=True, ended=False),
+        SAID_TWICE: InputOutcome(2, answered=True, ended=False),
+        FAILED: InputOutcome(1, answered=True, ended=True),
+        GIVEN_UP: InputOutcome(1, answered=False, ended=True),
+        HANGING: InputOutcome(1, answered=False, ended=False),
+        GONE: InputOutcome(0, answered=False, ended=False),
     }
     assert [event_id for event_id, fate in found.items() if fate.lost] == [HANGING, GONE]
 
@@ -278,18 +280,18 @@ def test_a_message_that_the_logs_do_not_have_is_lost(cli: Line) -> None:
     run(cli, "--agents", "1", "--messages", "1")
     known = cli.lines("events", "fleet-00001", "--type", "user_message")[0]["event_id"]
     store = FileStore(cli.root, cli.clock.now)
-    assert load.check(store, ["fleet-00001"], [known, GONE]) == load.Checked(2, 1, 0, 0)
-    assert load.check(store, ["fleet-00001"], [known, known]) == load.Checked(2, 0, 1, 0)
+    assert load.check(store, ["fleet-00001"], [known, GONE]) == load.LoadCheck(2, 1, 0, 0)
+    assert load.check(store, ["fleet-00001"], [known, known]) == load.LoadCheck(2, 0, 1, 0)
 
 
 def test_a_fleet_that_lost_something_fails() -> None:
     """Lost, doubled, or an error that is no refusal: each alone is exit code 1."""
 
-    def report(**changed: object) -> fleet.Report:
-        zero = dict.fromkeys(fleet.Report.__struct_fields__, 0) | {"latency_ms": {}, "errors": []}
-        return fleet.Report(**(zero | changed))
+    def report(**changed: object) -> fleet.FleetReport:
+        zero = dict.fromkeys(fleet.FleetReport.__struct_fields__, 0) | {"latency_ms": {}, "errors": []}
+        return fleet.FleetReport(**(zero | changed))
 
-    refused, broken = (fleet.Failed(kind="K", count=1, example="", refused=is_so) for is_so in (True, False))
+    refused, broken = (fleet.ErrorCount(kind="K", count=1, example="", refused=is_so) for is_so in (True, False))
     assert report().fine and report(errors=[refused]).fine
     assert not report(lost=1).fine
     assert not report(doubled=1).fine

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.archive.indexes import index_of
 from everlog.events import BadInput, Record, UnknownAgent
 from everlog.interfaces.output.terminal import detail
@@ -305,7 +305,7 @@ def test_a_system_erases_in_memory():
     world = World()
     asyncio.run(world.tell("one", "two"))
     head = len(world.log())
-    system: System = world.system
+    system: LocalSystem = world.system
     for first, last in ((0, 1), (5, 4), (1, head + 1), (head + 1, head + 1)):
         with pytest.raises(BadInput, match=f"1 to {head}"):
             system.erase("sam", first, last)

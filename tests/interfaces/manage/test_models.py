@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.models.endpoints import Abilities, Found
+from everlog.actors.models.endpoints import Abilities, ProbeFindings
 from tests.support.cli.line import Line
 from tests.support.models.gguf_file import written
 
@@ -19,11 +19,13 @@ class Probes:
         self.asked: list[tuple[str, str, str]] = []
         self._abilities, self._fault = abilities or Abilities(tools=False, json_schema=True, streaming=True), fault
 
-    def __call__(self, url: str, model: str, key_name: str) -> Found:
+    def __call__(self, url: str, model: str, key_name: str) -> ProbeFindings:
         self.asked.append((url, model, key_name))
         if self._fault:
-            return Found(url=url, model=model, at=1, fault=self._fault)
-        return Found(url=url, model=model, at=1, window=6000, abilities=self._abilities, models=(model, "other"))
+            return ProbeFindings(url=url, model=model, at=1, fault=self._fault)
+        return ProbeFindings(
+            url=url, model=model, at=1, window=6000, abilities=self._abilities, models=(model, "other")
+        )
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ def test_models_are_listed_for_people(line: Line) -> None:
 def test_what_a_server_calls_its_models_has_no_power_over_a_terminal(line: Line) -> None:
     """Neither the list nor a test sends on the control characters in the names of models or in what was said."""
     evil = "tiny\x1b]0;owned\x07\x1b[2J"
-    line.probe = lambda url, model, _: Found(url=url, model=model, at=1, models=(evil,), said={"models": evil})
+    line.probe = lambda url, model, _: ProbeFindings(url=url, model=model, at=1, models=(evil,), said={"models": evil})
     for shown in (line.ok("models", "test", "tiny", "--base-url", URL), line.ok("models")):
         assert "\x1b]" not in shown
         assert "\x1b[2J" not in shown

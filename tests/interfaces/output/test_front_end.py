@@ -21,7 +21,7 @@ from everlog.events import (
     SystemAlert,
     TurnAbandoned,
     TurnCancelled,
-    Unknown,
+    UnknownEvent,
     UserLogin,
     UserMessage,
     draft,
@@ -118,8 +118,8 @@ def test_of_what_was_erased_nothing_is_told() -> None:
 
 def test_what_is_unknown_is_noticed() -> None:
     """A kind, or a version of a kind, that only a newer everlog knows is told of, and ends nothing."""
-    future = Unknown(kind="dream", version=1, text="Sheep.", payload='{"sheep":3}')
-    newer = Unknown(kind="message_sent", version=99, text="Hello", payload='{"to":"Chad"}')
+    future = UnknownEvent(kind="dream", version=1, text="Sheep.", payload='{"sheep":3}')
+    newer = UnknownEvent(kind="message_sent", version=99, text="Hello", payload='{"to":"Chad"}')
     assert told(*records_of(future, newer, MessageSent(text="Hi"))) == [
         ("notice", "unknown", "dream, version 1: this everlog is too old to know it"),
         ("notice", "unknown", "message_sent, version 99: this everlog is too old to know it"),

@@ -21,7 +21,7 @@ from everlog.events import (
     UserMessage,
     tombstone,
 )
-from everlog.interfaces.replay_console.entries import Line, changes, entry, is_quiet
+from everlog.interfaces.replay_console.entries import EntryLine, changes, entry, is_quiet
 from tests.support.cli.past import RECORDS, recorded, story_of
 
 WARNED = "the agent is warned that its context is filling up"
@@ -32,7 +32,7 @@ def said(event: Event, *, marked: bool = False) -> list[tuple[str, str]]:
     return plain_lines(entry(records[0], story_of(records), marked=marked))
 
 
-def plain_lines(lines: list[Line]) -> list[tuple[str, str]]:
+def plain_lines(lines: list[EntryLine]) -> list[tuple[str, str]]:
     return [(line.label, line.words.plain) for line in lines]
 
 

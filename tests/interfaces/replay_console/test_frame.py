@@ -13,7 +13,7 @@ from everlog.interfaces.replay_console import panes
 from everlog.interfaces.replay_console.console import Console
 from everlog.interfaces.replay_console.frame import KEYS, frame
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 from tests.support.cli.past import RECORDS, console_at, recorded, story_of
 
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (100, 12), (40, 9), (20, 5), (90, 7), (3, 2), (1, 1)]
@@ -32,7 +32,7 @@ HOSTILE = [
 ]
 
 
-def hostile() -> Story:
+def hostile() -> ReplayTimeline:
     """Everything that words can do, in every place that has words."""
     told: list[tuple[Event, int, int]] = [(AgentConfigured(model=HOSTILE[0], window=7, renderer=1), 0, 0)]
     for turn, text in enumerate(HOSTILE, start=1):
@@ -53,7 +53,7 @@ def rendered(text: Text, width: int, height: int) -> str:
     return shown.get()
 
 
-def lines(console: Console, story: Story, width: int, height: int) -> Sequence[str]:
+def lines(console: Console, story: ReplayTimeline, width: int, height: int) -> Sequence[str]:
     return frame(console, story, width, height).plain.split("\n")
 
 

@@ -19,7 +19,7 @@ import pytest
 from rich.live import Live
 from rich.text import Text
 
-from everlog.interfaces.replay_console.screen import Screen
+from everlog.interfaces.replay_console.screen import TerminalScreen
 from tests.support.cli.line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -173,7 +173,7 @@ def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
 
 
 @contextmanager
-def at(terminal: tuple[int, int]) -> Iterator[Screen]:
+def at(terminal: tuple[int, int]) -> Iterator[TerminalScreen]:
     """A screen in this process, on a terminal so small that nothing waits for it to be read."""
     _, program = terminal
     resize(program, 20, 3)
@@ -183,7 +183,7 @@ def at(terminal: tuple[int, int]) -> Iterator[Screen]:
         with os.fdopen(os.dup(program), "w") as shown:
             patch.setattr(sys, "stdin", typed)
             patch.setattr(sys, "stdout", shown)
-            with Screen() as screen:
+            with TerminalScreen() as screen:
                 yield screen
 
 

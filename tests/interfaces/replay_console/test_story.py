@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from everlog.events import MemoryEdited, Record, UserMessage
 from everlog.interfaces.replay_console import loading
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 from tests.laws.test_projections import BIRTH
 from tests.support.cli.past import RECORDS, Past, recorded, story_of
 from tests.support.strategies import lives, streams
@@ -19,7 +19,7 @@ def pressure(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["tokens"], row["window"] or 0, row["fraction"], row["warned"], row["summary_seq"]
 
 
-def told(story: Story, seq: int) -> tuple[Any, ...]:
+def told(story: ReplayTimeline, seq: int) -> tuple[Any, ...]:
     gauge = story.gauge(seq)
     return gauge.tokens, gauge.window, gauge.fraction, gauge.warned, gauge.summary_seq
 

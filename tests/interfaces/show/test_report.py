@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from everlog.actors.reports.figures import Chart, Figures, Point
+from everlog.actors.reports.figures import Chart, ChartPoint, FleetFigures
 from everlog.events import ModelError
 from everlog.interfaces.show import reporthtml, reporting
 from tests.support.cli.line import Line, completion, says
@@ -152,11 +152,13 @@ def test_the_same_logs_at_the_same_moment_give_the_same_page(busy: Line, tmp_pat
     assert pages[0] == pages[1]
 
 
-def hostile() -> Figures:
-    points = [Point(name, number + 0.5, f"note {name}") for number, name in enumerate(HOSTILE)]
+def hostile() -> FleetFigures:
+    points = [ChartPoint(name, number + 0.5, f"note {name}") for number, name in enumerate(HOSTILE)]
     chart = Chart("x", f"Who is {HOSTILE[0]}?", HOSTILE[1], HOSTILE[2], HOSTILE[0], "bars", points)
-    zeros = Chart("z", "None?", "None.", "messages", "day", "days", [Point(f"2026-01-{n:02}", 0) for n in range(1, 32)])
-    return Figures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart, zeros])
+    zeros = Chart(
+        "z", "None?", "None.", "messages", "day", "days", [ChartPoint(f"2026-01-{n:02}", 0) for n in range(1, 32)]
+    )
+    return FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart, zeros])
 
 
 def test_no_name_is_taken_for_markup() -> None:
@@ -174,9 +176,9 @@ def test_no_name_is_taken_for_markup() -> None:
 @pytest.mark.parametrize("count", [*range(1, 20), 31, 60, 90, 365])
 def test_days_are_named_where_there_is_room(count: int) -> None:
     """However many there are, the last one is named, all of it can be read, and no name touches another."""
-    days = [Point(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
+    days = [ChartPoint(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
     chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "days", days)
-    page = reporthtml.page(Figures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)
+    page = reporthtml.page(FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)
     (drawing,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     tree = ET.fromstring(drawing)
     check_drawing(tree)

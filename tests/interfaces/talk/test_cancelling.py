@@ -2,7 +2,7 @@
 
 import asyncio
 
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.events import UserMessage
 from everlog.store import FileStore
 from tests.support.cli.line import Line
@@ -11,7 +11,7 @@ from tests.support.cli.line import Line
 def left_open(cli: Line, *texts: str) -> None:
     """Say things to sam and let nobody answer, as a process does that is killed."""
     world = cli.world
-    system = System(FileStore(cli.root, world.clock.now), clock=world.clock, ids=world.ids)
+    system = LocalSystem(FileStore(cli.root, world.clock.now), clock=world.clock, ids=world.ids)
 
     async def main() -> None:
         async with system.agent("sam") as sam:

@@ -10,9 +10,9 @@ import pytest
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.events import ModelError, PartitionBusy
-from everlog.interfaces.output.terminal import Terminal, console
-from everlog.interfaces.talk.chat import Session
-from everlog.interfaces.talk.send import Gate, Outcome
+from everlog.interfaces.output.terminal import TerminalFrontEnd, console
+from everlog.interfaces.talk.chat import ChatSession
+from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder
 from tests.support.cli.line import Line, Recorder, completion, says
 
 
@@ -249,7 +249,9 @@ def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line)
     """An error that nobody asked for takes the way of everything else that comes while somebody types."""
     recorder = Recorder()
     out = console()
-    session = Session(None, Unwatchable(), Terminal(out), Outcome(recorder, hide=False), cli.world, out)
+    session = ChatSession(
+        None, Unwatchable(), TerminalFrontEnd(out), OutcomeRecorder(recorder, hide=False), cli.world, out
+    )
     asyncio.run(session.watch())
     assert [str(error) for error in recorder.errors] == ["Somebody has it."]
 
@@ -281,6 +283,6 @@ def test_at_a_terminal(cli: Line, monkeypatch):
 def test_an_interface_hears_what_it_should():
     """A gate lets nothing through until it is open: how an agent began is not part of an answer."""
     recorder = Recorder()
-    gate = Gate(recorder)
+    gate = GatedInterface(recorder)
     gate.on_records([])
     assert recorder.records == recorder.errors == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError, uuid7
 from everlog.interfaces.cli.main import main
 from everlog.store import FileStore
@@ -179,7 +179,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
 
     async def overtaken(_: bytes):
         FileStore(cli.root, cli.clock.now).open("sam", "other", take_over=True).close()
-        return Answer(says("Too late."), 5)
+        return ModelResponse(says("Too late."), 5)
 
     cli.script.ask = overtaken  # type: ignore[method-assign]
     assert "took the agent 'sam' over" in cli.fails("send", "sam", "hello")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.ports.effects import Piece
+from everlog.actors.ports.effects import ReplyDelta
 from tests.support.cli.line import Line, says
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +43,7 @@ class Speaker:
         self._lines.append(self.server.accept()[0])
         self._lines[-1].settimeout(WAIT_S)
 
-    def say(self, *pieces: Piece | str) -> None:
+    def say(self, *pieces: ReplyDelta | str) -> None:
         self._lines[-1].sendall(b"".join(msgspec.json.encode(piece) + b"\n" for piece in pieces))
 
     def left(self) -> bool:
@@ -136,11 +136,11 @@ def sits(cli: Line, speaker: Speaker) -> Iterator[Sitting]:
         typist.close()
 
 
-def spoken(*parts: str) -> list[Piece]:
+def spoken(*parts: str) -> list[ReplyDelta]:
     """The parts of a message, as those of a call."""
     whole = msgspec.json.encode({"message": "\n".join(parts)}).decode()
-    pieces = [Piece(call=0, arguments=part) for part in re.split(r"(?<=\\n)", whole)]
-    return [Piece(call=0, name="send_message"), *pieces]
+    pieces = [ReplyDelta(call=0, arguments=part) for part in re.split(r"(?<=\\n)", whole)]
+    return [ReplyDelta(call=0, name="send_message"), *pieces]
 
 
 def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, sits: Sitting) -> None:
@@ -151,14 +151,14 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("you")
     sam.type("Hi")
     speaker.asked()
-    speaker.say(Piece(text="I greet him,"), Piece(text=" warmly."))
+    speaker.say(ReplyDelta(text="I greet him,"), ReplyDelta(text=" warmly."))
     sam.until("  I greet him,")
     speaker.say(*spoken("Ahoy, sailor.", "Where to?")[:2])
     sam.until("sam  Ahoy, sailor.")
     assert "model_reply" not in cli.ok("events", "sam", "--from", "8")
-    speaker.say(Piece(restart=True))
+    speaker.say(ReplyDelta(restart=True))
     sam.until("begins anew")
-    speaker.say(Piece(text="I greet him again."), *spoken("Hello there.", LONG))
+    speaker.say(ReplyDelta(text="I greet him again."), *spoken("Hello there.", LONG))
     sam.until("sam  Hello there.\n")
     speaker.say(says(f"Hello there.\n{LONG}", thought="I greet him again."))
     sam.until("boat?\n")
@@ -190,7 +190,7 @@ def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speak
     """
     sam = sits("send", "sam", "Hi", "--model", "spoken", "--stream")
     speaker.asked()
-    speaker.say(Piece(text="Thinking."), *spoken("One.", "Two.")[:2])
+    speaker.say(ReplyDelta(text="Thinking."), *spoken("One.", "Two.")[:2])
     sam.until("One.")
     speaker.say(says("One.\nTwo.", thought="Thinking."))
     assert sam.ended() == 0
@@ -204,7 +204,7 @@ def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speak
     plain.until("now")
     plain.type("Hi")
     speaker.asked()
-    speaker.say(Piece(text="Thinking."), *spoken("One.", "Two."), says("Three."))
+    speaker.say(ReplyDelta(text="Thinking."), *spoken("One.", "Two."), says("Three."))
     plain.until("sam  Three.")
     assert "Thinking." not in plain.shown
     plain.type("/exit")

@@ -11,7 +11,7 @@ import pytest
 
 from everlog.events import ArchiveError, EmbedderError, ForeignRows, StoreError
 from everlog.store.archive import Archive
-from everlog.store.archive.notes import NOTES, Notes
+from everlog.store.archive.notes import NOTES, ArchiveMetadata
 from everlog.store.archive.vectors import key_of
 from everlog.store.archive.words import packed, query_numbers
 from tests.support.store.archive_world import Chance, Hashed, World, found, rows_of
@@ -212,7 +212,7 @@ def test_what_was_erased_is_in_no_file(world: World, archive: Archive) -> None:
     world.erase("sam", 4, 7)
     archive.follow()
     assert files_with(folder, "xyzzyplugh") == []
-    notes = Notes(folder / NOTES)
+    notes = ArchiveMetadata(folder / NOTES)
     gone = ["my password is xyzzyplugh", "user: xyzzyplugh it is", "and again xyzzyplugh, in another file"]
     assert notes.vectors("hashed", [key_of(text) for text in gone]) == {}
     assert notes.vectors("hashed", [key_of("ann keeps frobnicate")])
@@ -335,7 +335,7 @@ def test_what_was_embedded_and_never_written_is_erased_as_well(world: World) -> 
     world.erase("sam", 1, 1)
     archive.follow()
     archive.close()
-    notes = Notes(world.root / "archive" / NOTES)
+    notes = ArchiveMetadata(world.root / "archive" / NOTES)
     assert notes.vectors("hashed", [key_of(secret)]) == {}
     notes.close()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from everlog.events import GENESIS, AgentForked, CorruptLog, Draft, Record, draft, extend, place, uuid7
-from everlog.store import Contents, FileStore, partition_of
+from everlog.store import ExportHeader, FileStore, partition_of
 from everlog.store.backup.exportfile import ExportWriter
 from everlog.store.base.contract import Append, Head
-from everlog.store.base.exports import Exported
+from everlog.store.base.exports import ExportedStream
 from everlog.store.base.moves import arrival, departure
 from tests.contract.drafts import NOW, Drafts
 from tests.store.conftest import now
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> FileStore:
     return FileStore.create(tmp_path / "store", now, "sim", shards=2)
 
 
-Stream = tuple[list[Record], Exported]
+Stream = tuple[list[Record], ExportedStream]
 
 
 def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, chain: bytes = GENESIS) -> Stream:
@@ -32,7 +32,7 @@ def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, c
     for seq, one in enumerate(drafts, cut + 1):
         records.append(place(one, name, seq, seq - cut))
         chain = extend(chain, records[-1])
-    return records, Exported(name, cut + 1, cut + len(drafts), chain.hex(), parent, cut)
+    return records, ExportedStream(name, cut + 1, cut + len(drafts), chain.hex(), parent, cut)
 
 
 def crafted(path: Path, *streams: Stream) -> Path:
@@ -40,7 +40,7 @@ def crafted(path: Path, *streams: Stream) -> Path:
     with path.open("wb") as file, ExportWriter(file) as writer:
         for records, _ in streams:
             writer.write(records)
-        writer.finish(Contents(1, streams[-1][1].agent_id, "x", NOW, [header for _, header in streams]))
+        writer.finish(ExportHeader(1, streams[-1][1].agent_id, "x", NOW, [header for _, header in streams]))
     return path
 
 

@@ -6,30 +6,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlog.events import Event, Record, Unknown, draft, event_of, place, tombstone, uuid7
+from everlog.events import Event, Record, UnknownEvent, draft, event_of, place, tombstone, uuid7
 from everlog.store import SCHEMA, FileStore, batch_of, events_of
 from everlog.store.base.arrow import EVENTS_AT_ONCE
 from tests.contract.drafts import Drafts
 from tests.support.strategies import TEXT, events
 
 
-def record_of(event: Event | Unknown, seq: int) -> Record:
+def record_of(event: Event | UnknownEvent, seq: int) -> Record:
     return place(draft(event, event_id=uuid7(seq * 1000, seq), recorded_at=seq * 1000, turn=1, step=0), "sam", seq, seq)
 
 
 @st.composite
-def odd(draw: st.DrawFn) -> Event | Unknown:
+def odd(draw: st.DrawFn) -> Event | UnknownEvent:
     """What does not decode as it stands: unknown, newer than we are, or older."""
     return draw(
         st.one_of(
             st.builds(
-                Unknown, kind=st.just("dreamt"), version=st.just(1), text=st.none() | TEXT, payload=st.just("{}")
+                UnknownEvent, kind=st.just("dreamt"), version=st.just(1), text=st.none() | TEXT, payload=st.just("{}")
             ),
             st.builds(
-                Unknown, kind=st.just("user_message"), version=st.just(99), text=st.none() | TEXT, payload=st.just("[]")
+                UnknownEvent,
+                kind=st.just("user_message"),
+                version=st.just(99),
+                text=st.none() | TEXT,
+                payload=st.just("[]"),
             ),
             st.builds(
-                Unknown,
+                UnknownEvent,
                 kind=st.just("heartbeats_paused"),
                 version=st.just(1),
                 text=st.none(),
@@ -62,7 +66,7 @@ def test_events_of_a_batch_are_those_of_its_records(found: list[Record]) -> None
 
 def test_more_events_than_are_decoded_at_once() -> None:
     """The positions of odd ones are those of their own part."""
-    event = Unknown(kind="heartbeats_paused", version=1, text=None, payload='{"minutes":1}')
+    event = UnknownEvent(kind="heartbeats_paused", version=1, text=None, payload='{"minutes":1}')
     found = [record_of(event, seq) for seq in range(1, 2 * EVENTS_AT_ONCE + 3)]
     assert list(events_of(batch_of(found))) == [event_of(record) for record in found]
 
@@ -74,7 +78,7 @@ def test_no_records_are_no_events() -> None:
 
 def test_a_payload_that_does_not_fit_is_an_error() -> None:
     """As it is for a single one: the log never wrote that."""
-    wrong = Unknown(kind="timer_set", version=1, text=None, payload="{}")
+    wrong = UnknownEvent(kind="timer_set", version=1, text=None, payload="{}")
     with pytest.raises(msgspec.ValidationError):
         list(events_of(batch_of([record_of(wrong, 1)])))
 

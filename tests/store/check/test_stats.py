@@ -7,7 +7,7 @@ import pytest
 
 from everlog.events import CorruptLog, Record, RecordsErased, draft
 from everlog.projections import DERIVER
-from everlog.store import FileStore, Partition, RealDisk, Stats, stats
+from everlog.store import FileStore, Partition, PartitionStats, RealDisk, stats
 from tests.contract.log_contract import NOW, Drafts
 from tests.store.conftest import now
 
@@ -21,7 +21,7 @@ def everything(store: FileStore) -> list[Record]:
     return [record for agent_id in reader.agents() for record in reader.read(agent_id)]
 
 
-def agrees(store: FileStore, where: Partition) -> Stats:
+def agrees(store: FileStore, where: Partition) -> PartitionStats:
     """The stats, after they were held against the records that are read and the files that are there."""
     found = stats(where)
     records = everything(store)
@@ -37,7 +37,7 @@ def agrees(store: FileStore, where: Partition) -> Stats:
 def test_a_partition_that_was_never_opened_holds_nothing(store: FileStore, where: Partition) -> None:
     """No manifest, no file, and no amplification."""
     found = agrees(store, where)
-    assert found == Stats()
+    assert found == PartitionStats()
     assert found.amplification is None
 
 
@@ -146,7 +146,7 @@ def test_sealed_while_it_is_counted(store: FileStore, where: Partition, monkeypa
 def test_a_sum_adds_up(where: Partition) -> None:
     """Of two, every number is twice that of one, and amplification is the same."""
     one = stats(where)
-    two = Stats.sum([one, one])
+    two = PartitionStats.sum([one, one])
     assert (two.records, two.all.files, two.all.bytes) == (2 * one.records, 2 * one.all.files, 2 * one.all.bytes)
     assert two.amplification == one.amplification
-    assert Stats.sum([]) == Stats()
+    assert PartitionStats.sum([]) == PartitionStats()

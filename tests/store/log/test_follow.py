@@ -7,7 +7,7 @@ import pytest
 
 from everlog.events import CorruptLog
 from everlog.store import FileStore, Partition, RealDisk
-from everlog.store.log.follow import Follower
+from everlog.store.log.follow import LogFollower
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
 
@@ -24,7 +24,7 @@ class Counting(RealDisk):
         return data
 
 
-def read(follower: Follower, commit: int) -> list[tuple[str, int, int]]:
+def read(follower: LogFollower, commit: int) -> list[tuple[str, int, int]]:
     found = []
     for table in follower.since(commit):
         columns = (table.column(name).to_pylist() for name in ("agent_id", "seq", "commit"))
@@ -40,7 +40,7 @@ def test_every_record_comes_once_whatever_the_owner_does(tmp_path: Path, seed: i
     store.register("sam")
     log, drafts = store.open("sam", "test"), Drafts()
     partition = store.partition(log.partition)
-    follower, commit, seen = Follower(partition), 0, []
+    follower, commit, seen = LogFollower(partition), 0, []
     for _ in range(60):
         act = chance.choice(["append", "append", "append", "seal", "reopen", "restart", "nothing"])
         if act == "append":
@@ -51,7 +51,7 @@ def test_every_record_comes_once_whatever_the_owner_does(tmp_path: Path, seed: i
             log.close()
             log = store.open("sam", "again")
         elif act == "restart":
-            follower = Follower(partition)
+            follower = LogFollower(partition)
         if chance.random() < 0.6:
             new = read(follower, commit)
             assert not follower.has_more(new[-1][2] if new else commit)
@@ -70,7 +70,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     store = FileStore.create(tmp_path / "store", now, "tests", disk=disk)
     store.register("sam")
     log, drafts = store.open("sam", "test"), Drafts()
-    follower = Follower(store.partition(log.partition))
+    follower = LogFollower(store.partition(log.partition))
     for number in range(50):
         log.append("sam", number, drafts.some(1))
         assert follower.has_more(number)
@@ -89,7 +89,7 @@ def test_a_torn_tail_is_passed_over_until_it_is_whole(
     path = open_path()
     whole = path.read_bytes()
     path.write_bytes(whole[:-100])
-    follower = Follower(where)
+    follower = LogFollower(where)
     assert read(follower, 0)[-1][2] == 5
     path.write_bytes(whole)
     assert [commit for _, _, commit in read(follower, 5)] == [6, 6]
@@ -101,14 +101,14 @@ def test_damage_before_the_end_is_an_error(store: FileStore, where: Partition, f
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
-    follower = Follower(where)
+    follower = LogFollower(where)
     with pytest.raises(CorruptLog, match="is damaged at byte"):
         read(follower, 0)
 
 
 def test_a_position_that_was_given_up_is_read_again(store: FileStore, where: Partition, filled: object) -> None:
     """Whoever did not take in what it was given asks again from where it was."""
-    follower = Follower(where)
+    follower = LogFollower(where)
     next(follower.since(0))
     assert follower.has_more(2)
     assert [commit for _, _, commit in read(follower, 2)] == [3, 3, 4, 4, 5, 5, 6, 6]

@@ -12,7 +12,7 @@ import pytest
 from everlog.events import CorruptLog, Record, StoreError
 from everlog.store import FileStore, Partition, RealDisk, check
 from everlog.store.partition.frame import HEADER_BYTES
-from everlog.store.partition.segment import Scan
+from everlog.store.partition.segment import FrameScan
 from tests.contract.log_contract import NOW, Drafts
 from tests.store.conftest import now
 from tests.support.store.faulty_disk import Crash, FaultyDisk
@@ -22,7 +22,7 @@ OpenPath = Callable[[], Path]
 
 def ends_of(path: Path, where: Partition) -> list[int]:
     """Offsets at which the frames of a file end."""
-    return [frame.end for frame in Scan(path.read_bytes(), where.salt(path.name), 1, str(path))]
+    return [frame.end for frame in FrameScan(path.read_bytes(), where.salt(path.name), 1, str(path))]
 
 
 def seqs(records: Sequence[Record]) -> list[tuple[str, int]]:
@@ -69,9 +69,9 @@ def test_p3_stale_bytes_of_another_file_never_parse(
     """A frame of the right offset and commit, but of another store's file, is nonsense."""
     path = open_path()
     whole = path.read_bytes()
-    foreign = Scan(whole, where._replace(store_id="other").salt(path.name), 1, "x")
+    foreign = FrameScan(whole, where._replace(store_id="other").salt(path.name), 1, "x")
     assert list(foreign) == [] and foreign.later is None
-    renamed = Scan(whole, where.salt("000000000001-e000002.open"), 1, "x")
+    renamed = FrameScan(whole, where.salt("000000000001-e000002.open"), 1, "x")
     assert list(renamed) == [] and renamed.later is None
 
 

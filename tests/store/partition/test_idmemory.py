@@ -2,7 +2,7 @@
 
 from everlog.events import uuid7
 from everlog.store.base.arrow import id_bytes
-from everlog.store.partition.idmemory import IdMemory
+from everlog.store.partition.idmemory import DedupIndex
 
 SECOND = 1_000_000
 NOW = 1_700_000_000 * SECOND
@@ -12,7 +12,7 @@ def key(at: int) -> bytes:
     return id_bytes(uuid7(at, 7))
 
 
-def sealed(times: list[int], reads: list[int]) -> IdMemory:
+def sealed(times: list[int], reads: list[int]) -> DedupIndex:
     """Commits 1, 2 ... with one id each, whose file was sealed; `reads` counts how often that was read."""
     ids = {key(at): number for number, at in enumerate(times, 1)}
 
@@ -20,7 +20,7 @@ def sealed(times: list[int], reads: list[int]) -> IdMemory:
         reads.append(1)
         return ids
 
-    memory = IdMemory()
+    memory = DedupIndex()
     memory.note(ids)
     memory.begin_generation(len(times), NOW)
     memory.seal(1, len(times), max(times), load, NOW)
@@ -55,7 +55,7 @@ def test_files_that_are_sealed_together_again_keep_what_is_recent() -> None:
 
 def test_a_file_that_was_sealed_by_an_owner_before_is_read() -> None:
     """Nothing of it is in memory: it is asked itself."""
-    memory = IdMemory()
+    memory = DedupIndex()
     memory.seal(1, 1, NOW, lambda: {key(NOW): 1}, NOW)
     assert memory.find(key(NOW)) == 1
     assert memory.find(key(NOW - SECOND)) is None

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from everlog.events import ClusterError, StoreError
-from everlog.store import FileStore, Sight, caveat, refuse_apart, refuse_unsafe, seen_by
+from everlog.store import FileStore, StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
 from everlog.store.stores.mounts import Mount, apart, mount_of
 
 ROOT_LINE = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
@@ -111,9 +111,9 @@ def test_this_machine_can_keep_a_store(tmp_path: Path) -> None:
     refuse_unsafe(tmp_path)
 
 
-def sight(text: str, node: str = "one", **changes: object) -> Sight:
+def sight(text: str, node: str = "one", **changes: object) -> StoreIdentity:
     """A store as a host on a node sees it."""
-    seen = Sight("/store", node, f"boot-{node}", 50, 7, "store-1", mount_of(Path("/store"), text))
+    seen = StoreIdentity("/store", node, f"boot-{node}", 50, 7, "store-1", mount_of(Path("/store"), text))
     return msgspec.structs.replace(seen, **changes)
 
 
@@ -188,4 +188,4 @@ def test_what_this_process_sees(tmp_path: Path) -> None:
     assert "a copy" in apart([seen["a"], seen["b"]])
     assert "no store" in apart([seen["a"], seen["c"]])
     assert "no store" in apart([seen["a"], seen["d"]])
-    assert msgspec.json.decode(msgspec.json.encode(seen["a"]), type=Sight) == seen["a"]
+    assert msgspec.json.decode(msgspec.json.encode(seen["a"]), type=StoreIdentity) == seen["a"]

@@ -6,7 +6,7 @@ import random
 import msgspec
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.importing import Said
+from everlog.actors.agent.importing import ImportedMessage
 from everlog.events import BadInput, MessageSent, UserMessage
 from tests.support.agents.tampered import by_hand, input_of, line_of
 from tests.support.world import World, counted
@@ -46,7 +46,7 @@ async def _edited(agent: Agent, chance: random.Random, world: World) -> None:
                 await agent.expand()
             case 3:
                 past = [UserMessage(text="Long ago " * 9, imported=True), MessageSent(text="Indeed.", imported=True)]
-                await agent.import_messages([Said(event, 1000) for event in past])
+                await agent.import_messages([ImportedMessage(event, 1000) for event in past])
             case 4:
                 world.settings = msgspec.structs.replace(world.settings, zone=chance.choice(["Europe/Berlin", "UTC"]))
                 await agent.configure(world.settings)

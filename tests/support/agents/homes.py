@@ -8,9 +8,9 @@ from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.hosting.lending import lent_system
 from everlog.actors.hosting.local import LocalRuntime
-from everlog.actors.hosting.timers import Due
-from everlog.actors.memory.sharing import Sharing
-from everlog.actors.ports.effects import Answer
+from everlog.actors.hosting.timers import DueTimer
+from everlog.actors.memory.sharing import SharedBlockWriter
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Record
 from everlog.store import MemoryStore
 from tests.support import virtual
@@ -44,17 +44,17 @@ class Home:
         self.ids.count = int(asyncio.get_running_loop().time()) * 1000
         self.lines = list(lines)
         self.notes: list[str] = []
-        self.blocks = Sharing(self.store, clock=self.clock, ids=self.ids)
+        self.blocks = SharedBlockWriter(self.store, clock=self.clock, ids=self.ids)
         self.runtime = LocalRuntime(
             lambda lent: lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, blocks=self.blocks),
             clock=self.clock, idle_s=idle_s, note=self.notes.append, blocks=self.blocks,
         )  # fmt: skip
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> Answer:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> ModelResponse:
         line = self.lines.pop(0) if self.lines else say("Yes.")
         if isinstance(line, BaseException):
             raise line
-        return Answer(line(request) if callable(line) else line, 1000)
+        return ModelResponse(line(request) if callable(line) else line, 1000)
 
     def ref(self, agent_id: str = "sam") -> AgentRef:
         runtime: Any = self.runtime
@@ -87,5 +87,5 @@ def moment(after_s: float) -> int:
     return START + round(after_s * SECOND)
 
 
-def due(after_s: float, timer: str = "tea", every_s: int = 0, set_seq: int = 1) -> Due:
-    return Due(moment(after_s), timer, every_s, set_seq)
+def due(after_s: float, timer: str = "tea", every_s: int = 0, set_seq: int = 1) -> DueTimer:
+    return DueTimer(moment(after_s), timer, every_s, set_seq)

@@ -14,8 +14,8 @@ from unittest.mock import patch
 import msgspec
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.system import System
-from everlog.actors.hosting.ticks import Ticks
+from everlog.actors.agent.system import LocalSystem
+from everlog.actors.hosting.ticks import ShardJournal
 from everlog.events import HeartbeatsPaused, MessageSent, ModelError, ModelFailed, Record
 from everlog.store import records_of
 from tests.support.world import SECOND
@@ -171,7 +171,7 @@ class PlainTurns:
 
     async def run(self, turn: int, cause: str) -> None:
         journal: Any = self._agent._journal
-        engine = journal.projections if isinstance(journal, Ticks) else journal._projections
+        engine = journal.projections if isinstance(journal, ShardJournal) else journal._projections
         done = turns(engine._records[self._agent.agent_id])[turn]
         words = done[0].text or ""
         for step in range(len([r for r in done if r.type == "message_sent"]) + 1, told(words, "steps", 1) + 1):
@@ -189,7 +189,7 @@ class PlainTurns:
             await self._agent.commit(said, turn=turn, step=step, cause=done[0].event_id)
 
 
-class PlainSystem(System):
+class PlainSystem(LocalSystem):
     """A system of plain agents. It names none: their logs are no whole agents', and would not verify."""
 
     def agents(self) -> list[str]:
@@ -212,13 +212,13 @@ def plain(wait: Wait) -> Iterator[None]:
         return PlainTurns(agent, wait)
 
     with (
-        patch("everlog.actors.hosting.lending.System", PlainSystem),
+        patch("everlog.actors.hosting.lending.LocalSystem", PlainSystem),
         patch("everlog.actors.agent.seats.Projections", PlainProjections),
         patch("everlog.actors.agent.seats.activate", activate),
         patch("everlog.actors.hosting.ticks.Projections", PlainProjections),
         patch("everlog.actors.hosting.ticks.activate", activate),
         patch("everlog.actors.hosting.ticks.activate_many", activate_many),
         patch("everlog.actors.hosting.standing.Projections", PlainProjections),
-        patch("everlog.actors.agent.agent.Turns", make),
+        patch("everlog.actors.agent.agent.TurnRunner", make),
     ):
         yield

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from everlog.actors.functions.tools import Effect, Tool, tool
-from everlog.actors.rerun.rerun import Rerun, Stage, WhatIf, rerun
-from everlog.actors.rerun.rerun_report import Pair, Prices
+from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, RerunOutcome, rerun
+from everlog.actors.rerun.rerun_report import TokenPrices, TurnPair
 from tests.support.world import Line, World, completion
 
-UNKNOWN = Prices()
+UNKNOWN = TokenPrices()
 BIRTH = 7
 """Seq of the last record of an agent's birth."""
 
@@ -48,23 +48,23 @@ def again(
     world: World,
     *lines: Line,
     tools: tuple[Tool, ...] = (),
-    prices: Prices = UNKNOWN,
-    told: list[Pair] | None = None,
+    prices: TokenPrices = UNKNOWN,
+    told: list[TurnPair] | None = None,
     **what: Any,
-) -> Rerun:
+) -> RerunOutcome:
     """Sam again, as `tom`, with a model that says these lines."""
     world.model.lines = list(lines)
-    asked = WhatIf(**{"agent_id": "sam", "from_seq": BIRTH + 1, "fork": "tom", **what})
+    asked = RerunOptions(**{"agent_id": "sam", "from_seq": BIRTH + 1, "fork": "tom", **what})
     return asyncio.run(rerun(asked, stage_of(world, tools, prices), [].append if told is None else told.append))
 
 
-def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: Prices = UNKNOWN) -> Stage:
+def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: TokenPrices = UNKNOWN) -> RerunEnvironment:
     """What reruns in that world work with."""
-    return Stage(
+    return RerunEnvironment(
         store=world.store, clock=world.clock, ids=world.ids, models=lambda _: world.model, tools=tools, prices=prices
     )
 
 
-def results(done: Rerun) -> list[tuple[str, str | None]]:
+def results(done: RerunOutcome) -> list[tuple[str, str | None]]:
     """Result of each call of the fork, and how it was answered."""
     return [(call.result, call.answered) for pair in done.comparison.turns if pair.now for call in pair.now.calls]

@@ -5,12 +5,12 @@ import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Heard, Means, Say
-from everlog.actors.agent.seats import Enter
-from everlog.actors.agent.system import System
+from everlog.actors.agent.commands import Command, SendInput, SessionCapabilities, StreamItem
+from everlog.actors.agent.seats import ActivationFactory
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.hosting.lending import lent_system
 from everlog.actors.hosting.local import LocalRuntime
-from everlog.actors.hosting.many import Order
+from everlog.actors.hosting.many import BatchCommand
 from everlog.actors.hosting.shard import Shard
 from everlog.events import StoreError, UserMessage
 from everlog.store import Append, MemoryStore
@@ -39,7 +39,7 @@ class SharedHome(Home):
         self.shard._tell_timers = tell
         return self.shard
 
-    def _system_of(self, lent: Means, enter: Enter | None = None) -> System:
+    def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
         return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter, blocks=self.blocks)
 
     async def leave(self) -> None:
@@ -51,8 +51,8 @@ class SharedHome(Home):
         self.store.register_many(names, shared=True)
         await asyncio.gather(*map(self.open, names))
 
-    def say(self, text: str) -> Say:
-        return Say(id=self.ids.new(self.clock.now()), event=UserMessage(text=text))
+    def say(self, text: str) -> SendInput:
+        return SendInput(id=self.ids.new(self.clock.now()), event=UserMessage(text=text))
 
     def said(self, agent_id: str) -> list[str | None]:
         """What users said to an agent, as its log has it."""
@@ -61,8 +61,8 @@ class SharedHome(Home):
     def answers(self, agent_id: str) -> list[str | None]:
         return [record.text for record in self.log(agent_id) if record.type == "message_sent"]
 
-    def orders(self, *commands: tuple[str, Command]) -> list[Order]:
-        return [Order(number, *each) for number, each in enumerate(commands)]
+    def orders(self, *commands: tuple[str, Command]) -> list[BatchCommand]:
+        return [BatchCommand(number, *each) for number, each in enumerate(commands)]
 
     def fail_next(self, times: int = 1) -> None:
         """The next groups are not written, and their log is of no use any more."""
@@ -78,7 +78,7 @@ class SharedHome(Home):
         log.append_group = append_group
 
 
-async def all_heard(answer: AsyncIterator[Heard]) -> list[Heard]:
+async def all_heard(answer: AsyncIterator[StreamItem]) -> list[StreamItem]:
     return [item async for item in answer]
 
 

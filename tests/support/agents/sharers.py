@@ -8,14 +8,14 @@ from typing import Any
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.memory.blocks import Shared
+from everlog.actors.memory.blocks import SharedBlock
 from everlog.actors.memory.following import follow, unfollow
-from everlog.actors.memory.shared import SharedBlocks
-from everlog.actors.memory.sharing import Sharing
-from everlog.actors.models.spending import Spent
-from everlog.actors.ports.effects import Answer
+from everlog.actors.memory.shared import SharedBlockService
+from everlog.actors.memory.sharing import SharedBlockWriter
+from everlog.actors.models.spending import DailyUsage
+from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.replay.replay import verify
 from everlog.events import Record, UserMessage
 from everlog.store import MemoryStore, Store, stream_of_block
@@ -46,7 +46,7 @@ class Voice:
         self.together: asyncio.Barrier | None = None
         """Each first answer waits until all others are asked."""
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         self.requests.append(request)
         if self.together is not None and self.lines:
             await self.together.wait()
@@ -56,7 +56,7 @@ class Voice:
             told = await told
         if isinstance(told, BaseException):
             raise told
-        return Answer(told, 1000)
+        return ModelResponse(told, 1000)
 
     async def close(self) -> None:
         pass
@@ -72,10 +72,10 @@ class Team:
 
     def __init__(self, store: Store | None = None, *, keeps: bool = False, tools: Sequence[Any] = ()) -> None:
         self.store = store or MemoryStore()
-        self.sharing = Sharing(self.store, clock=CLOCK, ids=IDS, keeps=keeps)
-        self.people = SharedBlocks(self.store, self.sharing, clock=CLOCK, ids=IDS)
+        self.sharing = SharedBlockWriter(self.store, clock=CLOCK, ids=IDS, keeps=keeps)
+        self.people = SharedBlockService(self.store, self.sharing, clock=CLOCK, ids=IDS)
         self.voices: dict[str, Voice] = {}
-        self.system = System(
+        self.system = LocalSystem(
             self.store, models_of=lambda agent_id: lambda _: self.voice(agent_id), clock=CLOCK, ids=IDS,
             blocks=self.sharing, tools=tools,
         )  # fmt: skip
@@ -100,7 +100,7 @@ class Team:
         await agent.run()
         return list(agent.records(before + 1))
 
-    def block(self, name: str = "team") -> Shared:
+    def block(self, name: str = "team") -> SharedBlock:
         return self.people.show(name)
 
     def edits(self, name: str = "team") -> list[Record]:
@@ -123,12 +123,12 @@ class Crew(SharedHome):
     def __init__(self) -> None:
         self.voices: dict[str, Voice] = {}
         super().__init__()
-        self.people = SharedBlocks(self.store, self.blocks, clock=self.clock, ids=self.ids)
+        self.people = SharedBlockService(self.store, self.blocks, clock=self.clock, ids=self.ids)
 
     def voice(self, agent_id: str) -> Voice:
         return self.voices.setdefault(agent_id, Voice())
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: Spent) -> Answer:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: DailyUsage) -> ModelResponse:
         return await self.voice(agent_id).ask(request)
 
     async def following(self, names: Sequence[str], block: str = "team") -> list[AgentRef]:
@@ -140,7 +140,7 @@ class Crew(SharedHome):
         await asyncio.gather(*(agent.attach_block(block) for agent in agents))
         return agents
 
-    def block(self, name: str = "team") -> Shared:
+    def block(self, name: str = "team") -> SharedBlock:
         return self.people.show(name)
 
     def edits(self, name: str = "team") -> list[Record]:

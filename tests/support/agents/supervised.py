@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Done, Heard, Means
-from everlog.actors.cluster.places import Carried, Place, Placed, dedicated
+from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
+from everlog.actors.cluster.places import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.hosting.standing import Standing
+from everlog.actors.hosting.standing import PendingWork
 from everlog.events import ClusterError, EverlogError, HostLost
 from tests.support.virtual import WallClock
 from tests.support.world import CountingIds
@@ -17,22 +17,22 @@ class Places:
     """Where hosts live: as the test says. A host is its key."""
 
     def __init__(self) -> None:
-        self.living: dict[Place, Placed] = {}
+        self.living: dict[HostedPartition, HostHandle] = {}
         self.deaths: dict[str, asyncio.Event] = {}
         self.fences: list[str] = []
         self.started: list[str] = []
         self.fail = 0
         self.performed: list[str] = []
-        self.means: list[Means | None] = []
+        self.means: list[SessionCapabilities | None] = []
         self.calls: list[int] = []
         """How many commands each call with many brought."""
         self.deadly = False
         self.wrong: dict[str, EverlogError] = {}
 
-    async def find(self, place: Place) -> Placed | None:
+    async def find(self, place: HostedPartition) -> HostHandle | None:
         return self.living.get(place)
 
-    async def start(self, place: Place, fence: str) -> Placed:
+    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
         self.fences.append(fence)
         self.started.append(place.agent_id or place.name)
         number = len(self.fences)
@@ -41,46 +41,48 @@ class Places:
             self.fail -= 1
             raise ClusterError("no room")
         assert place not in self.living
-        placed = Placed(f"key-{number}", number, None)
+        placed = HostHandle(f"key-{number}", number, None)
         self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
         return placed
 
-    def die(self, *places: Place) -> None:
+    def die(self, *places: HostedPartition) -> None:
         for place in places:
             self.deaths[self.living.pop(place).key].set()
 
-    async def lives(self, placed: Placed) -> bool:
+    async def lives(self, placed: HostHandle) -> bool:
         return placed in self.living.values()
 
-    async def death(self, placed: Placed) -> None:
+    async def death(self, placed: HostHandle) -> None:
         await self.deaths[placed.key].wait()
 
-    async def work(self, placed: Placed) -> None:
+    async def work(self, placed: HostHandle) -> None:
         await asyncio.sleep(1)
         if self.deadly and placed in self.living.values():
             self.die(next(place for place, other in self.living.items() if other == placed))
         if placed not in self.living.values():
             raise HostLost("gone")
 
-    async def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+    async def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         await self.work(placed)
         self.performed.append(type(command).__name__)
         self.means.append(command.means)
-        yield Done()
+        yield CommandResult()
 
-    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+    async def perform_many(
+        self, placed: HostHandle, commands: Sequence[tuple[str, Command]]
+    ) -> AsyncIterator[CommandErrors]:
         await self.work(placed)
         self.calls.append(len(commands))
         self.performed += [type(command).__name__ for _, command in commands]
         self.means += [command.means for _, command in commands]
         yield [(agent_id, self.wrong.get(agent_id)) for agent_id, _ in commands]
 
-    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
         await self.work(placed)
         self.performed.append(f"recover {sorted(lent)}")
 
 
-async def read(*standings: Standing) -> AsyncIterator[Sequence[Standing]]:
+async def read(*standings: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
     """What logs say."""
     yield standings
 
@@ -88,7 +90,7 @@ async def read(*standings: Standing) -> AsyncIterator[Sequence[Standing]]:
 class Run:
     """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
 
-    def __init__(self, *standings: Standing, **options: Any) -> None:
+    def __init__(self, *standings: PendingWork, **options: Any) -> None:
         self.places = Places()
         self.notes: list[str] = []
         given = {"clock": WallClock(), "ids": CountingIds(), "activations_max": 2, "note": self.notes.append}

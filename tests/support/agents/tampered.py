@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.system import View
-from everlog.actors.replay.replay import Report, verify
+from everlog.actors.agent.system import AgentView
+from everlog.actors.replay.replay import ReplayReport, verify
 from everlog.events import Heartbeat, Record, SystemAlert, UserLogin, UserMessage, event_of
 from everlog.store import LogReader, State, States, batch_of
 from tests.golden.make import converse
@@ -59,7 +59,7 @@ def replaced(seq: int, old: str, new: str) -> Change:
     return change
 
 
-def verified(world: World, *changes: Change, **options: Any) -> Report:
+def verified(world: World, *changes: Change, **options: Any) -> ReplayReport:
     """What verify says of sam, of whose log records are as the changes leave them."""
 
     def change(record: Record) -> Record:
@@ -67,7 +67,7 @@ def verified(world: World, *changes: Change, **options: Any) -> Report:
             record = one(record)
         return record
 
-    view = View("sam", Tampered(world.store.reader("sam"), change))
+    view = AgentView("sam", Tampered(world.store.reader("sam"), change))
     try:
         return verify(view, world.system.tools, **options)
     finally:

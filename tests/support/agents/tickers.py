@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.hosting.meters import Meters
-from everlog.actors.hosting.ticks import Counts, Ticks
+from everlog.actors.hosting.meters import ProcessMetrics
+from everlog.actors.hosting.ticks import ShardJournal, TickCounts
 from everlog.events import Draft, EverlogError, UserMessage, draft
 from everlog.store import FileStore
 from tests.support.store.faulty_disk import FaultyDisk
@@ -34,9 +34,11 @@ class Desk:
         self.disk = disk or FaultyDisk()
         self.store = FileStore.create(Path("/store"), self.clock.now, "0" * 32, shards=1, disk=self.disk)
         self.lost: list[EverlogError] = []
-        self.counts = Counts()
+        self.counts = TickCounts()
         self.log = self.store.open_partition(SHARD, "test")
-        self.ticks = Ticks(self.log, aside=aside, on_lost=self.lost.append, counts=self.counts, meters=Meters(None))
+        self.ticks = ShardJournal(
+            self.log, aside=aside, on_lost=self.lost.append, counts=self.counts, meters=ProcessMetrics(None)
+        )
 
     def said(self, *texts: str) -> list[Draft]:
         """What a user said: one commit."""
@@ -53,7 +55,9 @@ class Desk:
         """The next owner of the log: the one that was lost is let go of."""
         await self.ticks.close()
         self.log = self.store.open_partition(SHARD, "test")
-        self.ticks = Ticks(self.log, aside=in_place, on_lost=self.lost.append, counts=self.counts, meters=Meters(None))
+        self.ticks = ShardJournal(
+            self.log, aside=in_place, on_lost=self.lost.append, counts=self.counts, meters=ProcessMetrics(None)
+        )
 
     def kept(self, agent_id: str) -> list[str | None]:
         """What is in the log of an agent."""

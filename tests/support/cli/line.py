@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Call, EverlogError, ModelError, Record, uuid7
 from everlog.interfaces.cli.main import main
-from everlog.interfaces.common.contract import FrontEnd, Notice, Probe, World
+from everlog.interfaces.common.contract import CommandEnvironment, FrontEnd, Notice, Probe
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -69,12 +69,12 @@ class Script:
         self.answers = answers
         self.asked: list[bytes] = []
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         self.asked.append(request)
         answer = self.answers.pop(0) if self.answers else says("Indeed.")
         if isinstance(answer, ModelError):
             raise answer
-        return Answer(answer, 5)
+        return ModelResponse(answer, 5)
 
     async def close(self) -> None:
         pass
@@ -140,9 +140,9 @@ class Line:
         """Who asks endpoints what they can do; None: nobody."""
 
     @property
-    def world(self) -> World:
+    def world(self) -> CommandEnvironment:
         model = None if self.real else lambda *_: self.script
-        return World(
+        return CommandEnvironment(
             clock=self.clock,
             ids=self._ids,
             model=model,

@@ -26,7 +26,7 @@ from everlog.events import (
 from everlog.interfaces.replay_console import loading
 from everlog.interfaces.replay_console.console import Console
 from everlog.interfaces.replay_console.playback import Playback
-from everlog.interfaces.replay_console.story import Story
+from everlog.interfaces.replay_console.story import ReplayTimeline
 from everlog.projections import HEAD, Projections
 
 START = 1_700_000_000_000_000
@@ -65,13 +65,13 @@ class Past:
         self.projections.close()
 
 
-def story_of(records: Sequence[Record]) -> Story:
+def story_of(records: Sequence[Record]) -> ReplayTimeline:
     """The whole story of these records."""
     with Past(records) as past:
         return loading.begun(past)
 
 
-def console_at(story: Story, seq: int, **changed: Any) -> Console:
+def console_at(story: ReplayTimeline, seq: int, **changed: Any) -> Console:
     """A console that shows a record of the whole story, paused."""
     return Console(playback=Playback(seq=seq, first=1, last=story.last, playing=False), **changed)
 

@@ -5,9 +5,9 @@ import sys
 
 import msgspec
 
-from everlog.actors.ports.effects import Answer, Hear, Piece
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
 from everlog.interfaces.cli.main import main
-from everlog.interfaces.common.contract import World
+from everlog.interfaces.common.contract import CommandEnvironment
 
 
 class Spoken:
@@ -18,17 +18,17 @@ class Spoken:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         return await self.ask_aloud(request, lambda _: None)
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         del request
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
             while True:
-                line = msgspec.json.decode(await reader.readline(), type=Piece | str)
+                line = msgspec.json.decode(await reader.readline(), type=ReplyDelta | str)
                 if isinstance(line, str):
-                    return Answer(line, 1)
+                    return ModelResponse(line, 1)
                 hear(line)
         finally:
             writer.close()
@@ -39,4 +39,4 @@ class Spoken:
 
 if __name__ == "__main__":
     port, *argv = sys.argv[1:]
-    sys.exit(main(argv, world=World(model=lambda *_: Spoken(int(port)))))
+    sys.exit(main(argv, world=CommandEnvironment(model=lambda *_: Spoken(int(port)))))

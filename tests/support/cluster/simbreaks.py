@@ -12,12 +12,12 @@ from unittest.mock import patch
 from everlog.actors import refs
 from everlog.actors.agent.agent import Agent
 from everlog.actors.cluster import supervisor
-from everlog.actors.cluster.starting import Starts
+from everlog.actors.cluster.starting import StartQueue
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting import timers
-from everlog.actors.hosting.hearing import Audience
+from everlog.actors.hosting.hearing import Subscribers
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.timers import Schedule
+from everlog.actors.hosting.timers import TimerSchedule
 from everlog.events import Heartbeat
 from everlog.store.stores.memory import MemoryLog
 from tests.support.cluster.simworld import simulate
@@ -54,34 +54,34 @@ async def _ruthless(self: Host) -> bool:
     return True
 
 
-def _boundless(self: Starts, at_once_max: int, clock: Any) -> None:
+def _boundless(self: StartQueue, at_once_max: int, clock: Any) -> None:
     REAL_STARTS(self, 1000, clock)
     del at_once_max
 
 
-def _joined(self: Audience, command_id: str, role: Any, *, held: bool) -> Any:
+def _joined(self: Subscribers, command_id: str, role: Any, *, held: bool) -> Any:
     return REAL_JOINED(self, command_id, role, held=False)
 
 
-def _unplanned(self: Schedule, agent_id: str, timers: Any) -> None:
+def _unplanned(self: TimerSchedule, agent_id: str, timers: Any) -> None:
     if agent_id not in self._kept:
         REAL_KNOW(self, agent_id, timers)
 
 
-REAL_JOINED, REAL_KNOW, REAL_STARTS = Audience.joined, Schedule.know, Starts.__init__
+REAL_JOINED, REAL_KNOW, REAL_STARTS = Subscribers.joined, TimerSchedule.know, StartQueue.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
     "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
-    "held until settled": (4, lambda: patch.object(Audience, "joined", _joined)),
-    "timers are told": (0, lambda: patch.object(Schedule, "know", _unplanned)),
+    "held until settled": (4, lambda: patch.object(Subscribers, "joined", _joined)),
+    "timers are told": (0, lambda: patch.object(TimerSchedule, "know", _unplanned)),
     "recovery": (1, lambda: patch.object(Supervisor, "_recover", _nothing)),
     "our own commands are sent again": (72, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
     "what failed is tried again": (56, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
     "the newest epoch": (2, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
-    "starts at once": (6, lambda: patch.object(Starts, "__init__", _boundless)),
+    "starts at once": (6, lambda: patch.object(StartQueue, "__init__", _boundless)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.agent.commands import Command, Done, Heard, Means, Resume
-from everlog.actors.cluster.places import Carried, Place, Placed, dedicated
+from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, SessionCapabilities, StreamItem
+from everlog.actors.cluster.places import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.hosting.standing import Standing, standings
+from everlog.actors.hosting.standing import PendingWork, standings
 from everlog.events import ClusterError, EverlogError, HostLost, ModelError
 from everlog.store import MemoryStore
 from tests.support.cluster.simnodes import SHARED, HostNode, Node
@@ -27,7 +27,7 @@ class SimPlaces:
         self._cluster = cluster
         self._starting = 0
 
-    async def find(self, place: Place) -> Placed | None:
+    async def find(self, place: HostedPartition) -> HostHandle | None:
         await self._cluster.jitter()
         node = self._cluster.nodes.get(place)
         if node is None or node.lost.is_set():
@@ -35,9 +35,9 @@ class SimPlaces:
         await either(node.ready.wait(), node.lost.wait())
         if node.left:
             node.kill()
-        return None if node.lost.is_set() else Placed(str(node.pid), node.pid, node)
+        return None if node.lost.is_set() else HostHandle(str(node.pid), node.pid, node)
 
-    async def start(self, place: Place, fence: str) -> Placed:
+    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
         cluster = self._cluster
         self._starting += 1
         cluster.most_starting = max(cluster.most_starting, self._starting)
@@ -54,20 +54,22 @@ class SimPlaces:
             await either(node.ready.wait(), node.lost.wait())
         finally:
             self._starting -= 1
-        return Placed(str(node.pid), node.pid, node)
+        return HostHandle(str(node.pid), node.pid, node)
 
-    async def lives(self, placed: Placed) -> bool:
+    async def lives(self, placed: HostHandle) -> bool:
         await self._cluster.jitter()
         return not (placed.handle.lost.is_set() or placed.handle.left)
 
-    async def death(self, placed: Placed) -> None:
+    async def death(self, placed: HostHandle) -> None:
         await placed.handle.lost.wait()
         await self._cluster.jitter()
 
-    def perform(self, placed: Placed, agent_id: str, command: Command) -> AsyncIterator[Heard]:
+    def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         return self._cluster.performed(placed.handle, agent_id, command, 0)
 
-    async def perform_many(self, placed: Placed, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[Carried]:
+    async def perform_many(
+        self, placed: HostHandle, commands: Sequence[tuple[str, Command]]
+    ) -> AsyncIterator[CommandErrors]:
         carried: asyncio.Queue[tuple[str, EverlogError | None]] = asyncio.Queue()
 
         async def one(agent_id: str, command: Command) -> None:
@@ -86,12 +88,12 @@ class SimPlaces:
             for work in works:
                 work.cancel()
 
-    async def recover(self, placed: Placed, lent: Mapping[str, Means]) -> None:
+    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
         """A host that shares its place looks through its logs, and finishes one agent after the other."""
         cluster: Any = self._cluster
         for standing in standings(cluster.store, cluster.note):
             if standing.unfinished and cluster.place_of(standing.agent_id) == placed.handle.place:
-                command = Resume(id=cluster.ids.new(cluster.clock.now()), means=lent.get(standing.agent_id))
+                command = ResumeTurns(id=cluster.ids.new(cluster.clock.now()), means=lent.get(standing.agent_id))
                 try:
                     async for _ in self.perform(placed, standing.agent_id, command):
                         pass
@@ -139,7 +141,7 @@ class Cluster:
         """Agents that live in the shared place."""
         self.moves = False
         """Whether agents are moved."""
-        self.nodes: dict[Place, HostNode] = {}
+        self.nodes: dict[HostedPartition, HostNode] = {}
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
         """By agent and epoch: which processes acknowledged in it."""
@@ -152,7 +154,7 @@ class Cluster:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def place_of(self, agent_id: str) -> Place:
+    def place_of(self, agent_id: str) -> HostedPartition:
         return SHARED if agent_id in self.shares else dedicated(agent_id)
 
     async def move(self, agent_id: str) -> None:
@@ -164,7 +166,7 @@ class Cluster:
         if host is None or await host.passivate():
             self.shares ^= {agent_id}
 
-    async def standings(self) -> AsyncIterator[Sequence[Standing]]:
+    async def standings(self) -> AsyncIterator[Sequence[PendingWork]]:
         """What the logs say; reading them takes a while."""
         store: Any = self.store
         found = list(standings(store, self.note))
@@ -205,7 +207,7 @@ class Cluster:
         self._delivered[node] = at
         loop.call_at(at, arrive, context=contextvars.Context())
 
-    async def performed(self, node: HostNode, agent_id: str, command: Command, seen: int) -> AsyncIterator[Heard]:
+    async def performed(self, node: HostNode, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         """What a host says, as its caller hears it. Raises HostLost, or what the command raises."""
         await self.jitter()
         if node.lost.is_set():
@@ -222,12 +224,12 @@ class Cluster:
                 if isinstance(heard, BaseException):
                     raise heard
                 yield heard
-                if isinstance(heard, Done):
+                if isinstance(heard, CommandResult):
                     return
         finally:
             node.calls.pop(call, None)
 
-    async def place(self, agent_id: str, means: Means | None, lost: str) -> Placed:
+    async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle:
         """`Supervisor.place` of the supervisor that lives; asked again when it dies meanwhile."""
         while True:
             await self.jitter()
@@ -267,12 +269,12 @@ class SimRuntime:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, HostHandle] = {}
         self._lost: dict[str, str] = {}
         self.losses = 0
         """How often a host was lost while it had a command of ours."""
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         if agent_id not in self._placed:
             placed = await self._cluster.place(agent_id, command.means, self._lost.get(agent_id, ""))
             self._placed[agent_id] = placed

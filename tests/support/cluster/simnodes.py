@@ -5,12 +5,12 @@ import contextvars
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from everlog.actors.agent.commands import Command, Means
-from everlog.actors.cluster.places import Place
+from everlog.actors.agent.commands import Command, SessionCapabilities
+from everlog.actors.cluster.places import HostedPartition
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.lending import lent_system
-from everlog.actors.hosting.timers import Due
+from everlog.actors.hosting.timers import DueTimer
 from everlog.events import Draft, EverlogError, HostLost, PartitionBusy
 from everlog.store import Commit
 from everlog.store.stores.memory import MemoryLog
@@ -61,14 +61,14 @@ def follow_tasks() -> None:
     asyncio.get_running_loop().set_task_factory(factory)
 
 
-SHARED = Place("shard-000")
+SHARED = HostedPartition("shard-000")
 """Where agents are that have no host for themselves."""
 
 
 class HostNode(Node):
     """The process of one place, and what Ray's actor around it does: a host for each of its agents."""
 
-    def __init__(self, cluster: "Cluster", place: Place, fence: str) -> None:
+    def __init__(self, cluster: "Cluster", place: HostedPartition, fence: str) -> None:
         super().__init__()
         self.cluster = cluster
         self.place = place
@@ -94,7 +94,7 @@ class HostNode(Node):
             )  # fmt: skip
         return self.hosts[agent_id]
 
-    def _system(self, lent: Means) -> Any:
+    def _system(self, lent: SessionCapabilities) -> Any:
         store: Any = NodeStore(self.cluster, self)
         return lent_system(store, lent, self.cluster.ask, clock=self.clock, ids=self.cluster.ids)
 
@@ -112,7 +112,7 @@ class HostNode(Node):
             self.lose()
         super().kill()
 
-    def _tell(self, agent_id: str, timers: Sequence[Due]) -> None:
+    def _tell(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         self.cluster.message(self, lambda supervisor: supervisor.schedule.know(agent_id, timers))
 
     async def unload(self) -> bool:

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
 from unittest.mock import patch
 
-from everlog.actors.agent.commands import Command, Heard
+from everlog.actors.agent.commands import Command, StreamItem
 from everlog.actors.agent.setup import Settings
 from everlog.actors.hosting.shard import Shard
-from everlog.actors.hosting.ticks import Ticks
+from everlog.actors.hosting.ticks import ShardJournal
 from everlog.events import Busy, ClusterError, EverlogError, HostLost, ModelError, PartitionBusy, Record, StoreError
 from everlog.store import MemoryStore
 from tests.support import virtual
@@ -98,7 +98,7 @@ class World:
         home.shard._ids = self.ids
         self.homes.append(home)
 
-    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[Heard]:
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """What the process that runs now does."""
         async for heard in self.home.runtime.perform(agent_id, command, seen):
             yield heard
@@ -192,7 +192,7 @@ def simulate(seed: int) -> World:
 Patch = AbstractContextManager[Any]
 
 
-def _late(self: Ticks, records: Sequence[Record]) -> None:
+def _late(self: ShardJournal, records: Sequence[Record]) -> None:
     asyncio.get_running_loop().call_later(0.01, REAL_PROJECT, self, records)
 
 
@@ -203,12 +203,15 @@ async def _merciless(self: Shard, agent_id: str) -> bool:
     return True
 
 
-REAL_PROJECT = Ticks._project
+REAL_PROJECT = ShardJournal._project
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
-    "projected before it is answered": (0, lambda: patch.object(Ticks, "_project", _late)),
-    "what was lost is not written": (8, lambda: patch.object(Ticks, "lose", lambda self, error: self._on_lost(error))),
+    "projected before it is answered": (0, lambda: patch.object(ShardJournal, "_project", _late)),
+    "what was lost is not written": (
+        8,
+        lambda: patch.object(ShardJournal, "lose", lambda self, error: self._on_lost(error)),
+    ),
     "not let go of at work": (0, lambda: patch.object(Shard, "passivate", _merciless)),
-    "who leaves is forgotten": (0, lambda: patch.object(Ticks, "leave", lambda *_: None)),
+    "who leaves is forgotten": (0, lambda: patch.object(ShardJournal, "leave", lambda *_: None)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""
 

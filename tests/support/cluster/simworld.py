@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.ports.effects import Answer
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ClusterError, HostLost, ModelError, PartitionBusy, Record
 from tests.support import virtual
 from tests.support.agents import plain
@@ -166,7 +166,7 @@ class World:
 
     async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> Any:
         await self.think()
-        return Answer(say("Yes."), 1000)
+        return ModelResponse(say("Yes."), 1000)
 
     async def live(self) -> None:
         follow_tasks()
@@ -198,9 +198,9 @@ class World:
                     await self.clients[0].until(self.clients[0].ref(agent_id).resume)
             await asyncio.sleep(SETTLED_S)
 
-    def system(self) -> System:
+    def system(self) -> LocalSystem:
         """Everything that was left, for reading."""
-        return System(self.cluster.store)
+        return LocalSystem(self.cluster.store)
 
     def log(self, agent_id: str) -> list[Record]:
         return list(self.cluster.store.reader(agent_id).read(agent_id))

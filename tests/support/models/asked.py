@@ -5,26 +5,26 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import Limits
-from everlog.actors.ports.effects import Answer
+from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
 from tests.support.virtual import WallClock
 from tests.support.virtual import run as run_virtual
 from tests.support.world import completion
 
-Script = Callable[[bytes, int], Answer | ModelError]
+Script = Callable[[bytes, int], ModelResponse | ModelError]
 """From a request, and how many came before it, to what comes of it."""
 
 
-def answered(request: bytes, before: int) -> Answer:
+def answered(request: bytes, before: int) -> ModelResponse:
     """Ten tokens, whatever was asked."""
-    return Answer(completion(total=10, prompt=8), 1000)
+    return ModelResponse(completion(total=10, prompt=8), 1000)
 
 
 def failing(kind: str, times: int, after_s: float = 0) -> Script:
     """Fails so many times, then answers."""
 
-    def script(request: bytes, before: int) -> Answer | ModelError:
+    def script(request: bytes, before: int) -> ModelResponse | ModelError:
         error = ModelError(f"It is {kind}.", kind=kind, retry_after_s=after_s)
         return error if before < times else answered(request, before)
 
@@ -42,7 +42,7 @@ class SlowModel:
         self.times: list[float] = []
         self.most = self.now = self.closed = 0
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         before = len(self.asked)
         self.asked.append(request)
         self.times.append(asyncio.get_running_loop().time())
@@ -63,10 +63,10 @@ class SlowModel:
 
 def gateway(model: SlowModel, **limits: Any) -> Gateway:
     """A gateway whose every model is this one, without chance."""
-    return Gateway(lambda *_: model, Limits(**limits), clock=WallClock(), chance=lambda: 0.0)
+    return Gateway(lambda *_: model, GatewayLimits(**limits), clock=WallClock(), chance=lambda: 0.0)
 
 
-async def outcome(asking: Coroutine[Any, Any, Answer]) -> Answer | ModelError:
+async def outcome(asking: Coroutine[Any, Any, ModelResponse]) -> ModelResponse | ModelError:
     """What comes of it, a ModelError as a value."""
     try:
         return await asking

@@ -4,16 +4,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from everlog.actors.models.probing import Reply
+from everlog.actors.models.probing import ProbeResponse
 
-Answer = Callable[[str, Mapping[str, Any]], Reply]
-
-
-def reply(value: object, status: int = 200) -> Reply:
-    return Reply(status, value if isinstance(value, str) else json.dumps(value))
+Answer = Callable[[str, Mapping[str, Any]], ProbeResponse]
 
 
-def message(content: str | None = None, *words: str, usage: bool = True, finish: str = "stop") -> Reply:
+def reply(value: object, status: int = 200) -> ProbeResponse:
+    return ProbeResponse(status, value if isinstance(value, str) else json.dumps(value))
+
+
+def message(content: str | None = None, *words: str, usage: bool = True, finish: str = "stop") -> ProbeResponse:
     """A completion with words, or with calls of `report`."""
     calls = [
         {"id": f"c{n}", "type": "function", "function": {"name": "report", "arguments": json.dumps({"word": word})}}
@@ -24,7 +24,7 @@ def message(content: str | None = None, *words: str, usage: bool = True, finish:
     return reply({"choices": [{"index": 0, "message": said, "finish_reason": finish}], **counts})
 
 
-def streamed(*, usage: bool = True) -> Reply:
+def streamed(*, usage: bool = True) -> ProbeResponse:
     chunks: list[dict[str, Any]] = [
         {"choices": [{"delta": {"content": "Hel"}}]},
         {"choices": [{"delta": {"content": "lo"}}]},
@@ -39,8 +39,8 @@ class Server:
 
     def __init__(
         self, owner: str = "", *, row: Mapping[str, Any] | None = None, paths: Mapping[str, object] | None = None,
-        tools: Reply | None = None, schema: Reply | None = None, stream: Reply | None = None,
-        grammar: Reply | None = None,
+        tools: ProbeResponse | None = None, schema: ProbeResponse | None = None, stream: ProbeResponse | None = None,
+        grammar: ProbeResponse | None = None,
     ) -> None:  # fmt: skip
         models = {"object": "list", "data": [{"id": "tiny", "owned_by": owner, **(row or {})}]}
         self.paths: dict[str, object] = {"/v1/models": models, **(paths or {})}
@@ -53,7 +53,7 @@ class Server:
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
 
-    def __call__(self, method: str, url: str, body: bytes | None) -> Reply:
+    def __call__(self, method: str, url: str, body: bytes | None) -> ProbeResponse:
         path = "/" + url.split("/", 3)[3]
         self.asked.append((method, path))
         if path == "/v1/chat/completions":
@@ -62,6 +62,6 @@ class Server:
             self.bodies.append(asked)
             return next(answer for field, answer in self.answers.items() if field in asked)
         found = self.paths.get(path)
-        if isinstance(found, Reply):
+        if isinstance(found, ProbeResponse):
             return found
         return reply({"error": {"message": "not found"}}, 404) if found is None else reply(found)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.formats import parse
 from everlog.actors.models.offline import reply
 from everlog.events import MessageSent, ModelReply, Record, UserMessage
@@ -95,7 +95,7 @@ def talk(lines: Sequence[str], before: Sequence[UserMessage | MessageSent] = ())
     records: list[Record] = []
 
     async def run() -> None:
-        async with System(MemoryStore()).agent("sam", Settings(), listen=records.extend) as agent:
+        async with LocalSystem(MemoryStore()).agent("sam", Settings(), listen=records.extend) as agent:
             if before:
                 times = [10**15 + number for number in range(len(before))]
                 await agent.commit(before, turn=agent.turn, step=0, said_at=times)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import System
+from everlog.actors.agent.system import LocalSystem
 from everlog.actors.formats.preview import Preview
 from everlog.actors.functions.tools import Tool
 from everlog.actors.hosting.local import LocalRuntime
-from everlog.actors.ports.effects import Answer, Hear, Piece
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
 from everlog.actors.replay.replay import rebuild, verify
 from everlog.events import Record
 from tests.support.agents.homes import Home
@@ -22,15 +22,15 @@ CUT = "cut"
 """Among what a model says: the stream breaks in the middle, and the same is said again."""
 
 
-def pieces_of(body: str, size: int = 6) -> Iterator[Piece]:
+def pieces_of(body: str, size: int = 6) -> Iterator[ReplyDelta]:
     """A chat completion as it would be streamed, so many characters at once."""
     message = json.loads(body)["choices"][0]["message"]
     for part in _split(message["content"] or "", size):
-        yield Piece(text=part)
+        yield ReplyDelta(text=part)
     for number, call in enumerate(message.get("tool_calls") or ()):
-        yield Piece(call=number, name=call["function"]["name"])
+        yield ReplyDelta(call=number, name=call["function"]["name"])
         for part in _split(call["function"]["arguments"], size):
-            yield Piece(call=number, arguments=part)
+            yield ReplyDelta(call=number, arguments=part)
 
 
 def _split(text: str, size: int) -> list[str]:
@@ -49,17 +49,17 @@ class Streamer:
         self.heard = 0
         """Answers that somebody listened to."""
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ModelResponse:
         return await self.ask_aloud(request, lambda _: None)
 
-    async def ask_aloud(self, request: bytes, hear: Hear) -> Answer:
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
         line = self.lines.pop(0) if self.lines else say("Yes.")
         self.heard += 1
         self.open += 1
         try:
             if line == CUT:
                 await self._say(say("Yes."), hear, half=True)
-                hear(Piece(restart=True))
+                hear(ReplyDelta(restart=True))
                 line = say("Yes.")
             if isinstance(line, BaseException):
                 await self._say(say("Yes."), hear, half=True)
@@ -67,9 +67,9 @@ class Streamer:
             await self._say(line, hear)
         finally:
             self.open -= 1
-        return Answer(line, 1000)
+        return ModelResponse(line, 1000)
 
-    async def _say(self, body: str, hear: Hear, *, half: bool = False) -> None:
+    async def _say(self, body: str, hear: DeltaCallback, *, half: bool = False) -> None:
         pieces = list(pieces_of(body))
         for piece in pieces[: -3 if half else None]:
             await asyncio.sleep(0)
@@ -87,7 +87,7 @@ def streaming(model: Streamer, tools: Sequence[Tool] = ()) -> Home:
     """A process whose agents, each with a log of its own, ask this model."""
     home = Home()
     home.runtime = LocalRuntime(
-        lambda _: System(home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids),
+        lambda _: LocalSystem(home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids),
         clock=home.clock, note=home.notes.append, blocks=home.blocks,
     )  # fmt: skip
     return home
@@ -97,7 +97,7 @@ def streaming_shared(model: Streamer, tools: Sequence[Tool] = ()) -> SharedHome:
     """The same with agents that share a log."""
     home = SharedHome()
     home.store.register_many(["sam"], shared=True)
-    home.shard._make_system = lambda _, enter: System(
+    home.shard._make_system = lambda _, enter: LocalSystem(
         home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids, enter=enter
     )
     return home
@@ -112,7 +112,7 @@ async def opened(home: Home) -> Any:
 
 def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
     """What a look at the log finds wrong: its order, its requests, its tables."""
-    system = System(home.store, tools=tools, clock=WallClock(), ids=CountingIds())
+    system = LocalSystem(home.store, tools=tools, clock=WallClock(), ids=CountingIds())
     view = system.view("sam")
     found = [*verify(view, system.tools).faults, *rebuild(view).faults]
     found += [turn for turn in view.rows("turns") if turn["status"] == "open"]

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from everlog.actors.functions.addresses import Address
-from everlog.actors.functions.web import Web
+from everlog.actors.functions.web import WebAccess
 
 Answer = bytes | Callable[[int], bytes]
 
@@ -114,7 +114,7 @@ def here(address: Address) -> bool:
     return address == ip_address("127.0.0.1")
 
 
-def web(server: Server, names: Names | None = None, *more: str, timeout_s: float = 20) -> Web:
+def web(server: Server, names: Names | None = None, *more: str, timeout_s: float = 20) -> WebAccess:
     """Requests to `shop.test` on the server's port, which stands for a public host; and to the hosts in `more`."""
     names = names or Names(shop_test=[["127.0.0.1"]])
-    return Web([f"shop.test:{server.port}", *more], names, here, timeout_s)
+    return WebAccess([f"shop.test:{server.port}", *more], names, here, timeout_s)

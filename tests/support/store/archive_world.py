@@ -12,7 +12,7 @@ import numpy as np
 from everlog.events import Draft, uuid7
 from everlog.store import FileLog, FileStore
 from everlog.store.archive import Archive
-from everlog.store.archive.notes import NOTES, Notes
+from everlog.store.archive.notes import NOTES, ArchiveMetadata
 from everlog.store.archive.table import Tables
 
 NOW = 1_800_000_000_000_000
@@ -127,7 +127,7 @@ def found(archive: Archive, query: str, agent_id: str, as_of: int = END, **more:
 
 def rows_of(archive: Archive) -> list[dict[str, object]]:
     """Every row of the table that serves, with its vector, sorted."""
-    serving = Notes(archive._folder / NOTES).serving()
+    serving = ArchiveMetadata(archive._folder / NOTES).serving()
     assert serving is not None
     table = Tables(archive._folder).open(serving.generation).read()
     return sorted(table.to_pylist(), key=lambda row: row["memory_id"])

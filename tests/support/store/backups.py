@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from everlog.store import Contents, FileStore, Restoration, Store, check, check_moves, export
+from everlog.store import ExportHeader, FileStore, RestoreReport, Store, check, check_moves, export
 from tests.contract.drafts import NOW
 from tests.store.sealed.test_sealing import Counting
 from tests.store.streams.test_forks import assert_whole
 
 
-def save(store: Store, name: str, path: Path, **more: object) -> Contents:
+def save(store: Store, name: str, path: Path, **more: object) -> ExportHeader:
     return export(store, name, path, store_id="sim", made_at=NOW, **more)  # type: ignore[arg-type]
 
 
-def through(store: Store, name: str, other: Store, tmp_path: Path) -> Restoration:
+def through(store: Store, name: str, other: Store, tmp_path: Path) -> RestoreReport:
     """Export an agent from one store and restore it in another."""
     path = tmp_path / f"{name}.everlog"
     save(store, name, path, replace=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from everlog.events import Draft, Record
 from everlog.store import FileLog, FileStore, Partition, partition_of
-from everlog.store.partition.segment import Scan
+from everlog.store.partition.segment import FrameScan
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
 from tests.support.store.faulty_disk import FaultyDisk, Inode
@@ -60,4 +60,4 @@ def ends_of(disk: FaultyDisk, path: Path) -> list[int]:
     """Offsets at which the frames of a file begin, and that at which the last one ends."""
     first_commit = int(path.name.partition("-")[0])
     data = bytes(disk.files[path].content)
-    return [0, *(frame.end for frame in Scan(data, partition_on(disk).salt(path.name), first_commit, str(path)))]
+    return [0, *(frame.end for frame in FrameScan(data, partition_on(disk).salt(path.name), first_commit, str(path)))]

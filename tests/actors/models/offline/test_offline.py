@@ -7,7 +7,7 @@ import pytest
 
 from everlog.actors.agent import decide
 from everlog.actors.formats.reading import CALL_ID_CHARS_MAX
-from everlog.actors.models.offline import MODEL, Offline, reply
+from everlog.actors.models.offline import MODEL, OfflineModel, reply
 from everlog.events import ModelError
 from tests.support.models.offline_chat import (
     AT,
@@ -49,7 +49,7 @@ def test_the_answer_is_a_chat_completion() -> None:
 
 def test_offline_is_a_model() -> None:
     """`ask` gives the pure reply with its latency, and closing twice is fine."""
-    model = Offline()
+    model = OfflineModel()
     body = request(user("hi"))
     answer = asyncio.run(model.ask(body))
     asyncio.run(model.close())
