@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from everlog.actors.agent import commands
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import Command, CommandResult, OpenReport, SessionCapabilities, StreamItem
+from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
 from everlog.actors.agent.decide import PRESSURE_WARNING
-from everlog.actors.agent.importing import ImportedMessage, ImportReport
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.writing import CommitListener
-from everlog.actors.formats.preview import Preview
-from everlog.actors.ports.constants import BLOCK_CHARS, MICROSECONDS, PAGE_RESULTS, RESENDS_MAX
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.formats.reply_preview import Preview
+from everlog.actors.ports.agent_constants import BLOCK_CHARS, MICROSECONDS, PAGE_RESULTS, RESENDS_MAX
 from everlog.actors.ports.effects import ANYTHING, Clock, Filters, Ids, Page
 from everlog.actors.runtime import Answer, Placement, PreviewCallback, Runtime
 from everlog.events import (

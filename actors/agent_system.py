@@ -11,22 +11,22 @@ import msgspec
 import pyarrow as pa
 
 from everlog.actors.agent import commands
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_view import since_epoch
 from everlog.actors.agent.commands import Command, SessionCapabilities
-from everlog.actors.agent.forking import NewFork
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import AgentView, LocalSystem
-from everlog.actors.agent.view import since_epoch
-from everlog.actors.agent.writing import CommitListener
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.agent.fork_agent import NewFork
+from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.hosting.many import BatchCommand
-from everlog.actors.memory.shared import SharedBlockService
-from everlog.actors.memory.sources import Sources
-from everlog.actors.ports.constants import RESENDS_MAX
+from everlog.actors.hosting.command_batch import BatchCommand
+from everlog.actors.memory.shared_block_service import SharedBlockService
+from everlog.actors.memory.source_service import Sources
+from everlog.actors.ports.agent_constants import RESENDS_MAX
 from everlog.actors.ports.effects import Clock, Filters, Ids, Model, Page
-from everlog.actors.reports import backups
+from everlog.actors.reports import export_restore
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compared, rerun
-from everlog.actors.rerun.rerun_report import RerunComparison
-from everlog.actors.rerunning import stage
+from everlog.actors.rerun.rerun_comparison import RerunComparison
+from everlog.actors.rerun_runtime import stage
 from everlog.actors.runtime import Placement, Runtime
 from everlog.events import Event, EverlogError, HostLost, Record, UserMessage
 from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, name_of, refuse_reserved
@@ -148,7 +148,8 @@ class AgentSystem:
         """Say something to many agents at once: (name, words) or (name, event); what came of each, as it is done.
 
         Nothing that one agent does holds up another. What one of them is told twice it hears in the order given. A
-        `SendOutcome` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try again.
+        `SendOutcome` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try
+        again.
         """
         say = [
             (
@@ -217,7 +218,7 @@ class AgentSystem:
         The agent may be at work: what it has now is written. `with_sources`: and the documents that it can search.
         Blocks. Raises UnknownAgent, BadInput, StoreError; there is no file then that was not there before.
         """
-        return backups.export_agent(
+        return export_restore.export_agent(
             self._reading, self.store, name_of(name), Path(path).expanduser(), clock=self._clock,
             with_sources=with_sources, replace=replace, progress=progress,
         )  # fmt: skip
@@ -228,7 +229,7 @@ class AgentSystem:
         What is here already is left as it is. Blocks. Raises CorruptLog for a file that is damaged, BadInput for one
         that is none and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
         """
-        return backups.restore_agent(self.store, Path(path).expanduser(), progress)
+        return export_restore.restore_agent(self.store, Path(path).expanduser(), progress)
 
     async def rerun(self, what: RerunOptions, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
         """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
@@ -280,7 +281,7 @@ class AgentSystem:
         `as_of`: only what was recorded by then; UTC without a zone. `agent`: only records of that one. It blocks,
         and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
         """
-        from everlog.actors.reports.analytics import fleet_sql
+        from everlog.actors.reports.fleet_sql import fleet_sql
 
         upto = None if as_of is None else since_epoch(as_of)
         return fleet_sql(self.store, query, as_of=upto, agent=agent)

@@ -21,17 +21,17 @@ import msgspec
 
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.archive.archivist import WaitPolicy
-from everlog.actors.archive.indexes import local_archive
-from everlog.actors.cluster.addresses import prepare, running, to_join
+from everlog.actors.archive.archive_index import local_archive
+from everlog.actors.archive.archive_service import WaitPolicy
+from everlog.actors.cluster.ray_address import prepare, running, to_join
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import GatewayLimits, limits_from
-from everlog.actors.hosting.local import local_runtime
-from everlog.actors.ports.constants import IDLE_S
+from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
+from everlog.actors.hosting.local_runtime import local_runtime
+from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.effects import Clock, Ids, Model
-from everlog.actors.ports.real import RealClock, RealIds, make_store
+from everlog.actors.ports.real_clock import RealClock, RealIds, make_store
 from everlog.actors.runtime import Placement
 from everlog.events import BadInput, ClusterError
 
@@ -113,7 +113,7 @@ async def open_system(
 def _cluster() -> ModuleType:
     """The file that imports Ray. Raises ClusterError where Ray is not installed."""
     try:
-        from everlog.actors.cluster import cluster
+        from everlog.actors.cluster import ray_runtime as cluster
     except ImportError as error:
         raise ClusterError(
             f"Ray cannot be imported ({error}): install it (the requirement is in pyproject.toml), or run agents in "

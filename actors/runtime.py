@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Literal, Protocol
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
-from everlog.actors.agent.writing import CommitListener
-from everlog.actors.formats.preview import Preview
-from everlog.actors.hosting.many import BatchCommand, BatchOutcome
-from everlog.actors.memory.blocks import BlockClient
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.formats.reply_preview import Preview
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
+from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.events import MessageSent, Record, UsageError
 
 

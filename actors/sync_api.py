@@ -16,13 +16,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
 from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.actors.api import open_system
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.memory.shared import SharedBlockService
-from everlog.actors.memory.sources import Sources
+from everlog.actors.memory.shared_block_service import SharedBlockService
+from everlog.actors.memory.source_service import Sources
 from everlog.actors.runtime import Answer
 from everlog.events import Record, UsageError
 

@@ -33,7 +33,7 @@ from bench.support.harness import (
 )
 from bench.support.peers import Rows
 from bench.support.script import words
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Draft, UserMessage, draft, uuid7
 from everlog.store import Append, FileLog, FileStore, RealDisk
 from everlog.store.base.disk import Bytes, RealFile

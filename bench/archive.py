@@ -19,12 +19,12 @@ import msgspec
 import numpy as np
 
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import ArchivalInserted, Draft, draft
 from everlog.store import Append, FileLog, FileStore
 from everlog.store.archive import Archive
-from everlog.store.archive.fold import ArchiveRow, digest_of
-from everlog.store.archive.table import table_of
+from everlog.store.archive.archive_table import table_of
+from everlog.store.archive.row_fold import ArchiveRow, digest_of
 
 KEYS = ("hybrid_ms_p50", "inserts_per_s", "lag_s", "rebuild_per_s", "growth")
 DIMENSION = 256

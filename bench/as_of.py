@@ -19,13 +19,13 @@ import msgspec
 
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
 from bench.support.script import InstantModel, words
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Draft, Record, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore
-from everlog.store.base.constants import MARK_RECORDS
+from everlog.store.base.store_constants import MARK_RECORDS
 
 KEYS = ("as_of_ratio", "chain_ms")
 GOALS = ("<= 3", "< 15")

@@ -17,9 +17,9 @@ import msgspec
 
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
 from everlog.actors.agent.commands import OpenAgent
-from everlog.actors.cluster.addresses import prepare
-from everlog.actors.cluster.places import dedicated
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.cluster.placement import dedicated
+from everlog.actors.cluster.ray_address import prepare
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.store import FileStore
 
 KEYS = ("dedicated_create_ratio", "dedicated_extra_mb")
@@ -72,8 +72,8 @@ async def measure(plan: Plan) -> Seen:
     with workspace() as folder:
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
-        from everlog.actors.cluster.cluster import joined
-        from everlog.actors.cluster.rayplaces import RayHostProvider
+        from everlog.actors.cluster.ray_placement import RayHostProvider
+        from everlog.actors.cluster.ray_runtime import joined
 
         seen = Seen(noise(folder), [], [])
         async with joined(store, "") as runtime:

@@ -35,13 +35,13 @@ from bench.support.harness import (
     show,
     workspace,
 )
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.ports.constants import SHARD_TEND_S
-from everlog.actors.ports.real import RealClock, monotonic_us
-from everlog.interfaces.fleet import fleet
-from everlog.interfaces.fleet import generating as load
+from everlog.actors.ports.agent_constants import SHARD_TEND_S
+from everlog.actors.ports.real_clock import RealClock, monotonic_us
+from everlog.interfaces.fleet import fleet_command
+from everlog.interfaces.fleet import load_generator as load
 from everlog.store import FileStore
 
 KEYS = (
@@ -132,7 +132,7 @@ def words(data: str | None) -> tuple[str, list[str]]:
     """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
     folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
     found = [said for said, _ in talk_of(folder)]
-    return ("LoCoMo", found) if found else ("everyday words", fleet.lines(None))
+    return ("LoCoMo", found) if found else ("everyday words", fleet_command.lines(None))
 
 
 async def measure(plan: Plan, data: str | None) -> Seen:
@@ -260,7 +260,7 @@ def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     runs = {"messages_per_s": among([tally.per_s for tally in tallies], 0), "activation_ms_p50": among(seen.cold_ms)}
     runs["activation_growth"] = among(seen.old_ms)
     percents = [100 * getattr(words, what) / words.answered for what in ("searched", "acted")]
-    latency = fleet.latencies([taken for tally in tallies for taken in tally.latencies_us])
+    latency = fleet_command.latencies([taken for tally in tallies for taken in tally.latencies_us])
     cpu = " + ".join(f"{median([getattr(r, who) for r in seen.rounds]):.2f}" for who in ("hosts_ms", "driver_ms"))
     return [
         *(line(figure, goal(figure.key, figure.value), runs.get(figure.key, "")) for figure in found),

@@ -27,8 +27,8 @@ from bench.support.harness import (  # fmt: skip
     timed,
     workspace,
 )
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.ports.real import RealClock
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import canonical_bytes
 from everlog.store import FileStore
 

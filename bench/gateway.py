@@ -17,8 +17,8 @@ import msgspec
 
 from bench import endpoint, prefixes
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
-from everlog.actors.cluster.addresses import prepare
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.cluster.ray_address import prepare
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.store import FileStore
 
 KEYS = ("gateway_ratio_1", "gateway_ratio_64", "gateway_ratio_512", "prefix_stability")
@@ -78,15 +78,15 @@ async def _pairs(plan: Plan, folder: Path, url: str, request: bytes) -> dict[tup
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
     prepare(store.root, "")
-    from everlog.actors.cluster import link
-    from everlog.actors.cluster.asking import GatewayClient
+    from everlog.actors.cluster import ray_api
+    from everlog.actors.cluster.gateway_client import GatewayClient
 
     root = str(store.root.resolve())
-    link.connect(root, "")
+    ray_api.connect(root, "")
     try:
         return await _in_turns(plan, GatewayClient(root), url, request)
     finally:
-        link.disconnect()
+        ray_api.disconnect()
 
 
 async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tuple[int, bool], Pair]:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from bench.support.harness import ROOT, Figure, Line, noise, options, show, workspace
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system

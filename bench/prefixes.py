@@ -12,13 +12,13 @@ import msgspec
 
 from bench.replay import talk_of
 from bench.support.harness import ROOT, median
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.models.offline import OfflineModel
 from everlog.actors.ports.effects import ModelResponse
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage
-from everlog.interfaces.fleet import fleet
+from everlog.interfaces.fleet import fleet_command
 from everlog.store import MemoryStore
 
 WINDOW = 8192
@@ -64,7 +64,7 @@ def words(data: str | None) -> tuple[str, list[str]]:
     """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
     folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
     found = [said for said, _ in talk_of(folder)]
-    return ("LoCoMo", found) if found else ("everyday words", fleet.lines(None))
+    return ("LoCoMo", found) if found else ("everyday words", fleet_command.lines(None))
 
 
 async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:

@@ -35,9 +35,9 @@ from bench.support.harness import (
 )
 from bench.support.peers import EVENTSOURCING, eventsourced
 from bench.support.script import InstantModel, words
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import CATALOGUE, FunctionResult, MessageSent, ModelReply, UserMessage, event_of
 from everlog.projections import DERIVER
 from everlog.store import FileStore, PartitionReader

@@ -21,10 +21,10 @@ from bench import as_of, forks
 from bench.as_of import store_in
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, timed, workspace
 from bench.support.script import InstantModel, words
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.ports.real import RealClock, RealIds
-from everlog.actors.replay.replay import ReplayReport, verify
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.replay.rebuild_check import ReplayReport, verify
 from everlog.events import UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore

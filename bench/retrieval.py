@@ -21,12 +21,12 @@ import msgspec
 from bench.nested import nested_kv
 from bench.support import hosted
 from bench.support.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
-from everlog.actors.agent.importing import ImportedMessage, conversation
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import AgentView
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import ImportedMessage, conversation
+from everlog.actors.agent.local_system import AgentView
 from everlog.actors.api import open_system
-from everlog.actors.archive.indexes import local_archive
-from everlog.actors.memory.searching import AgentSearcher
+from everlog.actors.archive.archive_index import local_archive
+from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import ArchiveClient
 from everlog.projections import HEAD
 

@@ -18,9 +18,9 @@ import msgspec
 from bench.support.harness import BareFile, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from bench.support.script import CountingDisk, InstantModel, words
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Record, UserMessage
 from everlog.store import FileStore
 

@@ -62,7 +62,7 @@ class ModelFailed(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "model_failed"
 
     failure: str
-    """A short word, the `kind` of a ModelError; `actors/models/failures.py` says what each means."""
+    """A short word, the `kind` of a ModelError; `actors/models/failure_classes.py` says what each means."""
     model: str = ""
     """The model that was asked, where it is not the agent's own or something came of it."""
     attempts: int = 1

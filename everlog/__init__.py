@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from everlog.actors.agent.setup import InitialBlock, Settings
+    from everlog.actors.agent.agent_setup import InitialBlock, Settings
     from everlog.actors.agent_ref import AgentRef
     from everlog.actors.agent_system import AgentSystem
     from everlog.actors.api import open_system
     from everlog.actors.functions.extras import Grants
     from everlog.actors.functions.tools import Tool, tool
-    from everlog.actors.memory.memory import Memory
+    from everlog.actors.memory.core_memory import Memory
     from everlog.actors.rerun.rerun import RerunOptions
     from everlog.actors.sync_api import open  # noqa: A004 - `everlog.open`, as `gzip.open`
     from everlog.events import (
@@ -174,12 +174,12 @@ __all__ = [
 _MODULES = {
     "AgentRef": "everlog.actors.agent_ref",
     "AgentSystem": "everlog.actors.agent_system",
-    "BlockText": "everlog.actors.agent.setup",
+    "InitialBlock": "everlog.actors.agent.agent_setup",
     "Grants": "everlog.actors.functions.extras",
-    "Memory": "everlog.actors.memory.memory",
-    "Settings": "everlog.actors.agent.setup",
+    "Memory": "everlog.actors.memory.core_memory",
+    "Settings": "everlog.actors.agent.agent_setup",
     "Tool": "everlog.actors.functions.tools",
-    "WhatIf": "everlog.actors.rerun.rerun",
+    "RerunOptions": "everlog.actors.rerun.rerun",
     "open": "everlog.actors.sync_api",
     "open_system": "everlog.actors.api",
     "tool": "everlog.actors.functions.tools",

@@ -4,12 +4,12 @@ Everything here is derived from the log and can be dropped and built again; one 
 own step, time travel and analytics over all agents.
 """
 
-from everlog.projections.catalogue import PROJECTIONS
+from everlog.projections.archival_memory import ArchivalSearch, AttachedSources
 from everlog.projections.engine import HEAD, OF_A_STATE, Projections
-from everlog.projections.fates import InputOutcome, fates
-from everlog.projections.kept import ArchivalSearch, AttachedSources
+from everlog.projections.input_outcomes import InputOutcome, input_outcomes
+from everlog.projections.recall_search import RecallPage, RecallSearch
 from everlog.projections.rows import Row, Rows
-from everlog.projections.search import RecallPage, RecallSearch
+from everlog.projections.sql_catalogue import PROJECTIONS
 from everlog.projections.state import DERIVER, activate, activate_many
 
 __all__ = [
@@ -27,5 +27,5 @@ __all__ = [
     "Rows",
     "activate",
     "activate_many",
-    "fates",
+    "input_outcomes",
 ]

@@ -14,11 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, current, is_erased
-from everlog.projections.catalogue import PROJECTIONS, batched, macro, sql
-from everlog.projections.constants import COMPACT_ROWS_MIN, FEW_AGENTS, MANY_AGENTS, MEMORY_MB, THREADS
+from everlog.projections.projection_constants import COMPACT_ROWS_MIN, FEW_AGENTS, MANY_AGENTS, MEMORY_MB, THREADS
 from everlog.projections.rows import Row, Rows, answers, place_of
+from everlog.projections.sql_catalogue import PROJECTIONS, batched, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
-from everlog.store.base.lazy import pc
+from everlog.store.base.lazy_pyarrow import pc
 
 HEAD = 2**63 - 2
 """`as_of` for "now": above every seq, below the `ended` of the living."""

@@ -16,7 +16,7 @@ from heapq import nsmallest
 
 import msgspec
 
-from everlog.projections.documents import count_at, sought_as
+from everlog.projections.search_documents import count_at, sought_as
 
 K1, B = 0.9, 0.4
 NAMED_SCORE, BESIDE_PART, VERBATIM_SCORE = 0.5, 0.3, 2.0

@@ -13,12 +13,12 @@ import duckdb
 import pyarrow as pa
 
 from everlog.events import CATALOGUE
-from everlog.projections.catalogue import batched, sql
-from everlog.projections.constants import BATCH_BYTES, STATE_VERSION
 from everlog.projections.engine import HistoryLoader, Projections, kept_from, shown_from
+from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
+from everlog.projections.sql_catalogue import batched, sql
 from everlog.store import SCHEMA, LogReader
-from everlog.store.base.lazy import pc
-from everlog.store.sealed.parquet import where
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.sealed.parquet_file import where
 
 
 class SqlStateDeriver:

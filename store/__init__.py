@@ -5,21 +5,15 @@ partition is a folder with one writer; it holds frames of commits, Parquet files
 that names its files, and epochs that say who owns it. Clock and ids are arguments.
 """
 
-from everlog.store.backup.backup import export
-from everlog.store.base.arrow import SCHEMA, batch_of, events_of, records_of
-from everlog.store.base.beside import FileStamp, mapped, read_whole, stamp_of, write_whole
-from everlog.store.base.blocks import BLOCK_PREFIX, block_of, is_agent, is_block, refuse_reserved, stream_of_block
-from everlog.store.base.constants import (
-    APPEND_BYTES_MAX,
-    FORMAT_VERSION,
-    FRAME_BYTES_MAX,
-    GROUP_APPENDS_MAX,
-    GROUP_BYTES_MAX,
-    ID_MEMORY_S,
-    NAME_BYTES_MAX,
-    SEAL_BYTES_MIN,
-    SEGMENT_BYTES_MAX,
-    SHARDS_MAX,
+from everlog.store.backup.export_agent import export
+from everlog.store.base.arrow_schema import SCHEMA, batch_of, events_of, records_of
+from everlog.store.base.block_streams import (
+    BLOCK_PREFIX,
+    block_of,
+    is_agent,
+    is_block,
+    refuse_reserved,
+    stream_of_block,
 )
 from everlog.store.base.contract import (
     Append,
@@ -35,20 +29,33 @@ from everlog.store.base.contract import (
     Store,
 )
 from everlog.store.base.disk import Disk, DiskFile, RealDisk
-from everlog.store.base.exports import ExportedStream, ExportHeader, RestoredStream, RestoreReport
+from everlog.store.base.export_types import ExportedStream, ExportHeader, RestoredStream, RestoreReport
 from everlog.store.base.names import is_shared, name_of, partition_of, shard_of
-from everlog.store.base.sources import SOURCE_PREFIX, is_source, source_of, stream_of
-from everlog.store.check.check import CheckReport, check
-from everlog.store.check.checkforks import check_forks
-from everlog.store.check.checkmoves import check_moves
+from everlog.store.base.sidecar import FileStamp, mapped, read_whole, stamp_of, write_whole
+from everlog.store.base.source_streams import SOURCE_PREFIX, is_source, source_of, stream_of
+from everlog.store.base.store_constants import (
+    APPEND_BYTES_MAX,
+    FORMAT_VERSION,
+    FRAME_BYTES_MAX,
+    GROUP_APPENDS_MAX,
+    GROUP_BYTES_MAX,
+    ID_MEMORY_S,
+    NAME_BYTES_MAX,
+    SEAL_BYTES_MIN,
+    SEGMENT_BYTES_MAX,
+    SHARDS_MAX,
+)
+from everlog.store.check.check_forks import check_forks
+from everlog.store.check.check_moves import check_moves
+from everlog.store.check.check_partition import CheckReport, check
+from everlog.store.check.partition_stats import PartitionStats, stats
 from everlog.store.check.snapshot import PartitionPosition, SkippedPartition, Snapshot, snapshot
-from everlog.store.check.stats import PartitionStats, stats
-from everlog.store.log.filelog import FileLog
-from everlog.store.log.reader import PartitionReader, TornTail
+from everlog.store.log.file_log import FileLog
+from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.partition.partition import Partition
-from everlog.store.sealed.figured import FIGURES
-from everlog.store.stores.filestore import FileStore
-from everlog.store.stores.memory import MemoryLog, MemoryReader, MemoryStore
+from everlog.store.sealed.derived_columns import FIGURES
+from everlog.store.stores.file_store import FileStore
+from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
 from everlog.store.stores.mounts import StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
 
 __all__ = [

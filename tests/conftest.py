@@ -127,18 +127,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def every_system(pytestconfig: pytest.Config) -> Iterator[list]:
     """Every System that a test makes in this process. The ordinary suite ends by verifying all their agents."""
-    from everlog.actors.agent import system
-    from tests.support.every_agent import verify_all
+    from everlog.actors.agent import local_system
+    from tests.support.verify_every_agent import verify_all
 
-    made: list[system.LocalSystem] = []
-    begin = system.LocalSystem.__init__
+    made: list[local_system.LocalSystem] = []
+    begin = local_system.LocalSystem.__init__
 
-    def remembered(self: system.LocalSystem, *args, **kwargs) -> None:
+    def remembered(self: local_system.LocalSystem, *args, **kwargs) -> None:
         begin(self, *args, **kwargs)
         made.append(self)
 
-    system.LocalSystem.__init__ = remembered
+    local_system.LocalSystem.__init__ = remembered
     yield made
-    system.LocalSystem.__init__ = begin
+    local_system.LocalSystem.__init__ = begin
     if pytestconfig.getoption("markexpr") == "not long":
         verify_all(made)

@@ -10,23 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from everlog.actors.agent import asked, setup
+from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
-from everlog.actors.agent.hiding import PositionedEvent, commit_of, ended, last_reply, last_said, newest_turns
-from everlog.actors.agent.importing import ImportedMessage, ImportReport
+from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
+from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of
 from everlog.actors.agent.journal import Journal
-from everlog.actors.agent.leftovers import without_leftovers
-from everlog.actors.agent.think import ModelCaller
-from everlog.actors.agent.transitions import refuse_no_input
-from everlog.actors.agent.turns import TurnRunner
-from everlog.actors.agent.writing import CommitListener, EventWriter, ids_of
-from everlog.actors.formats.preview import PreviewFactory, nobody
+from everlog.actors.agent.model_step import ModelCaller
+from everlog.actors.agent.orphaned_turns import without_leftovers
+from everlog.actors.agent.turn_runner import TurnRunner
+from everlog.actors.agent.turn_transitions import refuse_no_input
+from everlog.actors.agent.undo import PositionedEvent, commit_of, ended, last_reply, last_said, newest_turns
+from everlog.actors.formats.reply_preview import PreviewFactory, nobody
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.blocks import BlockClient
-from everlog.actors.models import spending
-from everlog.actors.models.endpoints import ModelDefaults
+from everlog.actors.memory.shared_block_rules import BlockClient
+from everlog.actors.models import daily_usage
+from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.ports.effects import Clock, DeltaCallback, Ids, Model, ModelResponse, Searcher
-from everlog.actors.prompt import sections
+from everlog.actors.prompt import prompt_sections
 from everlog.actors.prompt.context import Context
 from everlog.events import (
     AgentConfigured,
@@ -68,17 +68,19 @@ class Agent(EventWriter):
         clock: Clock,
         ids: Ids,
         listen: CommitListener | None = None,
-        known: setup.ModelDefaultsLookup | None = None,
+        known: agent_setup.ModelDefaultsLookup | None = None,
     ) -> None:
         super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
         self.searcher, self.blocks = searcher, blocks
         self._tools, self._known = tools, known
-        self.models = asked.ModelPool(models, spending.Ledger(clock, partial(spending.by_the_log, self, journal)))
+        self.models = model_pool.ModelPool(
+            models, daily_usage.Ledger(clock, partial(daily_usage.by_the_log, self, journal))
+        )
         self.hearing: PreviewFactory = nobody
         """Who is told the pieces of a reply as it comes."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
-        self.model_name = setup.OFFLINE
+        self.model_name = agent_setup.OFFLINE
         """What the newest configuration calls the model."""
         self.cut: TornTail | None = None
         """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
@@ -94,11 +96,11 @@ class Agent(EventWriter):
         """What `activate` leaves for later where the agent is opened `as_it_is`."""
         recorded = (await self._woken()).recorded
         if unattended and recorded is not None:
-            setup.refuse_without(self.agent_id, recorded, self._tools)
-        await self._set_up(setup.Settings(), recorded)
+            agent_setup.refuse_without(self.agent_id, recorded, self._tools)
+        await self._set_up(agent_setup.Settings(), recorded)
 
     async def activate(
-        self, settings: setup.Settings, *, create: bool = True, unattended: bool = False, as_it_is: bool = False
+        self, settings: agent_setup.Settings, *, create: bool = True, unattended: bool = False, as_it_is: bool = False
     ) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
 
@@ -109,7 +111,7 @@ class Agent(EventWriter):
         self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
         if woken.exists:
             if unattended and recorded is not None:
-                setup.refuse_without(self.agent_id, recorded, self._tools)
+                agent_setup.refuse_without(self.agent_id, recorded, self._tools)
             if as_it_is and recorded is not None:
                 self._follow(recorded)
             else:
@@ -119,19 +121,19 @@ class Agent(EventWriter):
         elif not create:
             raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
-            facts = await sections.facts(self, settings.sections, None)
-            configured = setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
-            await self.commit(setup.birth(settings, configured), turn=0, step=0)
+            facts = await prompt_sections.facts(self, settings.sections, None)
+            configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
+            await self.commit(agent_setup.birth(settings, configured), turn=0, step=0)
             self.models.ledger.begin()
             self._follow(configured)
 
     async def _set_up(
-        self, settings: setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
+        self, settings: agent_setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
         """Go by `settings` over the recorded configuration, and record what they change."""
-        facts = await sections.facts(self, settings.sections, recorded)
-        configured = setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
-        if recorded is None or configured.schemas or not setup.same(recorded, configured):
+        facts = await prompt_sections.facts(self, settings.sections, recorded)
+        configured = agent_setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
+        if recorded is None or configured.schemas or not agent_setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=ids_of(event_id))
             if left[0].seq <= head:  # it came again, and what was configured since then holds
@@ -253,7 +255,7 @@ class Agent(EventWriter):
 
         return await self.once(event_id, write, ReplyRethought)
 
-    async def configure(self, settings: setup.Settings, event_id: str | None = None) -> AgentConfigured:
+    async def configure(self, settings: agent_setup.Settings, event_id: str | None = None) -> AgentConfigured:
         """Set the agent up anew where `settings` ask for something else; the configuration that now holds.
 
         A model of another name is made when it is next asked: one that does not exist fails then. Raises BadInput for

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from everlog.actors.agent.importing import ImportedMessage
-from everlog.actors.agent.setup import Settings
-from everlog.actors.formats.preview import Preview
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import ImportedMessage
+from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.events import BadInput, Event, Record

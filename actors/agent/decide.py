@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.formats import parse
-from everlog.actors.functions.builtin import ALIASES
+from everlog.actors.formats import parse_reply
+from everlog.actors.functions.memgpt_functions import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool, said
-from everlog.actors.memory.following import AppliedEdits
-from everlog.actors.memory.memory import FunctionMemory, PendingEdit
-from everlog.actors.ports.constants import RESULT_CHARS_MAX
+from everlog.actors.memory.block_sync import AppliedEdits
+from everlog.actors.memory.core_memory import FunctionMemory, PendingEdit
+from everlog.actors.ports.agent_constants import RESULT_CHARS_MAX
 from everlog.actors.prompt.context import Context, summary_of
 from everlog.events import (
     Call,
@@ -181,7 +181,7 @@ class ReplyExecution:
             return False
         if tool.effect == "pure" and not (tool.takes_memory and intent.effect == "idempotent"):
             return False
-        arguments = parse.arguments(intent.arguments)
+        arguments = parse_reply.arguments(intent.arguments)
         arguments.pop(HEARTBEAT, None)
         try:
             tool.bind(arguments)
@@ -230,7 +230,7 @@ class ReplyExecution:
             self._refused(call, f"No function named {call.name}")
             return None
         try:
-            arguments = parse.arguments(call.arguments)
+            arguments = parse_reply.arguments(call.arguments)
         except (ValueError, TypeError) as error:
             self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
@@ -289,7 +289,7 @@ class ReplyExecution:
         tool = self._tool(call.name)
         if tool is not None and not tool.heartbeat:
             return False
-        return parse.arguments(call.arguments).get(HEARTBEAT) is True
+        return parse_reply.arguments(call.arguments).get(HEARTBEAT) is True
 
 
 def returned(result: Any, *, whole: bool) -> str:

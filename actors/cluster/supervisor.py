@@ -1,8 +1,8 @@
 """Keeps agents running in places of their own or in shared ones: finds or makes the host of a place, starts those that
 died again, finishes what a stop of everything left unfinished, and sends timed heartbeats.
 
-It owns no state that the logs and the places do not have, but what callers have lent. Where hosts live is a `HostProvider`:
-Ray's actors, or a test's.
+It owns no state that the logs and the places do not have, but what callers have lent. Where hosts live is a
+`HostProvider`: Ray's actors, or a test's.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.commands import FireTimer, ResumeTurns, SessionCapabilities
-from everlog.actors.cluster.places import HostedPartition, HostHandle, HostLookup, HostProvider, SupervisorCounters
-from everlog.actors.cluster.recovering import DeathReporter, RecoveryQueue, UnfinishedLookup
-from everlog.actors.cluster.starting import StartPriority, StartQueue, StartQueueFull
-from everlog.actors.hosting.standing import PendingWork
-from everlog.actors.hosting.timers import DeliveryCallback, HeartbeatBatch, TimerSchedule
-from everlog.actors.ports.constants import (
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, HostProvider, SupervisorCounters
+from everlog.actors.cluster.recovery_queue import DeathReporter, RecoveryQueue, UnfinishedLookup
+from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQueueFull
+from everlog.actors.hosting.pending_work import PendingWork
+from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
+from everlog.actors.ports.agent_constants import (
     MICROSECONDS,
     RECOVERY_WAIT_S,
     RECOVERY_WAIT_S_MAX,

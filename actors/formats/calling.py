@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from everlog.actors.formats.native import NativeFormat
-from everlog.actors.formats.reading import CallingFormat
-from everlog.actors.formats.schema import SchemaFormat
-from everlog.actors.formats.text import TextFormat
+from everlog.actors.formats.calling_format import CallingFormat
+from everlog.actors.formats.native_format import NativeFormat
+from everlog.actors.formats.schema_format import SchemaFormat
+from everlog.actors.formats.text_format import TextFormat
 
 WAYS: Mapping[str, CallingFormat] = {"native": NativeFormat(), "schema": SchemaFormat(), "text": TextFormat()}
 """By the word of `AgentConfigured.calling`."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.functions.addresses import AddressFilter, HostResolver, is_public, resolved
 from everlog.actors.functions.grants import NO_GRANTS, Grants
-from everlog.actors.functions.helper import HelperCall, HelperModel, answer, unasked
+from everlog.actors.functions.helper_model import HelperCall, HelperModel, answer, unasked
+from everlog.actors.functions.http_function import WebAccess
+from everlog.actors.functions.network_addresses import AddressFilter, HostResolver, is_public, resolved
 from everlog.actors.functions.tools import Effect, Tool, tool
-from everlog.actors.functions.web import WebAccess
 from everlog.actors.functions.workspace import Workspace
 from everlog.events import FunctionError
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.memory.memory import FunctionMemory, Memory
+from everlog.actors.memory.core_memory import FunctionMemory, Memory
 from everlog.events import BadInput, FunctionError
 
 Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]

@@ -10,9 +10,9 @@ from functools import partial
 
 import msgspec
 
-from everlog.actors.gateway.limits import PREFIX, GatewayLimits, known_prices
+from everlog.actors.gateway.gateway_limits import PREFIX, GatewayLimits, known_prices
+from everlog.actors.models.daily_usage import DAY_US, NOTHING, DailyUsage
 from everlog.actors.models.prices import Price, PriceList
-from everlog.actors.models.spending import DAY_US, NOTHING, DailyUsage
 from everlog.actors.ports.effects import Clock
 from everlog.events import OverBudget, Usage
 

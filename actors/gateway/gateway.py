@@ -15,21 +15,21 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.agent.setup import OFFLINE
-from everlog.actors.gateway.breakers import BreakerStatus, CircuitBreaker
+from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.gateway.budgets import Budgets
-from everlog.actors.gateway.gathering import ModelOutcome, ModelRequest, RequestBatch, ResponseItem
-from everlog.actors.gateway.lanes import EndpointQueue, EndpointQueueStatus, QueueTicket
-from everlog.actors.gateway.limits import GatewayLimits, limits_from
-from everlog.actors.gateway.models import ModelFactory, real_models
-from everlog.actors.gateway.pricing import prices_at
-from everlog.actors.gateway.telling import RetryingModel
-from everlog.actors.models import spending
-from everlog.actors.models.endpoints import file_of
-from everlog.actors.models.failures import RETRIED
-from everlog.actors.models.spending import BYTES_PER_TOKEN, NOTHING, DailyUsage
-from everlog.actors.ports import real
-from everlog.actors.ports.constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
+from everlog.actors.gateway.circuit_breaker import BreakerStatus, CircuitBreaker
+from everlog.actors.gateway.endpoint_queue import EndpointQueue, EndpointQueueStatus, QueueTicket
+from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
+from everlog.actors.gateway.model_factory import ModelFactory, real_models
+from everlog.actors.gateway.request_batch import ModelOutcome, ModelRequest, RequestBatch, ResponseItem
+from everlog.actors.gateway.retrying_model import RetryingModel
+from everlog.actors.gateway.store_prices import prices_at
+from everlog.actors.models import daily_usage
+from everlog.actors.models.daily_usage import BYTES_PER_TOKEN, NOTHING, DailyUsage
+from everlog.actors.models.failure_classes import RETRIED
+from everlog.actors.models.model_types import file_of
+from everlog.actors.ports import real_clock
+from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
 from everlog.actors.ports.effects import Clock, DeltaCallback, Model, ModelResponse
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
@@ -66,7 +66,7 @@ class Gateway:
         limits: GatewayLimits | None = None,
         *,
         clock: Clock | None = None,
-        chance: Callable[[], float] = real.chance,
+        chance: Callable[[], float] = real_clock.chance,
         root: Path | None = None,
     ) -> None:
         """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
@@ -77,7 +77,7 @@ class Gateway:
         self._limits = limits or GatewayLimits()
         self._make = models or real_models(self._limits, root)
         self._chance = chance
-        self._budgets = Budgets(self._limits, clock or real.RealClock(), partial(prices_at, root, self._limits))
+        self._budgets = Budgets(self._limits, clock or real_clock.RealClock(), partial(prices_at, root, self._limits))
         self._models: dict[tuple[str, str], Model] = {}
         self._lanes: OrderedDict[str, EndpointQueue] = OrderedDict()
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
@@ -317,7 +317,7 @@ class Gateway:
 
     def _used(self, request: bytes, answer: ModelResponse) -> Usage:
         """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
-        used = spending.used(request, answer)
+        used = daily_usage.used(request, answer)
         self._tokens_in += max(used.total - used.completion, 0)
         self._tokens_out += used.completion
         return used

@@ -14,6 +14,7 @@ import msgspec
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import (
     Command,
     CommandResult,
@@ -23,15 +24,14 @@ from everlog.actors.agent.commands import (
     SessionCapabilities,
     StreamItem,
 )
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.agent.writing import CommitListener
-from everlog.actors.hosting import damage
-from everlog.actors.hosting.editing import edit, is_plain
-from everlog.actors.hosting.hearing import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timers import DueTimer, due_of
-from everlog.actors.hosting.working import TurnWorker
-from everlog.actors.ports.constants import BUSY_S, IDLE_S, WATCH_S
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.hosting import log_warnings
+from everlog.actors.hosting.edit_commands import edit, is_plain
+from everlog.actors.hosting.subscribers import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
+from everlog.actors.hosting.timer_schedule import DueTimer, due_of
+from everlog.actors.hosting.turn_worker import TurnWorker
+from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
@@ -294,7 +294,7 @@ class Host:
             head=agent.head,
             turn=agent.turn,
             waiting=agent.waiting,
-            warnings=damage.warnings(agent.agent_id, agent.cut, agent.unsealed),
+            warnings=log_warnings.warnings(agent.agent_id, agent.cut, agent.unsealed),
         )
 
     async def _let_go(self) -> None:
@@ -310,7 +310,7 @@ class Host:
                 f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}"
             )
         if agent is not None and agent.unsealed:
-            self._noted(damage.not_sealed(agent.agent_id, agent.unsealed))
+            self._noted(log_warnings.not_sealed(agent.agent_id, agent.unsealed))
 
     def _noted(self, text: str) -> None:
         if self._note is not None:

@@ -13,19 +13,19 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from everlog.actors.agent.activation import ActivationFactory, seal
 from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem, WatchAgent
-from everlog.actors.agent.seats import ActivationFactory, seal
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.hosting.finishing import TurnRecovery
-from everlog.actors.hosting.footprint import give_back, own_memory_bytes
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.hosting.cluster_status import HostStatus
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.many import BatchCommand, BatchOutcome, outcomes
-from everlog.actors.hosting.meters import ProcessMetrics
-from everlog.actors.hosting.seating import ShardActivation
-from everlog.actors.hosting.status import HostStatus
-from everlog.actors.hosting.ticks import ShardJournal, ThreadRunner, TickCounts
-from everlog.actors.hosting.timers import DueTimer
-from everlog.actors.ports.constants import (
+from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.process_memory import give_back, own_memory_bytes
+from everlog.actors.hosting.shard_activation import ShardActivation
+from everlog.actors.hosting.shard_journal import ShardJournal, ThreadRunner, TickCounts
+from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.hosting.turn_recovery import TurnRecovery
+from everlog.actors.ports.agent_constants import (
     BUSY_S,
     IDLE_S,
     MICROSECONDS,

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from everlog.events import BadInput, Usage
-from everlog.projections.pricing import ListedPrice
+from everlog.projections.price_sql import ListedPrice
 
 MILLION = 1_000_000
 DATED = r"(-latest|[-@]\d{4,8}|[-@]\d{4}-\d\d-\d\d)?"

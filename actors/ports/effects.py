@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from everlog.actors.models.spending import DailyUsage
+    from everlog.actors.models.daily_usage import DailyUsage
 
 
 class Clock(Protocol):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from everlog.actors.ports.constants import (
+from everlog.actors.ports.agent_constants import (
     SCHEMA_SHARE,
     TOKENS_PER_BYTE,
     TOKENS_PER_BYTE_MAX,

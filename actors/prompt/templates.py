@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from everlog.actors.ports.constants import (
+from everlog.actors.ports.agent_constants import (
     RANGE_MAX,
     SECTION_CHARS_MAX,
     TEMPLATE_LOOPS_MAX,

@@ -9,16 +9,15 @@ from typing import TypeGuard
 
 import msgspec
 
-from everlog.actors.agent.system import AgentView
-from everlog.actors.formats import parse, parts, render
+from everlog.actors.agent.local_system import AgentView
+from everlog.actors.formats import parse_reply, render_request, request_fingerprints
 from everlog.actors.functions.tools import Tool
-from everlog.actors.ports.constants import RENDERER
+from everlog.actors.ports.agent_constants import RENDERER
 from everlog.actors.prompt.context import Context, context_of, of_turn
-from everlog.actors.prompt.fit import transcript_bytes_max
-from everlog.actors.replay import chains, differing, measures, rework
-from everlog.actors.replay.differing import RebuiltRequest
-from everlog.actors.replay.doubts import ErasureEffects, UncertainParts, newest_of
-from everlog.actors.replay.verdicts import (
+from everlog.actors.prompt.context_fit import transcript_bytes_max
+from everlog.actors.replay import check_chain, check_fitting, reexecute, request_diff
+from everlog.actors.replay.erasure_effects import ErasureEffects, UncertainParts, newest_of
+from everlog.actors.replay.replay_report import (
     CallVerdicts,
     ReplayMismatch,
     ReplayReport,
@@ -27,6 +26,7 @@ from everlog.actors.replay.verdicts import (
     headline,
     span,
 )
+from everlog.actors.replay.request_diff import RebuiltRequest
 from everlog.events import (
     AnyEvent,
     ContextTrimmed,
@@ -81,7 +81,7 @@ class Verifier:
         self._sample, self._seed = sample, seed or view.head.chain.hex()
         self._schemas = view.schemas()
         records = list(view.reader.read(view.agent_id))
-        self._history = rework.RecordHistory(records)
+        self._history = reexecute.RecordHistory(records)
         self._records: Sequence[Record] = records
         self._erasures = ErasureEffects(self._history)
         self._matched: tuple[Record, ModelCall, Context] | None = None
@@ -93,7 +93,7 @@ class Verifier:
 
     def run(self) -> ReplayReport:
         """Check every model call of the agent, in order, those of earlier lives included."""
-        self.report.faults += chains.faults(self._records, self._view.head)
+        self.report.faults += check_chain.faults(self._records, self._view.head)
         for some in _groups(self._chosen()):
             contexts = self._contexts([self._records[index] for index, _ in some])
             for (index, event), context in zip(some, contexts, strict=True):
@@ -172,7 +172,7 @@ class Verifier:
         if doubts is None or isinstance(event, Summary):
             return doubts is not None and doubts.config
         if isinstance(event, ModelReply):
-            return doubts.of_desk(parts.read(event.parts))
+            return doubts.of_desk(request_fingerprints.read(event.parts))
         return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
 
     def _is_measure_excused(self, index: int, event: AnyEvent, doubts: UncertainParts | None) -> bool:
@@ -185,7 +185,7 @@ class Verifier:
         self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], UncertainParts | None]
     ) -> Iterator[ReplayMismatch | None]:
         body = _body(event, context, self._schemas)
-        digest, marks = render.sha256(body), parts.read(event.parts)
+        digest, marks = render_request.sha256(body), request_fingerprints.read(event.parts)
         if digest == event.context_sha256:
             self._matched = (record, event, context)
             self._part = None
@@ -200,7 +200,7 @@ class Verifier:
         self, record: Record, event: ModelCall, context: Context, doubts: UncertainParts | None, sizes: str
     ) -> ReplayMismatch | None:
         """Where a request differs; None if only in what may differ."""
-        then = parts.read(event.parts)
+        then = request_fingerprints.read(event.parts)
         now = self._made(record, event, context)
         if doubts is not None:
             sure = self._sure(then, event, now, doubts)
@@ -208,7 +208,7 @@ class Verifier:
                 return None
             then, now = sure
         matched = self._made(*self._matched) if self._matched else None
-        difference = differing.difference(then, now, matched, self._seen)
+        difference = request_diff.difference(then, now, matched, self._seen)
         fresh = difference if difference.part != self._part else None
         self._part = difference.part
         return _mismatch(record, "request", f"the request differs first in {difference.part}; it had {sizes}", fresh)
@@ -219,25 +219,27 @@ class Verifier:
         """Marks of then and parts of today less those that may differ; None if nothing else does."""
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
-            request = render.composed(now.context, self._schemas)
-            today = parts.of_request(now.context, request, set(newest_of(then)))
-            parted = parts.parted(request)
+            request = render_request.composed(now.context, self._schemas)
+            today = request_fingerprints.of_request(now.context, request, set(newest_of(then)))
+            parted = request_fingerprints.parted(request)
         excused_names = doubts.excused(then, today, parted)
-        found = parts.marks(today)
+        found = request_fingerprints.marks(today)
         sure = {name: mark for name, mark in then.items() if name not in excused_names}
         rest = {name: part for name, part in today.items() if name not in excused_names}
-        if list(sure.items()) != list(parts.marks(rest).items()):
+        if list(sure.items()) != list(request_fingerprints.marks(rest).items()):
             return sure, msgspec.structs.replace(now, parts=rest)
         return None if found != then or doubts.config else (then, msgspec.structs.replace(now, parts=today))
 
     def _made(self, record: Record, event: ModelCall, context: Context) -> RebuiltRequest:
         """A request and its parts, as they are made today."""
         if _asks_summary(event):
-            asked = render.summary_parts(context, event.covers_to, event.words, transcript_bytes_max(context))
-            return RebuiltRequest(record.seq, context, parts.of_summary_request(asked), {}, self._schemas)
-        request = render.composed(context, self._schemas)
-        found = parts.of_request(context, request)
-        return RebuiltRequest(record.seq, context, found, parts.singles(request), self._schemas)
+            asked = render_request.summary_parts(context, event.covers_to, event.words, transcript_bytes_max(context))
+            return RebuiltRequest(
+                record.seq, context, request_fingerprints.of_summary_request(asked), {}, self._schemas
+            )
+        request = render_request.composed(context, self._schemas)
+        found = request_fingerprints.of_request(context, request)
+        return RebuiltRequest(record.seq, context, found, request_fingerprints.singles(request), self._schemas)
 
     def _of_reply(
         self, index: int, record: Record, event: ModelReply | ReplyRejected | Summary, context: Context
@@ -245,14 +247,14 @@ class Verifier:
         """Read the raw reply again: it must say what it said, be refused as it was, leave what it left."""
         try:
             if isinstance(event, ReplyRejected):
-                again = rework.refusal_of(event, context)
+                again = reexecute.refusal_of(event, context)
                 if event.text != again:
                     yield _refused(record, event, again)
             elif isinstance(event, Summary):
-                summary = rework.summary_text(event, context)
+                summary = reexecute.summary_text(event, context)
                 if event.text != summary:
                     yield _other_summary(record, event, summary)
-            elif event.reader != parse.READER:
+            elif event.reader != parse_reply.READER:
                 self._calls.reader_gone.setdefault(event.reader, []).append(record.seq)
             else:
                 yield from self._of_answer(index, record, event, context)
@@ -261,12 +263,12 @@ class Verifier:
 
     def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[ReplayMismatch]:
         """Read a reply again and work it off: it must leave what it left."""
-        reply = rework.reply_of(event, context)
-        if gone := rework.missing(reply, context, self._tools):
+        reply = reexecute.reply_of(event, context)
+        if gone := reexecute.missing(reply, context, self._tools):
             for name in gone:
                 self._calls.missing_function.setdefault(name, []).append(record.seq)
             return
-        difference = rework.reply_difference(self._history, index, reply, context, self._tools)
+        difference = reexecute.reply_difference(self._history, index, reply, context, self._tools)
         if difference is not None:
             yield _mismatch(record, "reply", difference.part, difference)
 
@@ -275,17 +277,17 @@ class Verifier:
         if not _is_measure(event):
             if not isinstance(event, MODEL_CALLS) or not event.context_sha256:
                 return None
-            return measures.sending_fault(event.context_bytes, context)
-        size = len(render.request(context, self._schemas))
+            return check_fitting.sending_fault(event.context_bytes, context)
+        size = len(render_request.request(context, self._schemas))
         overflowed = self._overflowed(index, context)
-        return measures.taking_fault(event, size, context, step=record.step, overflowed=overflowed)
+        return check_fitting.taking_fault(event, size, context, step=record.step, overflowed=overflowed)
 
     def _overflowed(self, index: int, context: Context) -> bool:
         """Whether the endpoint had just refused a request as too long, or a reply had run out of the window."""
         for record in self._history.before_in_step(index):
             event = event_of(record)
             if not isinstance(event, ModelSwitched) and not (_asks_summary(event) and isinstance(event, ReplyRejected)):
-                return isinstance(event, ReplyRejected) and rework.has_overflowed(event, context)
+                return isinstance(event, ReplyRejected) and reexecute.has_overflowed(event, context)
         return False
 
 
@@ -303,7 +305,7 @@ def _groups(items: Sequence[tuple[int, AnyEvent]]) -> Iterator[list[tuple[int, A
         yield some
 
 
-def _is_measure(event: AnyEvent) -> TypeGuard[measures.AppliedMeasure]:
+def _is_measure(event: AnyEvent) -> TypeGuard[check_fitting.AppliedMeasure]:
     """Whether it was done, or tried, because a context did not fit."""
     if isinstance(event, TurnAbandoned):
         return event.reason == "context"
@@ -317,12 +319,12 @@ def _asks_summary(event: AnyEvent) -> TypeGuard[Summary | ReplyRejected]:
 
 def _body(event: ModelCall, context: Context, schemas: Mapping[str, str]) -> bytes:
     if _asks_summary(event):
-        return render.summary_request(context, event.covers_to, event.words, transcript_bytes_max(context))
-    return render.request(context, schemas)
+        return render_request.summary_request(context, event.covers_to, event.words, transcript_bytes_max(context))
+    return render_request.request(context, schemas)
 
 
 def _other_summary(record: Record, event: Summary, today: str) -> ReplayMismatch:
-    lines = differing.compared(event.text, today)
+    lines = request_diff.compared(event.text, today)
     difference = RequestDiff(part="the summary", against="the log", lines=lines)
     return _mismatch(record, "reply", "the summary is not what the raw reply says", difference)
 
@@ -347,7 +349,7 @@ def _notes(calls: CallVerdicts, sample: int | None) -> list[str]:
     if calls.erased:
         notes.append(f"erased: not all that it takes is left to make them again: {span(sorted(calls.erased))}")
     for reader, seqs in sorted(calls.reader_gone.items()):
-        notes.append(f"reader {reader} gone: this everlog has {parse.READER}; not read again: {span(seqs)}")
+        notes.append(f"reader {reader} gone: this everlog has {parse_reply.READER}; not read again: {span(seqs)}")
     for name, seqs in sorted(calls.missing_function.items()):
         notes.append(f"missing function {name}: what its calls led to was not worked off again: {span(seqs)}")
     return notes

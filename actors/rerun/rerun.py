@@ -11,21 +11,24 @@ from datetime import datetime
 
 import msgspec
 
-from everlog.actors.agent import leftovers
+from everlog.actors.agent import orphaned_turns
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import AgentView, LocalSystem, ModelLookup
-from everlog.actors.agent.view import since_epoch, zoned
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_view import since_epoch, zoned
+from everlog.actors.agent.local_system import AgentView, LocalSystem, ModelLookup
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.blocks import IsolatedBlocks
-from everlog.actors.ports.constants import BLOCK_CHARS
+from everlog.actors.memory.shared_block_rules import IsolatedBlocks
+from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
 from everlog.actors.prompt.context import Context, context_of, of_turn
-from everlog.actors.prompt.ranges import check_block
-from everlog.actors.rerun.rerun_driving import ConfigurationChange, RerunDriver
-from everlog.actors.rerun.rerun_models import (
+from everlog.actors.prompt.setting_limits import check_block
+from everlog.actors.rerun.recorded_functions import FunctionReplayer, stand_ins
+from everlog.actors.rerun.recorded_past import RecordedPast, cut_before, last_input, past_of
+from everlog.actors.rerun.rerun_comparison import ForkComparer, RerunComparison, TokenPrices, TurnPair, by_turn
+from everlog.actors.rerun.rerun_driver import ConfigurationChange, RerunDriver
+from everlog.actors.rerun.rerun_effects import (
     RecordedCall,
     RecordedModel,
     RecordedScript,
@@ -33,9 +36,6 @@ from everlog.actors.rerun.rerun_models import (
     RerunDiverged,
     rendered,
 )
-from everlog.actors.rerun.rerun_past import RecordedPast, cut_before, last_input, past_of
-from everlog.actors.rerun.rerun_report import ForkComparer, RerunComparison, TokenPrices, TurnPair, by_turn
-from everlog.actors.rerun.rerun_tools import FunctionReplayer, stand_ins
 from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
 from everlog.store import Store, name_of
 
@@ -102,7 +102,8 @@ async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallb
 
     Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
     seq that is not there, where nothing is to be done again, for a change that cannot be, and a name that is taken;
-    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see `RerunOutcome`.
+    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see
+    `RerunOutcome`.
     """
     system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
     with closing(system.view(name_of(what.agent_id))) as view:
@@ -196,7 +197,7 @@ class _Scene:
                 script.begin(agent)
                 failed = await (driver.recorded(script) if what.recorded else driver.live(time))
             finally:
-                await leftovers.end(agent, agent.open_turns)
+                await orphaned_turns.end(agent, agent.open_turns)
         return RerunOutcome(
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
             left_out=[*past.left_out, *driver.left_out],

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.replay import Pair
-from everlog.actors.agent.importing import ImportedMessage
+from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.api import open_system
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Draft, MessageSent, Record, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore

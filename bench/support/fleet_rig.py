@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from bench.dedicated import private_mb
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import SessionCapabilities
-from everlog.actors.agent.setup import Settings
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.cluster.addresses import prepare
-from everlog.actors.cluster.processes import descendants
-from everlog.actors.hosting.status import HostStatus, StatusSource
-from everlog.actors.ports.real import RealClock, RealIds, monotonic_us
-from everlog.interfaces.fleet import generating as load
+from everlog.actors.cluster.os_processes import descendants
+from everlog.actors.cluster.ray_address import prepare
+from everlog.actors.hosting.cluster_status import HostStatus, StatusSource
+from everlog.actors.ports.real_clock import RealClock, RealIds, monotonic_us
+from everlog.interfaces.fleet import load_generator as load
 from everlog.store import FileStore
 
 IDLE_S = 3600
@@ -41,7 +41,7 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
     clock, ids = RealClock(), RealIds()
     store = FileStore(root, clock.now)
     prepare(store.root, "")
-    from everlog.actors.cluster.cluster import joined
+    from everlog.actors.cluster.ray_runtime import joined
 
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()

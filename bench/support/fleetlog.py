@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import GENESIS
 from everlog.store import SCHEMA, FileStore
 from everlog.store.partition.manifest import EMPTY, SEALED, FileEntry, succeed
 from everlog.store.partition.partition import sealed_name
-from everlog.store.sealed.parquet import save
+from everlog.store.sealed.parquet_file import save
 
 SHARDS = 8
 PHRASE = "lighthouse keeper"

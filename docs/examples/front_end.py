@@ -5,7 +5,7 @@ import sys
 
 from everlog.actors.api import open_system
 from everlog.events import Call, EverlogError
-from everlog.interfaces.common.contract import FrontEnd, Notice
+from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.interfaces.output.narrator import Narrator
 
 

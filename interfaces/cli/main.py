@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everlog.interfaces.common.contract import CommandEnvironment
+    from everlog.interfaces.common.front_end import CommandEnvironment
 
 __all__ = ["main"]
 
@@ -21,12 +21,12 @@ def main(argv: "Sequence[str] | None" = None, world: "CommandEnvironment | None"
     """Run the command line and return the exit code; `world` is what a test brings instead of the real one."""
     said = "nothing is lost."
     try:
-        from everlog.interfaces.cli.running import run
+        from everlog.interfaces.cli.command_run import run
 
         return run(argv, world)
     except KeyboardInterrupt as error:
         said = str(error) or said
-    from everlog.interfaces.common.complaints import complain
+    from everlog.interfaces.common.error_output import complain
 
     complain(f"interrupted; {said}")
     return INTERRUPTED

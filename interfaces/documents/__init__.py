@@ -4,8 +4,8 @@
 and harms no other. Libraries for a kind of file are imported when the first one of that kind is read.
 """
 
-from everlog.interfaces.documents.finding import DocumentFile, FileSelection, find
-from everlog.interfaces.documents.kinds import KINDS
-from everlog.interfaces.documents.reading import read
+from everlog.interfaces.documents.extract_text import read
+from everlog.interfaces.documents.file_kinds import KINDS
+from everlog.interfaces.documents.find_files import DocumentFile, FileSelection, find
 
 __all__ = ["KINDS", "DocumentFile", "FileSelection", "find", "read"]

@@ -28,7 +28,7 @@ from everlog.events import (
     event_of,
     is_erased,
 )
-from everlog.interfaces.common.contract import FrontEnd, Notice
+from everlog.interfaces.common.front_end import FrontEnd, Notice
 
 SEND_MESSAGE = "send_message"
 """The function whose effect is told as an assistant message."""

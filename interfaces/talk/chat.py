@@ -11,14 +11,14 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from everlog.actors.agent.setup import OFFLINE, Settings
-from everlog.actors.agent.system import AgentView
+from everlog.actors.agent.agent_setup import OFFLINE, Settings
+from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.formats import render
-from everlog.actors.formats.preview import Preview
+from everlog.actors.formats import render_request
+from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.ports.constants import PAGE_RESULTS
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.runtime import Answer, PreviewCallback
 from everlog.events import (
     EverlogError,
@@ -31,16 +31,16 @@ from everlog.events import (
     UserMessage,
     is_erased,
 )
-from everlog.interfaces.common import times
-from everlog.interfaces.common.complaints import plain
-from everlog.interfaces.common.contract import CommandEnvironment
-from everlog.interfaces.common.opening import agents_of, owning, settings_of
-from everlog.interfaces.output import pages, shapes
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes, show_pages
+from everlog.interfaces.output.chat_prompt import Prompt
 from everlog.interfaces.output.narrator import Narrator
-from everlog.interfaces.output.prompt import Prompt
-from everlog.interfaces.output.terminal import EventLines, TerminalFrontEnd, console, one_line
-from everlog.interfaces.show import reading
-from everlog.interfaces.show.searching import finder
+from everlog.interfaces.output.terminal_output import EventLines, TerminalFrontEnd, console, one_line
+from everlog.interfaces.show import show_commands
+from everlog.interfaces.show.search_command import finder
 from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder, checked, newest_first
 from everlog.store import name_of
 
@@ -174,7 +174,7 @@ class ChatSession:
         for record in reversed(said[:HISTORY_MESSAGES]):
             at = record.recorded_at if record.said_at is None else record.said_at
             if at - last > PAUSE_US:
-                self._note(f"── {times.relative(at, now)}")
+                self._note(f"── {time_text.relative(at, now)}")
             last = at
             mine = record.type == UserMessage.kind
             name = msgspec.json.decode(record.payload).get("name")
@@ -321,31 +321,31 @@ class ChatSession:
 
     async def _memory(self, _: str) -> None:
         with self._view() as view:
-            rows = reading.block_rows(view)
-            self._show(pages.memory(view.agent_id, view.head.seq, rows, self._world.clock.now()))
+            rows = show_commands.block_rows(view)
+            self._show(show_pages.memory(view.agent_id, view.head.seq, rows, self._world.clock.now()))
 
     async def _context(self, rest: str) -> None:
         with self._view() as view:
-            self._show(pages.context(reading.context_shape(view), full="full" in rest))
+            self._show(show_pages.context(show_commands.context_shape(view), full="full" in rest))
 
     async def _dump(self, rest: str) -> None:
         with self._view() as view:
-            messages = render.messages(view.context())
+            messages = render_request.messages(view.context())
         count = int(rest[:9]) if rest.isdecimal() else len(messages)
         for message in messages[max(0, len(messages) - count) :]:
-            self._out.print(Text(plain(shapes.line(message))), soft_wrap=True)
+            self._out.print(Text(plain(json_shapes.line(message))), soft_wrap=True)
 
     async def _pressure(self, _: str) -> None:
         with self._view() as view:
-            self._show(pages.pressure(reading.pressure_shape(view)))
+            self._show(show_pages.pressure(show_commands.pressure_shape(view)))
 
     async def _search(self, query: str) -> None:
         if not query:
             self._refuse("/search WORDS: say what to look for.")
             return
         with self._view() as view:
-            found = shapes.page(await finder(view, "recall")(query, 0, PAGE_RESULTS))
-        self._show(pages.search(query, found, self._world.clock.now(), more=False))
+            found = json_shapes.page(await finder(view, "recall")(query, 0, PAGE_RESULTS))
+        self._show(show_pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:
         count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
@@ -364,7 +364,7 @@ class ChatSession:
             view.close()
 
     def _show(self, page: RenderableType) -> None:
-        pages.show(page)
+        show_pages.show(page)
 
     def _refuse(self, text: str) -> None:
         """What was typed cannot be done as it stands."""

@@ -18,10 +18,10 @@ from everlog.events import (
     UserMessage,
     time_of,
 )
-from everlog.interfaces.common.complaints import complain
-from everlog.interfaces.common.contract import CommandEnvironment, FrontEnd, Interface
-from everlog.interfaces.common.opening import agents_of, owning, settings_of
-from everlog.interfaces.output.shapes import JsonLines
+from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Interface
+from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.store import LogReader, name_of
 
 BACKWARD_RECORDS = 200
@@ -88,7 +88,7 @@ def send(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         return asyncio.run(_send(args, world, OutcomeRecorder(JsonLines(sys.stdout), hide=False), None))
     from everlog.interfaces.output.narrator import Narrator
-    from everlog.interfaces.output.terminal import TerminalFrontEnd, console
+    from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 
     terminal = TerminalFrontEnd(out := console(), verbose=args.verbose)
     shown = terminal if args.stream and out.is_terminal else None

@@ -4,9 +4,9 @@ Not imported by `store`: whoever needs it imports `everlog.store.archive`, in a 
 """
 
 from everlog.store.archive.archive import Archive
-from everlog.store.archive.contract import FollowCounts, IndexStatus, Match, Matches, RebuildReport
-from everlog.store.archive.embedding import Embedder
-from everlog.store.archive.recorded import recorded_embedder
+from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Match, Matches, RebuildReport
+from everlog.store.archive.current_embedder import recorded_embedder
+from everlog.store.archive.embedder import Embedder
 
 __all__ = [
     "Archive",

@@ -16,24 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from everlog.events import ArchiveError, StoreError
-from everlog.store.archive.batch import WriteBatch
-from everlog.store.archive.constants import BATCH_RECORDS
-from everlog.store.archive.contract import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
-from everlog.store.archive.embedding import Embedder
-from everlog.store.archive.fold import ENDED, MESSAGE, digest_of
-from everlog.store.archive.lineage import Lineage
-from everlog.store.archive.lock import locked, trying
-from everlog.store.archive.notes import NOTES, ServingTable
-from everlog.store.archive.rebuilding import build, differences
-from everlog.store.archive.searching import CandidatePool, IndexQuery, find, near, newest
-from everlog.store.archive.shelf import HOLDS
-from everlog.store.archive.shelves import RowCaches
-from everlog.store.archive.table import equal
-from everlog.store.archive.vectors import EmbeddingCache, SharedEmbedder, embedded_by
-from everlog.store.archive.writer import REBUILDING, ArchiveWriter, TableLost, refuse_other
-from everlog.store.base.sources import stream_of
-from everlog.store.log.follow import CommitRewritten, LogFollower
-from everlog.store.stores.filestore import FileStore
+from everlog.store.archive.archive_constants import BATCH_RECORDS
+from everlog.store.archive.archive_lineage import Lineage
+from everlog.store.archive.archive_lock import locked, trying
+from everlog.store.archive.archive_metadata import NOTES, ServingTable
+from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
+from everlog.store.archive.archive_table import equal
+from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, refuse_other
+from everlog.store.archive.embedder import Embedder
+from everlog.store.archive.embedding_cache import EmbeddingCache, SharedEmbedder, embedded_by
+from everlog.store.archive.hybrid_search import CandidatePool, IndexQuery, find, near, newest
+from everlog.store.archive.rebuild_table import build, differences
+from everlog.store.archive.row_cache import HOLDS
+from everlog.store.archive.row_caches import RowCaches
+from everlog.store.archive.row_fold import ENDED, MESSAGE, digest_of
+from everlog.store.archive.write_batch import WriteBatch
+from everlog.store.base.source_streams import stream_of
+from everlog.store.log.log_follower import CommitRewritten, LogFollower
+from everlog.store.stores.file_store import FileStore
 
 FOLDER = "archive"
 PartitionTables = list[tuple[str, pa.Table]]

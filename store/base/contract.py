@@ -39,7 +39,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import Draft, Record, StoreError
-from everlog.store.base.exports import RestoreReport
+from everlog.store.base.export_types import RestoreReport
 
 
 class Append(msgspec.Struct, frozen=True):

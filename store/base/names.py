@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from everlog.events import BadInput, UnknownAgent
-from everlog.store.base.constants import NAME_BYTES_MAX
+from everlog.store.base.store_constants import NAME_BYTES_MAX
 
 NEAR_NAMES_MAX = 3
 """Names that the error for an unknown one suggests."""

@@ -15,17 +15,17 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import CorruptLog, StoreError
-from everlog.store.base.arrow import SCHEMA, records_of
+from everlog.store.base.arrow_schema import SCHEMA, records_of
 from everlog.store.base.disk import storage, storage_error
-from everlog.store.base.lazy import pc
-from everlog.store.base.moves import FROM, move_in
-from everlog.store.check.openfiles import is_room, make_room, too_few
-from everlog.store.log.reader import closed_frames, heads_before
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.base.move_records import FROM, move_in
+from everlog.store.check.fd_limit import is_room, make_room, too_few
+from everlog.store.log.partition_reader import closed_frames, heads_before
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, corrupt, gone
-from everlog.store.sealed.parquet import is_whole
-from everlog.store.stores.filestore import FileStore
+from everlog.store.sealed.parquet_file import is_whole
+from everlog.store.stores.file_store import FileStore
 
 _HELD = Path("/proc/self/fd")
 """Where the files are that this process has open, under their numbers, whatever has become of their names."""

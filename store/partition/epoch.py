@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from everlog.events import PartitionBusy, StoreError
-from everlog.store.base.constants import FORMAT_VERSION
 from everlog.store.base.disk import DiskFile, publish, remove_if_there, storage
+from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.partition import EPOCH, Partition, numbers_in, token
 
 TAKE_ATTEMPTS_MAX = 1000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import google_crc32c
 import pyarrow as pa
 
-from everlog.store.base.constants import FORMAT_VERSION, FRAME_BYTES_MAX
+from everlog.store.base.store_constants import FORMAT_VERSION, FRAME_BYTES_MAX
 
 MAGIC = b"EVLF"
 _FIELDS = struct.Struct("<4sHHIIQQIII")

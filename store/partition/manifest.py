@@ -9,9 +9,9 @@ import google_crc32c
 import msgspec
 
 from everlog.events import GENESIS, CorruptLog, NewerFormat, StoreError
-from everlog.store.base.constants import FORMAT_VERSION
 from everlog.store.base.contract import Head
 from everlog.store.base.disk import publish, remove_if_there, storage, understood
+from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.partition import MANIFEST, Partition, token
 
 OPEN = "open"

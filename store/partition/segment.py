@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from everlog.events import CorruptLog, NewerFormat
-from everlog.store.base.arrow import batch_in
-from everlog.store.base.constants import FORMAT_VERSION
+from everlog.store.base.arrow_schema import batch_in
+from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.frame import HEADER_BYTES, MAGIC, FrameHeader, body_is_right, unpack
 
 AGENTS_SHOWN_MAX = 3

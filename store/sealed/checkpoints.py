@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from everlog.store.base.arrow import records_of
-from everlog.store.base.constants import CHECKPOINT_RECORDS, MARK_RECORDS
+from everlog.store.base.arrow_schema import records_of
 from everlog.store.base.contract import StateDeriver
-from everlog.store.base.lazy import pc
-from everlog.store.partition.admission import follow
-from everlog.store.partition.chains import known_before
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.base.store_constants import CHECKPOINT_RECORDS, MARK_RECORDS
+from everlog.store.partition.append_rules import follow
+from everlog.store.partition.chain_lookup import known_before
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest
-from everlog.store.sealed.parquet import where
+from everlog.store.sealed.parquet_file import where
 
 OWN_SEQ = "own_seq"
 """Of a state's row in a file of checkpoints: the row's seq. `seq` is that of the checkpoint there."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.events import ClusterError, StoreError
-from everlog.store.stores.filestore import CONFIGURATION
+from everlog.store.stores.file_store import CONFIGURATION
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

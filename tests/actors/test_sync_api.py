@@ -10,7 +10,7 @@ import everlog
 from everlog.actors import sync_api
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.memory.shared import SharedBlockService
+from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.events import UsageError
 
 ONLY_ASYNC = {"subscribe", "open", "perform"}

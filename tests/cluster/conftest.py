@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.cluster.addresses import namespace, prepare
+from everlog.actors.cluster.ray_address import namespace, prepare
 
 ENDS_MS = 30_000
 """A process that was told to end and lives so much longer is left over."""
@@ -106,10 +106,10 @@ def ray_cluster() -> Iterator[str]:
         prepare(Path("tests"), "")
         import ray
 
-        from everlog.actors.cluster import link
+        from everlog.actors.cluster import ray_api
 
         before = descendants(os.getpid())
-        link.connect("tests", "")
+        ray_api.connect("tests", "")
         yield str(ray.get_runtime_context().gcs_address)
         left = {pid: name for pid, name in descendants(os.getpid()).items() if pid not in before}
         ray.shutdown()

@@ -10,10 +10,10 @@ import pytest
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.functions.tools import tool
 from everlog.events import BadInput, UsageError
-from tests.cluster.deaths import host_of, kill, pid_of_host
+from tests.cluster.process_kills import host_of, kill, pid_of_host
 from tests.contract.agent_contract import AgentContract
 from tests.contract.agent_functions import double
-from tests.contract.agent_world import KNOCKS, alive, gate, module_from, scripted, texts
+from tests.contract.contract_agents import KNOCKS, alive, gate, module_from, scripted, texts
 
 pytestmark = pytest.mark.ray
 

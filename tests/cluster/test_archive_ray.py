@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from everlog.actors.api import open_system
-from everlog.actors.archive.indexes import index_of
-from everlog.actors.cluster import link
-from everlog.actors.ports.real import RealClock
+from everlog.actors.archive.archive_index import index_of
+from everlog.actors.cluster import ray_api
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import Record
 from everlog.store import FileStore
-from tests.cluster.deaths import host_of, kill
+from tests.cluster.process_kills import host_of, kill
 from tests.contract.agent_functions import results
-from tests.contract.agent_world import alive, assert_sound, calls, log, says, scripted
+from tests.contract.contract_agents import alive, assert_sound, calls, log, says, scripted
 
 pytestmark = pytest.mark.ray
 
@@ -34,7 +34,7 @@ def told(records: list[Record]) -> str:
 
 
 def archive_of(folder: Path) -> Any:
-    return link.found(str(folder.resolve()), "archive")
+    return ray_api.found(str(folder.resolve()), "archive")
 
 
 def packages(modules: list[str]) -> set[str]:

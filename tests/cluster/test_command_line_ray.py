@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.cluster.addresses import kept_file
+from everlog.actors.cluster.ray_address import kept_file
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ray

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from everlog.store.stores.mounts import Mount, StoreIdentity, apart, unsafe
-from tests.tidy.source import ROOT
+from tests.tidy.parsed_source import ROOT
 
 FILES = {"aws": ROOT / "ray_cluster.yaml", "local": ROOT / "deploy" / "on_premise.yaml"}
 ROLES = ("head", "worker")

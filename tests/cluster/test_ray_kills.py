@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.api import open_system
 from everlog.actors.functions.tools import tool
 from everlog.events import CorruptLog, HostLost, StoreError
 from everlog.store import partition_of
 from tests.cluster.conftest import ends
-from tests.cluster.deaths import checksums, host_of, kill, pid_of_host, statuses, titled, until
+from tests.cluster.process_kills import checksums, host_of, kill, pid_of_host, statuses, titled, until
 from tests.contract.agent_functions import results
-from tests.contract.agent_world import (
+from tests.contract.contract_agents import (
     KNOCKS,
     SCRIPTED,
     alive,
@@ -31,19 +31,19 @@ from tests.contract.agent_world import (
     scripted,
     texts,
 )
-from tests.soak.test_kill import start
-from tests.support.models.loopback import Reply, serving
+from tests.soak.test_sigkill import start
+from tests.support.models.loopback_server import Reply, serving
 
 pytestmark = pytest.mark.ray
 
 LEAVES = """
 import asyncio, sys
 from pathlib import Path
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.events import UserMessage
 from everlog.store import FileStore
-from everlog.actors.ports.real import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds
 
 async def main():
     clock, ids = RealClock(), RealIds()

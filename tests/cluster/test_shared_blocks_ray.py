@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.events import MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, stream_of_block
-from tests.cluster.deaths import actor, kill
-from tests.contract.agent_world import alive, assert_sound, calls, says
-from tests.support.models.loopback import Loopback, Reply, serving
-from tests.support.world import TickingClock
+from tests.cluster.process_kills import actor, kill
+from tests.contract.contract_agents import alive, assert_sound, calls, says
+from tests.support.agent_world import TickingClock
+from tests.support.models.loopback_server import Loopback, Reply, serving
 
 pytestmark = pytest.mark.ray
 

@@ -9,8 +9,8 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import BadInput, UnknownAgent
-from tests.contract.agent_world import SCRIPTED, alive, assert_sound, log, says, scripted
-from tests.support.world import completion
+from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, log, says, scripted
+from tests.support.agent_world import completion
 
 OAK = "The gold is under the oak."
 ELM = "The gold is under the elm."

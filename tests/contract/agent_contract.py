@@ -24,8 +24,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.importing import conversation
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import conversation
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, open_system
 from everlog.events import Record, UnknownAgent, uuid7
@@ -33,8 +33,8 @@ from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
 from tests.contract.agent_times import TimeContract
-from tests.contract.agent_world import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
-from tests.support.world import kinds
+from tests.contract.contract_agents import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
+from tests.support.agent_world import kinds
 
 
 class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContract):

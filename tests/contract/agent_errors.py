@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.setup import Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.events import BadInput, DuplicateId, ModelError, PartitionBusy, UnknownAgent
-from tests.contract.agent_world import SCRIPTED, alive, log, says, scripted, texts
-from tests.soak.test_kill import start
-from tests.support.models.loopback import serving
-from tests.support.world import kinds
+from tests.contract.contract_agents import SCRIPTED, alive, log, says, scripted, texts
+from tests.soak.test_sigkill import start
+from tests.support.agent_world import kinds
+from tests.support.models.loopback_server import serving
 
 HOLDS = """
 import asyncio, sys

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
 from everlog.events import BadInput, FunctionResult, Record, event_of
-from tests.contract.agent_world import (
+from tests.contract.contract_agents import (
     KNOCKS,
     SCRIPTED,
     alive,
@@ -22,7 +22,7 @@ from tests.contract.agent_world import (
     says,
     scripted,
 )
-from tests.support.models.loopback import serving
+from tests.support.models.loopback_server import serving
 
 OWN_FILE = '''
 """Functions of a user's own, in a file of their own."""
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from everlog.actors.memory.memory import Memory
+from everlog.actors.memory.core_memory import Memory
 from everlog.actors.functions.tools import tool
 
 PLACES = {"Oslo": "rain"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from everlog.events import BadInput, Heartbeat, event_of
-from tests.contract.agent_world import SCRIPTED, alive, asked, log, says, texts
-from tests.support.models.loopback import serving
+from tests.contract.contract_agents import SCRIPTED, alive, asked, log, says, texts
+from tests.support.models.loopback_server import serving
 
 
 class TimeContract:

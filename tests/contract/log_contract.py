@@ -36,11 +36,11 @@ from everlog.events import (
     uuid7,
 )
 from everlog.store import APPEND_BYTES_MAX, SCHEMA, Append, Commit, Log, Store
-from tests.contract.drafts import DAY, NOW, Drafts, content
-from tests.contract.moments import MomentContract
-from tests.contract.races import RaceContract
-from tests.contract.sealed import SealContract
-from tests.contract.widths import WidthContract
+from tests.contract.draft_builders import DAY, NOW, Drafts, content
+from tests.contract.moment_contract import MomentContract
+from tests.contract.race_contract import RaceContract
+from tests.contract.seal_contract import SealContract
+from tests.contract.width_contract import WidthContract
 
 __all__ = ["DAY", "NOW", "Drafts", "LogContract", "content"]
 

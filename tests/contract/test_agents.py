@@ -1,7 +1,7 @@
 """The contract suite of agents, run in this process."""
 
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.hosting.local import LocalRuntime
+from everlog.actors.hosting.local_runtime import LocalRuntime
 from tests.contract.agent_contract import AgentContract
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.hosting.local import LocalRuntime
+from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.shard import Shard
 from tests.contract.agent_contract import AgentContract
 from tests.contract.agent_errors import ErrorContract

@@ -6,7 +6,7 @@ import pytest
 
 from everlog.events import GENESIS
 from everlog.store import FileStore, Head, MemoryStore, Store
-from everlog.store.partition.openfile import OpenSegment
+from everlog.store.partition.open_segment import OpenSegment
 from tests.contract.log_contract import NOW, Drafts, LogContract
 
 BEFORE = Drafts(NOW - 1_000_000)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.importing import ImportedMessage
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.conversation_import import ImportedMessage
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.memory.documents import Document
-from everlog.actors.memory.sources import Sources
+from everlog.actors.memory.document_load import Document
+from everlog.actors.memory.source_service import Sources
 from everlog.events import (
     ArchivalDeleted,
     ArchivalInserted,
@@ -38,8 +38,8 @@ from everlog.events import (
 )
 from everlog.projections import PROJECTIONS
 from everlog.store import FileStore
-from tests.golden.kinds import every_kind
-from tests.support.world import World, completion, counted, say
+from tests.golden.filled_events import every_kind
+from tests.support.agent_world import World, completion, counted, say
 
 HERE = Path(__file__).parent
 VALUE_CHARS_MAX = 300

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.memory.sources import Sources
-from everlog.actors.replay.replay import rebuild, verify
+from everlog.actors.memory.source_service import Sources
+from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import CATALOGUE, Event, HeartbeatsPaused, UnknownEvent, event_of
 from everlog.store import FileStore, check, stream_of
 from tests.golden import make
-from tests.support.world import World
+from tests.support.agent_world import World
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent for path in HERE.glob("[!.]*/expected.json"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli.line import Line
+from tests.support.cli.command_line import Line
 
 
 @pytest.fixture

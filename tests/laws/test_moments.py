@@ -11,10 +11,10 @@ from everlog.events import Draft, Record, SummaryExpanded, draft, is_erased, pla
 from everlog.projections import DERIVER, HEAD, Projections, activate
 from everlog.store import FileStore
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, tables
-from tests.support import strategies
+from tests.support import event_strategies
 from tests.support.store.faulty_disk import FaultyDisk
 
-LIVES = strategies.lives(BIRTH)
+LIVES = event_strategies.lives(BIRTH)
 CLOSE = patch.multiple("everlog.store.sealed.checkpoints", CHECKPOINT_RECORDS=8, MARK_RECORDS=2)
 """Checkpoints of short lives."""
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlog.actors.agent import setup
-from everlog.actors.functions.builtin import BUILTIN
+from everlog.actors.agent import agent_setup
+from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.prompt.context import context_of
 from everlog.events import (
     Call,
@@ -24,12 +24,12 @@ from everlog.events import (
 )
 from everlog.projections import HEAD, PROJECTIONS, Projections, RecallSearch
 from everlog.store import batch_of
-from tests.support import strategies
+from tests.support import event_strategies
 
 TOOLS = {tool.name: tool for tool in BUILTIN}
-ASKED = setup.Settings(model="scripted", window=8192)
-BIRTH = tuple(setup.birth(ASKED, setup.configuration(ASKED, None, TOOLS, {})))
-STREAMS = strategies.streams(birth=BIRTH)
+ASKED = agent_setup.Settings(model="scripted", window=8192)
+BIRTH = tuple(agent_setup.birth(ASKED, agent_setup.configuration(ASKED, None, TOOLS, {})))
+STREAMS = event_strategies.streams(birth=BIRTH)
 
 
 def loaded(records: list[Record]) -> Projections:

@@ -21,9 +21,9 @@ from everlog.projections import DERIVER, HEAD, Projections
 from everlog.projections.engine import kept_from, shown_from
 from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
-from tests.support import strategies
+from tests.support import event_strategies
 
-LIVES = strategies.lives(BIRTH)
+LIVES = event_strategies.lives(BIRTH)
 
 PRESENT = (
     "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",

@@ -6,8 +6,8 @@
 
 from typing import NamedTuple
 
-from tests.sim import guards, guards_reading
-from tests.sim.breaking import BREAKS
+from tests.sim import read_guards, write_guards
+from tests.sim.broken_guards import BREAKS
 from tests.sim.scenarios import SCENARIOS
 from tests.sim.simulation import Failed
 
@@ -27,10 +27,10 @@ class Caught(NamedTuple):
     """Fewer than three of a hundred seeds find out."""
 
 
-assert guards and guards_reading  # they fill BREAKS
+assert write_guards and read_guards  # they fill BREAKS
 ONE_PLACE = (
     "the header checksum is salted with file and offset, and only one frame is ever un-synced: what parses at a place "
-    "was made for it, and follows; tests/store/partition/test_rot.py forges frames that do not"
+    "was made for it, and follows; tests/store/partition/test_bit_flips.py forges frames that do not"
 )
 CAUGHT = {
     "sync": Caught("sealing", 1),

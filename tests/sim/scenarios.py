@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from tests.sim.habits import Habits
-from tests.sim.rot import rot
+from tests.sim.bit_rot import rot
+from tests.sim.sim_store_world import World
 from tests.sim.simulation import simulate
-from tests.sim.world import World
+from tests.sim.trouble_mix import Habits
 
 
 def beginning(seed: int) -> World:

@@ -2,9 +2,9 @@
 
 from everlog.store import FileLog, FileStore, PartitionReader, check, records_of
 from tests.sim.checkers import Attempt, Violation
-from tests.sim.habits import Change
-from tests.sim.lives import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
-from tests.sim.world import World
+from tests.sim.sim_processes import AGENTS, COUNTING, FOLDER_OF, Life, ReaderLife, WriterLife
+from tests.sim.sim_store_world import World
+from tests.sim.trouble_mix import Change
 
 LINES_SHOWN = 40
 

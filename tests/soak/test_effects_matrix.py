@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.effects import GUARDS
-from tests.soak.effects_books import ROWS, Books, Broken, Zygote, matrix, table
+from tests.soak.effects_audit import ROWS, Books, Broken, Zygote, matrix, table
+from tests.soak.killed_effects import GUARDS
 
 KILLS, ANYWHERE_KILLS = 3, 2
 """At each point of a row, and at random moments of it."""

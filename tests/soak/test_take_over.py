@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
-from everlog.actors.replay.replay import rebuild, verify
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import PartitionBusy, UserMessage
 from everlog.store import FileStore, check
-from tests.soak.test_kill import start
-from tests.support.world import TickingClock
+from tests.soak.test_sigkill import start
+from tests.support.agent_world import TickingClock
 
 CHAT = """
 import asyncio, json, sys
 from pathlib import Path
-from everlog.actors.ports.real import RealClock, RealIds
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.events import Fenced, UserMessage
 from everlog.store import FileStore
 

@@ -5,7 +5,7 @@ not exist yet simply holds.
 
     source.py            how the rules see the code: files, imports, dotted names, functions
     test_imports.py      rooms import one way; pure modules stay pure; heavy libraries have one file each
-    test_chance.py       only actors/ports/real.py reads the wall clock, makes ids or rolls dice
+    test_chance.py       only actors/ports/real_clock.py reads the wall clock, makes ids or rolls dice
     test_shape.py        sizes, docstrings, excepts, exports, no sleeping
     test_package.py      what the wheel holds, what the README says, what .ci/run runs
     test_rules_bite.py   every rule is shown a small offender and must see it

@@ -6,8 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tests.tidy.rules import files_of
-from tests.tidy.source import PACKAGE, ROOMS, Import, Source
+from tests.tidy.house_rules import files_of
+from tests.tidy.parsed_source import PACKAGE, ROOMS, Import, Source
 
 FILES_MAX = 20
 """Files in a folder, `__init__.py` not counted: what a reader takes in at once."""
@@ -25,9 +25,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
 BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {
     "actors/agent/decide.py": "runs functions of users",
-    "actors/agent/turns.py": "runs functions of users",
-    "actors/cluster/packing.py": "pickles and unpickles objects of users",
-    "interfaces/common/opening.py": "loads files of users",
+    "actors/agent/turn_runner.py": "runs functions of users",
+    "actors/cluster/pickling.py": "pickles and unpickles objects of users",
+    "interfaces/common/bootstrap.py": "loads files of users",
 }
 """Where everything is caught because the code that runs is not ours: its faults are told to its author."""
 

@@ -1,7 +1,7 @@
 """The layout of the house: sub-rooms import one way, folders stay small, a name means one thing."""
 
 from tests.tidy import house
-from tests.tidy.source import ROOT, everything, report, sources
+from tests.tidy.parsed_source import ROOT, everything, report, sources
 
 
 def test_sub_rooms_import_one_way() -> None:

@@ -3,37 +3,37 @@
 import subprocess
 import sys
 
-from tests.tidy import rules
-from tests.tidy.source import ROOT, report, sources
+from tests.tidy import house_rules
+from tests.tidy.parsed_source import ROOT, report, sources
 
 
 def test_rooms_import_one_way() -> None:
     """A room imports only itself and the rooms before it: events <- store <- projections <- actors <- interfaces."""
     cure = "pass the thing as an argument, or move it to the room on the left; never point an arrow back"
-    report(list(rules.wrong_way(sources())), cure)
+    report(list(house_rules.wrong_way(sources())), cure)
 
 
 def test_pure_modules_stay_pure() -> None:
     """All of events/, and decide, render and parse in actors/, can be tested without a fixture."""
     cure = "take a clock, ids, chance or plain rows as arguments; move shared types to a module that is pure itself"
-    report(list(rules.impure(sources())), cure)
+    report(list(house_rules.impure(sources())), cure)
 
 
 def test_events_imports_nothing_of_ours() -> None:
     """events/ is the standard library and msgspec, so that a log can be read wherever Python runs."""
     cure = "move what needs the import to store/ or further right; events/ only says what can be true"
-    report(list(rules.foreign_to_events(sources(), sys.stdlib_module_names)), cure)
+    report(list(house_rules.foreign_to_events(sources(), sys.stdlib_module_names)), cure)
 
 
 def test_each_heavy_library_has_one_file() -> None:
     """ray, openai, jinja2 and lancedb are details: each is imported in one file of one room."""
     cure = "call the file that already imports it; anything else speaks to its class, not to the library"
-    report(list(rules.heavy_imports(sources())), cure)
+    report(list(house_rules.heavy_imports(sources())), cure)
 
 
 def test_the_command_starts_thin() -> None:
     """Importing the command line loads no ray, openai, jinja2, lancedb or httpx2, which most commands never use."""
-    heavy = sorted({*rules.HEAVY, "httpx2"})
+    heavy = sorted({*house_rules.HEAVY, "httpx2"})
     probe = f"import sys, everlog.interfaces.cli.main;print(*[name for name in {heavy} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import everlog
-from tests.tidy.source import ROOT
+from tests.tidy.parsed_source import ROOT
 
 HEAVY = ("ray", "lancedb", "openai", "duckdb", "pyarrow")
 

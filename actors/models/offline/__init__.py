@@ -4,6 +4,6 @@ It knows what a first hour needs: a name, facts, a to-do list, searches and summ
 bytes to answer bytes), `request` and `completion` are its two ends, `answers` decides, the others know one thing each.
 """
 
-from everlog.actors.models.offline.model import MODEL, OfflineModel, reply
+from everlog.actors.models.offline.offline_model import MODEL, OfflineModel, reply
 
 __all__ = ["MODEL", "OfflineModel", "reply"]

@@ -11,7 +11,7 @@ from everlog.actors.models.offline.completion import INTRODUCTION, Completion
 from everlog.actors.models.offline.english import any_case, content, days, plain, sentences, short, stems
 from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
 from everlog.actors.models.offline.request import Event, Request, Result
-from everlog.actors.ports.constants import PAUSE_MINUTES_MAX
+from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
 USERS_MAX = 3
 """Messages of users, and questions in each, served in one reply."""

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from everlog.actors.agent.commands import SessionCapabilities
-from everlog.actors.cluster.places import HostedPartition, HostHandle, dedicated
-from everlog.actors.hosting.standing import PendingWork
-from everlog.actors.ports.constants import RESTARTS_MAX, STARTS_WAITING_MAX
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, dedicated
+from everlog.actors.hosting.pending_work import PendingWork
+from everlog.actors.ports.agent_constants import RESTARTS_MAX, STARTS_WAITING_MAX
 from everlog.events import ClusterError, EverlogError, UnknownAgent
-from tests.support.agents.homes import due, run_plain
-from tests.support.agents.supervised import Run, names
+from tests.support.agents.supervisor_world import Run, names
+from tests.support.agents.virtual_time_runtime import due, run_plain
 
 SAM, SHARD = dedicated("sam"), HostedPartition("shard-000")
 LENT = SessionCapabilities(base_url="http://127.0.0.1:9")

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from everlog.actors.agent.decide import ReplyExecution
-from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.replay.replay import verify
+from everlog.actors.replay.rebuild_check import verify
 from everlog.events import FunctionResult, FunctionStarted, Heartbeat, Record, event_of
-from tests.support.world import World, completion, kinds, say
+from tests.support.agent_world import World, completion, kinds, say
 
 BORN = 7
 """Records of a new agent."""

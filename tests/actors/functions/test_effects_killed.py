@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.agent.hiding import INTERRUPTED
+from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.memory.memory import Memory
+from everlog.actors.memory.core_memory import Memory
 from everlog.events import FunctionResult, FunctionStarted, UserMessage, event_of
 from everlog.store import Commit, Log, MemoryStore
-from tests.actors.agent.test_recovery import assert_whole
+from tests.actors.agent.test_turn_recovery import assert_whole
 from tests.actors.functions.test_effects import Killed, killed_in, recovered, results
-from tests.support.world import World, completion, say
+from tests.support.agent_world import World, completion, say
 
 CALLS: Sequence[tuple[str, dict[str, Any]]] = [
     ("look", {"number": 0}),

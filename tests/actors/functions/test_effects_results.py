@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.memory.memory import Memory
+from everlog.actors.memory.core_memory import Memory
 from everlog.events import BadInput
 from tests.actors.functions.test_effects import BORN, assert_verified, results, told
-from tests.support.world import World, completion, kinds, say
+from tests.support.agent_world import World, completion, kinds, say
 
 
 def raising(error: Exception, *, effect: Any = "at_most_once") -> Tool:

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.extras import NAMES, Grants, extras, unasked
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.models.offline import OfflineModel
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.prompt import presets
-from everlog.actors.replay.replay import rebuild, verify
+from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import AgentConfigured, BadInput, FunctionResult, ModelError, Record, event_of
 from everlog.store import Store
-from tests.support.world import Line, ScriptedModel, World, completion, say
+from tests.support.agent_world import Line, ScriptedModel, World, completion, say
 
 CHAT = (
     "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
@@ -334,8 +334,8 @@ def test_offline_answers_a_question_and_still_summarizes() -> None:
         content: str = json.loads(raw.raw)["choices"][0]["message"]["content"]
         return content
 
-    from everlog.actors.formats.render import SUMMARIZER
-    from everlog.actors.functions.helper import PROMPT
+    from everlog.actors.formats.render_request import SUMMARIZER
+    from everlog.actors.functions.helper_model import PROMPT
 
     assert "not a language model" in ask(PROMPT)
     assert ask(PROMPT) == ask(PROMPT)

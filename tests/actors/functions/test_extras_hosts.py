@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from everlog.actors.functions.addresses import is_public
-from everlog.actors.functions.hosts import RequestTarget, hosts, target
+from everlog.actors.functions.allowed_hosts import RequestTarget, hosts, target
+from everlog.actors.functions.network_addresses import is_public
 from everlog.events import BadInput, FunctionError
 
 ALLOWED = hosts(["shop.test", "api.test:8080", "[2001:db8::1]", "93.184.216.34", "127.0.0.1", "xn--caf-dma.test"])

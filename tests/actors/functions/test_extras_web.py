@@ -11,10 +11,10 @@ import pytest
 
 from everlog.actors.agent.decide import returned
 from everlog.actors.functions.extras import Grants, extras, unasked
-from everlog.actors.functions.web import MAYBE_DONE, WebAccess
-from everlog.actors.functions.wire import BODY_BYTES_MAX, HEAD_BYTES_MAX
+from everlog.actors.functions.http_function import MAYBE_DONE, WebAccess
+from everlog.actors.functions.http_transport import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from everlog.events import BadInput, FunctionError
-from tests.support.models.webserver import Answer, Names, Server, certificate, moved, ok, serving, web
+from tests.support.models.raw_web_server import Answer, Names, Server, certificate, moved, ok, serving, web
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -318,8 +318,8 @@ def test_certificates_are_checked() -> None:
     """The context of https asks for a certificate, and holds it to the host's name."""
     import ssl
 
-    from everlog.actors.functions.hosts import RequestTarget
-    from everlog.actors.functions.wire import _secured
+    from everlog.actors.functions.allowed_hosts import RequestTarget
+    from everlog.actors.functions.http_transport import _secured
 
     context = _secured(RequestTarget("https", "shop.test", 443, "/"))
     assert context is not None

@@ -9,9 +9,9 @@ import pytest
 
 from everlog.actors.agent.decide import returned
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.memory.memory import Memory
+from everlog.actors.memory.core_memory import Memory
 from everlog.events import BadInput, FunctionError, FunctionStarted, Record, event_of
-from tests.support.world import World, completion, kinds, say
+from tests.support.agent_world import World, completion, kinds, say
 
 
 class Place(msgspec.Struct):

@@ -5,13 +5,13 @@ import pickle
 
 import pytest
 
-from everlog.actors.agent.setup import OFFLINE
+from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.gateway.gateway import Gateway, GatewayActor, ModelRequest
-from everlog.actors.gateway.limits import GatewayLimits
+from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
-from tests.support.models.asked import SlowModel, answered, failing, gateway, outcome, run, seconds
-from tests.support.world import completion
+from tests.support.agent_world import completion
+from tests.support.models.virtual_time_models import SlowModel, answered, failing, gateway, outcome, run, seconds
 
 URL = "http://127.0.0.1:1/v1"
 

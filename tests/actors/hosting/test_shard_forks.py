@@ -4,10 +4,10 @@ import asyncio
 
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.events import GENESIS, extend
-from tests.support import virtual
-from tests.support.agents.shards import SharedHome
-from tests.support.agents.tickers import SHARD
-from tests.support.world import say
+from tests.support import virtual_time
+from tests.support.agent_world import say
+from tests.support.agents.journal_world import SHARD
+from tests.support.agents.virtual_time_shard import SharedHome
 
 
 class Asked(SharedHome):
@@ -55,4 +55,4 @@ def test_a_parent_and_its_forks_in_one_shard_go_on_apart() -> None:
         await home.leave()
         assert home.notes == []
 
-    virtual.run(main)
+    virtual_time.run(main)

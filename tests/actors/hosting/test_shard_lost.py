@@ -8,13 +8,13 @@ from unittest.mock import patch
 import pytest
 
 from everlog.actors.agent.commands import ResumeTurns
-from everlog.actors.hosting import finishing
+from everlog.actors.hosting import turn_recovery
 from everlog.events import HostLost, StoreError
-from tests.support.agents.homes import moment, run_plain
-from tests.support.agents.shards import SharedHome, all_heard
-from tests.support.agents.tickers import SHARD, kinds_of
-from tests.support.cluster.simshard import BREAKS, fails, simulate
-from tests.support.world import SECOND
+from tests.support.agent_world import SECOND
+from tests.support.agents.journal_world import SHARD, kinds_of
+from tests.support.agents.virtual_time_runtime import moment, run_plain
+from tests.support.agents.virtual_time_shard import SharedHome, all_heard
+from tests.support.cluster.sim_shard import BREAKS, fails, simulate
 
 NAMES = [f"agent {number}" for number in range(6)]
 
@@ -157,7 +157,7 @@ def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
         assert kinds_of([task.exception() for task in at_work]) == ["HostLost"] * 6
         after = SharedHome(home.store)
         began = after.clock.now()
-        with patch.object(finishing, "SHARD_RECOVERIES_MAX", 2):
+        with patch.object(turn_recovery, "SHARD_RECOVERIES_MAX", 2):
             await after.shard.recover(["nobody", *NAMES], {})
         assert (after.clock.now() - began) // SECOND == 30
         assert all(after.answers(name) == ["1 of [steps=2] Hi", "2 of [steps=2] Hi"] for name in NAMES)
@@ -197,5 +197,5 @@ def test_a_seed_finds_out_that_a_guard_of_a_shard_is_missing(guard: str) -> None
     seed = BREAKS[guard][0]
     if fails(seed) or not fails(seed, guard):
         assert any(fails(other, guard) and not fails(other) for other in range(seed, seed + 30)), (
-            f"search again: python -m tests.support.cluster.simshard {guard!r}"
+            f"search again: python -m tests.support.cluster.sim_shard {guard!r}"
         )

@@ -8,11 +8,11 @@ from unittest.mock import patch
 
 import pytest
 
-from everlog.actors.ports.constants import SHARD_SEAL_BYTES, SHARD_TEND_S
+from everlog.actors.ports.agent_constants import SHARD_SEAL_BYTES, SHARD_TEND_S
 from everlog.events import Fenced, HostLost, StoreError
 from everlog.store import SEAL_BYTES_MIN, MemoryStore
-from tests.support.agents.homes import run_plain
-from tests.support.agents.shards import SharedHome, all_heard
+from tests.support.agents.virtual_time_runtime import run_plain
+from tests.support.agents.virtual_time_shard import SharedHome, all_heard
 
 
 async def slow() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.memory.blocks import BlockEdit, BlockEditOutcome, SharedBlock, event_after, id_of
-from everlog.actors.memory.shared import SharedBlockService
-from everlog.actors.memory.sharing import BUSY_TRIES, SharedBlockWriter
+from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, id_of
+from everlog.actors.memory.shared_block_service import SharedBlockService
+from everlog.actors.memory.shared_block_writer import BUSY_TRIES, SharedBlockWriter
 from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, rerun
 from everlog.events import FunctionError, FunctionResult, MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, MemoryLog, MemoryReader, MemoryStore, stream_of_block
-from tests.contract.agent_world import alive
-from tests.support.agents.sharers import CLOCK, IDS, Team, append, replace
-from tests.support.world import ScriptedModel
+from tests.contract.contract_agents import alive
+from tests.support.agent_world import ScriptedModel
+from tests.support.agents.shared_block_agents import CLOCK, IDS, Team, append, replace
 
 AGENTS = ("sam", "kim", "max")
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.formats import parse
+from everlog.actors.formats import parse_reply
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.models.endpoint import ChatEndpoint
-from everlog.actors.models.failures import FAILURES
-from everlog.actors.models.refusals import refusal
+from everlog.actors.models.classify_failure import refusal
+from everlog.actors.models.failure_classes import FAILURES
+from everlog.actors.models.openai_client import ChatEndpoint
 from everlog.events import BadReply, ContextOverflow, ModelError
-from tests.support.models.server import KEY, Act, plain, serving
-from tests.support.models.server_dialects import DIALECTS, error
+from tests.support.models.endpoint_server import KEY, Act, plain, serving
+from tests.support.models.server_replies import DIALECTS, error
 
 LLAMA = '{"error":{"code":400,"message":"the request exceeds the available context size. try increasing it",'
 LLAMA += '"type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}'
@@ -135,7 +135,7 @@ def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> N
         async with serving(plain(body)) as wire:
             model = ChatEndpoint("m", wire.url)
             with pytest.raises(ModelError) as caught:
-                parse.reply((await model.ask(b"{}")).raw, 8192)
+                parse_reply.reply((await model.ask(b"{}")).raw, 8192)
             await model.close()
         assert caught.value.kind == kind
         if kind != "overflow":
@@ -176,7 +176,7 @@ def test_a_failure_leaves_the_connection_of_use() -> None:
             for _ in FAILED:
                 with pytest.raises(ModelError):
                     await model.ask(b"{}")
-            assert parse.reply((await model.ask(b"{}")).raw, 8192).calls
+            assert parse_reply.reply((await model.ask(b"{}")).raw, 8192).calls
             assert wire.open == 1
             await model.close()
 

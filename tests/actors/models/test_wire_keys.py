@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from everlog.actors.models import endpoint
-from everlog.actors.models.endpoint import ChatEndpoint
-from everlog.actors.models.reading import KeyRedactor
+from everlog.actors.models import openai_client
+from everlog.actors.models.openai_client import ChatEndpoint
+from everlog.actors.models.response_body import KeyRedactor
 from everlog.actors.ports.effects import ReplyDelta
 from everlog.events import ModelError
-from tests.support.models.server import KEY, plain, serving, streaming
-from tests.support.models.server_dialects import DIALECTS
+from tests.support.models.endpoint_server import KEY, plain, serving, streaming
+from tests.support.models.server_replies import DIALECTS
 
 BODY = b'{"model":"m","stream":true}'
 
@@ -61,7 +61,7 @@ def test_each_call_is_told_in_its_order_without_the_key() -> None:
 
 def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that sends nothing but comments is given up in the time in which something must come: `timeout`."""
-    monkeypatch.setattr(endpoint, "GATEWAY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.2)
 
     async def main() -> None:
         async with asyncio.timeout(10), serving(streaming(*DIALECTS[0].events[:3], *[b": wait\n\n"] * 10**6)) as wire:

@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.formats import parse
+from everlog.actors.formats import parse_reply
 from everlog.actors.gateway.gateway import Gateway
-from everlog.actors.gateway.limits import GatewayLimits
-from everlog.actors.models import endpoint
-from everlog.actors.models.endpoint import ChatEndpoint
-from everlog.actors.models.reading import ResponseReader
-from everlog.actors.models.usage import usage_of
+from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.models import openai_client
+from everlog.actors.models.openai_client import ChatEndpoint
+from everlog.actors.models.response_body import ResponseReader
+from everlog.actors.models.token_usage import usage_of
 from everlog.actors.ports.effects import ModelResponse, ReplyDelta
 from everlog.events import BadReply, ModelError, ModelReply
-from tests.support.models.server import KEY, plain, serving, streaming
-from tests.support.models.server_dialects import ARGUMENTS, DIALECTS, DONE, TEXT, Dialect, error, event
+from tests.support.models.endpoint_server import KEY, plain, serving, streaming
+from tests.support.models.server_replies import ARGUMENTS, DIALECTS, DONE, TEXT, Dialect, error, event
 
 BODY = b'{"model":"m","stream":true}'
 each = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -30,7 +30,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(raw: str) -> ModelReply:
     """What is made of it, without the bytes themselves."""
-    return msgspec.structs.replace(parse.reply(raw, 8192), raw="")
+    return msgspec.structs.replace(parse_reply.reply(raw, 8192), raw="")
 
 
 def reading(heard: list[ReplyDelta] | None = None) -> ResponseReader:
@@ -231,7 +231,7 @@ def test_streams_as_servers_really_send_them(parts: list[bytes]) -> None:
     """With comments, pings, ids, data on several lines, without spaces, without an end, without [DONE]: it is read."""
     heard: list[ReplyDelta] = []
     came = outcome(parts, heard)
-    assert isinstance(came, str) and parse.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
+    assert isinstance(came, str) and parse_reply.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
 
 
 def test_usage_is_the_last_that_was_told_or_none() -> None:
@@ -264,22 +264,22 @@ def test_an_empty_text_beside_a_message_is_nothing() -> None:
     came = outcome([both("", {"content": "Hello"}), both("", {"tool_calls": [part]}),
                     event({"choices": [{"text": "", "finish_reason": "stop"}]})])  # fmt: skip
     assert isinstance(came, str)
-    reply = parse.reply(came, 100)
+    reply = parse_reply.reply(came, 100)
     assert (reply.text, [call.name for call in reply.calls]) == ("Hello", ["f"])
     came = outcome([both("Hel", {}), both("lo", {"content": None}, "stop")])
-    assert isinstance(came, str) and parse.reply(came, 100).text == "Hello"
+    assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
 
 
 def test_a_mark_of_byte_order_before_a_stream_is_no_part_of_it() -> None:
     """The first event is read."""
     came = outcome([b"\xef\xbb\xbf" + HELLO[0], *HELLO[1:], DONE])
-    assert isinstance(came, str) and parse.reply(came, 100).text == "Hello"
+    assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
 
 
 def called(*deltas: Any) -> list[tuple[str, str]]:
     came = outcome([*(chunk({"tool_calls": delta}) for delta in deltas), chunk({}, "tool_calls")])
     assert isinstance(came, str)
-    return [(call.name, call.arguments) for call in parse.reply(came, 100).calls]
+    return [(call.name, call.arguments) for call in parse_reply.reply(came, 100).calls]
 
 
 def test_calls_are_told_apart_however_they_are_numbered() -> None:
@@ -306,7 +306,7 @@ def test_calls_are_told_apart_however_they_are_numbered() -> None:
     legacy = [chunk({"function_call": {"name": "f", "arguments": ""}}), chunk({"function_call": {"arguments": "{}"}}),
               chunk({}, "function_call")]  # fmt: skip
     came = outcome(legacy)
-    assert isinstance(came, str) and [call.name for call in parse.reply(came, 100).calls] == ["f"]
+    assert isinstance(came, str) and [call.name for call in parse_reply.reply(came, 100).calls] == ["f"]
 
 
 def test_a_request_for_text_goes_to_the_place_for_text() -> None:
@@ -347,7 +347,7 @@ def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
     ([], "timeout"), (DIALECTS[0].events[:5], "timeout"), (DIALECTS[0].events[:-2], "")])  # fmt: skip
 def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No byte for too long is `timeout`, with what had come; after the whole reply it is none."""
-    monkeypatch.setattr(endpoint, "GATEWAY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.1)
 
     async def main() -> None:
         async with serving(streaming(*events, then="hang")) as wire:
@@ -364,7 +364,7 @@ def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """More bytes than any reply has: `garbage`, and the connection is closed."""
-    monkeypatch.setattr("everlog.actors.models.reading.REPLY_BYTES_MAX", 1000)
+    monkeypatch.setattr("everlog.actors.models.response_body.REPLY_BYTES_MAX", 1000)
     came = outcome([chunk({"content": "word " * 50})] * 10)
     assert isinstance(came, BadReply) and came.kind == "garbage" and "1,000" in str(came)
 

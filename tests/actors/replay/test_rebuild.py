@@ -5,11 +5,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from everlog.actors.agent.view import AgentView
-from everlog.actors.replay.replay import rebuild
+from everlog.actors.agent.agent_view import AgentView
+from everlog.actors.replay.rebuild_check import rebuild
 from everlog.projections import DERIVER
 from everlog.store import LogReader, State
-from tests.support.world import World, completion, say
+from tests.support.agent_world import World, completion, say
 
 LINES = [completion(calls=[("core_memory_append", {"name": "human", "content": "Sails.", "request_heartbeat": True})])]
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from everlog.actors.formats import native, parts, render
-from everlog.actors.ports.constants import RENDERER
-from everlog.actors.prompt import context, envelopes, fit, presets
-from everlog.actors.replay import differing
-from everlog.actors.replay.replay import verify
+from everlog.actors.formats import native_format, render_request, request_fingerprints
+from everlog.actors.ports.agent_constants import RENDERER
+from everlog.actors.prompt import context, context_fit, message_format, presets
+from everlog.actors.replay import request_diff
+from everlog.actors.replay.rebuild_check import verify
 from everlog.actors.replay.verify import sampled
 from everlog.events import Record, event_of
 from everlog.store import MemoryStore
-from tests.support.agents.tampered import calls, conversed, first, lived, payload_of, replaced, some, verified
-from tests.support.world import World
+from tests.support.agent_world import World
+from tests.support.agents.tampered_log import calls, conversed, first, lived, payload_of, replaced, some, verified
 
 Patch = pytest.MonkeyPatch
 
@@ -71,21 +71,21 @@ def test_marks_are_read_as_they_were_written(world: World) -> None:
     """Every request leaves them in the order of its body, and what the log says of them comes back."""
     for call in calls(world):
         written = payload_of(call)["parts"]
-        marks = parts.read(written)
-        assert parts.written(marks) == written
+        marks = request_fingerprints.read(written)
+        assert request_fingerprints.written(marks) == written
         names = list(marks)
         assert names[:3] == ["prompt", "header", "block persona"] or names == ["instructions", "transcript"]
         assert all(len(mark) == 6 and int(mark, 16) >= 0 for mark in marks.values())
-    assert parts.read("") == {}
+    assert request_fingerprints.read("") == {}
 
 
 def header(patch: Patch, _: World) -> None:
-    patch.setattr(render, "ACCESS", render.ACCESS.replace("use", "Use"))
+    patch.setattr(render_request, "ACCESS", render_request.ACCESS.replace("use", "Use"))
 
 
 def heartbeat(patch: Patch, _: World) -> None:
-    reasons = {**envelopes._REASONS, "requested": envelopes._REASONS["requested"] + "."}
-    patch.setattr(envelopes, "_REASONS", reasons)
+    reasons = {**message_format._REASONS, "requested": message_format._REASONS["requested"] + "."}
+    patch.setattr(message_format, "_REASONS", reasons)
 
 
 def block_order(patch: Patch, _: World) -> None:
@@ -94,12 +94,12 @@ def block_order(patch: Patch, _: World) -> None:
 
 
 def function_order(patch: Patch, _: World) -> None:
-    functions = native._functions
-    patch.setattr(native, "_functions", lambda schemas: functions(schemas[::-1]))
+    functions = native_format._functions
+    patch.setattr(native_format, "_functions", lambda schemas: functions(schemas[::-1]))
 
 
 def wording(patch: Patch, _: World) -> None:
-    patch.setattr(render, "SUMMARIZER", render.SUMMARIZER.replace("keep", "Keep", 1))
+    patch.setattr(render_request, "SUMMARIZER", render_request.SUMMARIZER.replace("keep", "Keep", 1))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_other
     be sent, too few at the summary that would not be made.
     """
     world = next(w for w in map(lived, range(40)) if any(r.type == "summary" and r.step for r in w.log()))
-    count = fit.tokens_of
-    monkeypatch.setattr(fit, "tokens_of", lambda size, context: int(count(size, context) * times))
+    count = context_fit.tokens_of
+    monkeypatch.setattr(context_fit, "tokens_of", lambda size, context: int(count(size, context) * times))
     found = verified(world).mismatches
     assert {m.what for m in found} == {"decision"}
     if times < 1:
@@ -251,8 +251,8 @@ def test_a_sample_is_spread_and_the_same_each_time(world: World) -> None:
 
 def test_long_lines_are_cut_to_where_they_differ() -> None:
     before = "a" * 500
-    lines = differing.compared(before + "x" + before, before + "y" + before)
+    lines = request_diff.compared(before + "x" + before, before + "y" + before)
     assert [line[0] for line in lines] == ["-", "+"]
     assert all("…" in line and len(line) < 130 for line in lines)
     assert "x" in lines[0] and "y" in lines[1]
-    assert differing.compared("\n".join("abcdefghijklmnop"), "")[-1].strip() == "... and 4 lines more"
+    assert request_diff.compared("\n".join("abcdefghijklmnop"), "")[-1].strip() == "... and 4 lines more"

@@ -5,12 +5,22 @@ import random
 import msgspec
 import pytest
 
-from everlog.actors.formats import parts, render
-from everlog.actors.prompt import envelopes
+from everlog.actors.formats import render_request, request_fingerprints
+from everlog.actors.prompt import message_format
 from everlog.events import tombstone
-from tests.support.agents.edited import edited
-from tests.support.agents.tampered import Change, calls, conversed, first, lived, payload_of, replaced, some, verified
-from tests.support.world import World
+from tests.support.agent_world import World
+from tests.support.agents.random_edited_agent import edited
+from tests.support.agents.tampered_log import (
+    Change,
+    calls,
+    conversed,
+    first,
+    lived,
+    payload_of,
+    replaced,
+    some,
+    verified,
+)
 
 Patch = pytest.MonkeyPatch
 
@@ -35,9 +45,9 @@ def erased(*seqs: int) -> Change:
 
 def other_prompt(patch: Patch) -> None:
     """Code that writes one character of the system prompt otherwise."""
-    as_it_was = render.system_parts
+    as_it_was = render_request.system_parts
     patch.setattr(
-        render,
+        render_request,
         "system_parts",
         lambda context: [(n, t.replace("e", "E", 1) if n == "prompt" else t) for n, t in as_it_was(context)],
     )
@@ -161,7 +171,7 @@ def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(see
     gone = _ranges(random.Random(seed), world) - configured
     other_prompt(monkeypatch)
     report = verified(world, erased(*gone))
-    replies = [call.seq for call in calls(world) if "prompt" in parts.read(payload_of(call)["parts"])]
+    replies = [call.seq for call in calls(world) if "prompt" in request_fingerprints.read(payload_of(call)["parts"])]
     assert set(replies) - gone <= set(report.calls.mismatch)
 
 
@@ -169,8 +179,8 @@ def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_w
     world: World, monkeypatch: Patch
 ) -> None:
     beat, gone = first(world, "heartbeat", "requested"), first(world, "user_message", "I am Chad")
-    reasons = {**envelopes._REASONS, "requested": envelopes._REASONS["requested"] + "."}
-    monkeypatch.setattr(envelopes, "_REASONS", reasons)
+    reasons = {**message_format._REASONS, "requested": message_format._REASONS["requested"] + "."}
+    monkeypatch.setattr(message_format, "_REASONS", reasons)
     found = verified(world, erased(gone.seq)).mismatches[0]
     assert found.seq == next(call.seq for call in calls(world) if call.seq > beat.seq)
     assert found.difference is not None
@@ -181,12 +191,12 @@ def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
     world: World, monkeypatch: Patch
 ) -> None:
     """What it leads to depends on its own step, the blocks and the configuration, which are there."""
-    from everlog.actors.formats import parse
+    from everlog.actors.formats import parse_reply
 
     gone, reply = first(world, "function_result"), first(world, "model_reply", "The Ada.")
-    read = parse.reply
+    read = parse_reply.reply
     monkeypatch.setattr(
-        parse,
+        parse_reply,
         "reply",
         lambda raw, *more: (
             msgspec.structs.replace(read(raw, *more), text="Other.") if "The Ada." in raw else read(raw, *more)

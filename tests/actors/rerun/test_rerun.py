@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.setup import InitialBlock, Settings
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.functions.tools import Effect, tool
 from everlog.actors.rerun.rerun import compared
-from everlog.actors.rerun.rerun_report import TokenPrices, TurnPair
+from everlog.actors.rerun.rerun_comparison import TokenPrices, TurnPair
 from everlog.events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
+from tests.support.agent_world import World, completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
-from tests.support.world import World, completion, say
 
 
 def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.setup import Settings
-from everlog.actors.agent.system import LocalSystem
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.replay.replay import verify
+from everlog.actors.replay.rebuild_check import verify
 from everlog.actors.rerun.rerun import RerunOptions, rerun
 from everlog.events import Draft, FunctionResult, ModelError, Record, TurnAbandoned, UserMessage, event_of
 from everlog.projections import DERIVER
 from everlog.store import MemoryStore
+from tests.support.agent_world import Line, World, completion, say
 from tests.support.agents.rerun_world import BIRTH, again, stage_of
-from tests.support.world import Line, World, completion, say
 
 FIELDS = Draft.__struct_fields__
 HEARTBEAT = {"request_heartbeat": True}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.formats import render
+from everlog.actors.formats import render_request
 from everlog.actors.prompt.context import Context, of_turn
-from everlog.actors.prompt.fit import transcript_bytes_max
+from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.events import Sampling
-from tests.support.world import World, completion, say
+from tests.support.agent_world import World, completion, say
 
 HERE = Path(__file__).parent
 WAYS = ("native", "schema", "text")
@@ -44,9 +44,9 @@ def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
     found = {}
     for way in WAYS:
         asked = msgspec.structs.replace(context, config=msgspec.structs.replace(context.config, calling=way))
-        found[f"{way}.json"] = render.request(asked, schemas)
+        found[f"{way}.json"] = render_request.request(asked, schemas)
         last = max(message.seq for message in asked.messages)
-        found[f"{way}.summary.json"] = render.summary_request(asked, last, 200, transcript_bytes_max(asked))
+        found[f"{way}.summary.json"] = render_request.summary_request(asked, last, 200, transcript_bytes_max(asked))
     return found
 
 

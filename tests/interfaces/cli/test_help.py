@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from everlog.interfaces.cli.arguments import COMMANDS, GROUPS, parser
+from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS, parser
 from everlog.interfaces.cli.main import main
 from everlog.store import FileStore
-from tests.support.cli.line import Line
+from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -140,7 +140,8 @@ def test_help_is_light():
 def test_send_is_thin():
     """`everlog send` to the embedded model loads neither openai nor lancedb nor ray."""
     probe = (
-        "import sys, everlog.interfaces.talk.send, everlog.interfaces.output.terminal, everlog.actors.agent.system;"
+        "import sys, everlog.interfaces.talk.send, everlog.interfaces.output.terminal_output\n"
+        "import everlog.actors.agent.local_system;"
         "print(*(n for n in ('openai', 'lancedb', 'wordllama', 'ray') if n in sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)

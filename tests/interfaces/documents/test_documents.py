@@ -12,11 +12,11 @@ from fpdf import FPDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everlog.actors.memory.documents import DOCUMENT_BYTES_MAX, Document, UnreadableDocument
+from everlog.actors.memory.document_load import DOCUMENT_BYTES_MAX, Document, UnreadableDocument
 from everlog.events import BadInput
+from everlog.interfaces.documents import extract_text as reading_files
 from everlog.interfaces.documents import find, read
-from everlog.interfaces.documents import reading as reading_files
-from everlog.interfaces.documents.reading import normal
+from everlog.interfaces.documents.extract_text import normal
 
 
 def read_one(path: Path) -> Document | UnreadableDocument:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from everlog.actors.cluster import addresses
-from everlog.actors.hosting.status import (
+from everlog.actors.cluster import ray_address
+from everlog.actors.hosting.cluster_status import (
     ClusterStatus,
     EndpointStatus,
     GatewayStatus,
@@ -22,10 +22,10 @@ from everlog.actors.hosting.status import (
     together,
 )
 from everlog.events import ClusterError
-from everlog.interfaces.fleet import cluster, watching
+from everlog.interfaces.fleet import cluster_commands, status_page
 from everlog.store.stores import mounts
 from tests.interfaces.cli.test_help import DOCUMENT, keys_of
-from tests.support.cli.line import SECOND, START, Line
+from tests.support.cli.command_line import SECOND, START, Line
 
 
 def host(number: int, **changes: Any) -> HostStatus:
@@ -77,8 +77,8 @@ def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
         async def source_of(*_: object) -> AsyncIterator[Source]:
             yield source
 
-        monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
-        monkeypatch.setattr(cluster, "source_of", source_of)
+        monkeypatch.setattr(cluster_commands, "running", lambda _: "10.0.0.1:6379")
+        monkeypatch.setattr(cluster_commands, "source_of", source_of)
         if not cli.root.exists():
             cli.ok("create", "sam")
         cli.sleeps.clear()
@@ -89,7 +89,7 @@ def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
 
 def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no error: it says so, and how to start. No store is made."""
-    for name in ("RAY_ADDRESS", *addresses.ENVIRONMENT):
+    for name in ("RAY_ADDRESS", *ray_address.ENVIRONMENT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(cli.root / "no-ray"))
     said = cli.ok("cluster", "status")
@@ -111,7 +111,7 @@ def test_up_refuses_storage_that_is_unsafe(cli: Line, tmp_path: Path, monkeypatc
 
 def test_a_cluster_without_a_store(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder in which there is no store is an error, and none is made."""
-    monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
+    monkeypatch.setattr(cluster_commands, "running", lambda _: "10.0.0.1:6379")
     assert "there is no store" in cli.fails("cluster", "status")
     assert not cli.root.exists()
 
@@ -120,7 +120,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     """Totals first, then nodes, then hosts with the busiest first; rates are of the time between two looks."""
     runs(FIRST, SECOND_LOOK)
     said = cli.ok("cluster", "status")
-    assert cli.sleeps == [cluster.FOLLOW_S]
+    assert cli.sleeps == [cluster_commands.FOLLOW_S]
     for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
                   "3 turns under way, 12 inputs waiting, the oldest for 0.4 s, 5 refused", "3 waiting for room",
                   "7 agents recovered", "100,000, the next in 30s", "4 under way", "2 failed", "1,234 tokens",
@@ -168,7 +168,7 @@ def test_many_hosts_are_counted(cli: Line, runs: Callable[..., Source]) -> None:
     many = [host(number, active=1) for number in range(57)]
     runs(looked(0, many), looked(1, many), looked(0, many), looked(1, [*many[:-1], host(56, active=1, waiting=9)]))
     idle = cli.ok("cluster", "status")
-    assert idle.count("shard-") == watching.HOSTS_SHOWN
+    assert idle.count("shard-") == status_page.HOSTS_SHOWN
     assert "and 37 more hosts, idle" in idle
     assert "shard-056" in cli.ok("cluster", "status")
     busy = [host(number, waiting=1) for number in range(30)]
@@ -222,8 +222,8 @@ def test_a_runtime_that_says_nothing(cli: Line, monkeypatch: pytest.MonkeyPatch)
         yield Mute()
 
     cli.ok("create", "sam")
-    monkeypatch.setattr(cluster, "running", lambda _: "10.0.0.1:6379")
-    monkeypatch.setattr(cluster, "open_system", opened)
+    monkeypatch.setattr(cluster_commands, "running", lambda _: "10.0.0.1:6379")
+    monkeypatch.setattr(cluster_commands, "open_system", opened)
     assert "`ray status`" in cli.fails("cluster", "status")
 
 

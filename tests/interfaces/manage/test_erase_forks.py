@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.archive.indexes import index_of
-from tests.interfaces.manage.test_erase import CANARY, leftovers, store_of, talk
-from tests.support.cli.line import Line, says
+from everlog.actors.archive.archive_index import index_of
+from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of, talk
+from tests.support.cli.command_line import Line, says
 
 END = 2**62
 FIRST = "8"
@@ -155,7 +155,7 @@ def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, 
     async def release(_args, _world, names):
         let_go.extend(names)
 
-    monkeypatch.setattr("everlog.interfaces.manage.erasing.release", release)
+    monkeypatch.setattr("everlog.interfaces.manage.erase_command.release", release)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     cli.typed = ["n", "y"]
     assert cli("erase", "sam", "--from", FIRST)[0] == 1

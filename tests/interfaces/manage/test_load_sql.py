@@ -5,8 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.interfaces.manage.test_load import held
-from tests.support.cli.line import Line
+from tests.interfaces.manage.test_document_commands import held
+from tests.support.cli.command_line import Line
 
 
 @pytest.fixture

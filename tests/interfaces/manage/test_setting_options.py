@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tests.support.cli.line import Line
+from tests.support.cli.command_line import Line
 
 OPTIONS = (
     "--window", "8192", "--zone", "UTC", "--preset", "chat", "--calling", "native", "--stream", "--sampling", "seed=1",

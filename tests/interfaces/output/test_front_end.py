@@ -29,10 +29,10 @@ from everlog.events import (
     tombstone,
     uuid7,
 )
-from everlog.interfaces.common.contract import FrontEnd
+from everlog.interfaces.common.front_end import FrontEnd
 from everlog.interfaces.output.narrator import Narrator
-from tests.support.cli.line import Heard
-from tests.support.world import START, World, completion, say
+from tests.support.agent_world import START, World, completion, say
+from tests.support.cli.command_line import Heard
 
 SAVE = '{"name": "human", "content": "Sails", "request_heartbeat": true}'
 LOSE = '{"name": "human", "content": "Golf"}'

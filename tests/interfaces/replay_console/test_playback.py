@@ -5,7 +5,7 @@ import pytest
 from everlog.events import UserMessage
 from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.playback import PACE_US, PAUSE_US_MAX, SPEED_MAX, SPEED_MIN, Playback
-from tests.support.cli.past import RECORDS, SECOND, recorded
+from tests.support.cli.story_records import RECORDS, SECOND, recorded
 
 BEGUN = Playback(seq=1, first=1, last=len(RECORDS))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.reports.analytics import fleet_views
+from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput, CorruptLog
 from everlog.projections import DERIVER
 from everlog.store import FileStore, Snapshot
-from tests.support.cli.line import Line
+from tests.support.cli.command_line import Line
 
 
 @pytest.fixture

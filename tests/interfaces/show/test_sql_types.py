@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from everlog.events import BadInput
-from everlog.interfaces.output import answers
-from everlog.projections.fleet import FleetViews
+from everlog.interfaces.output import sql_output
+from everlog.projections.fleet_views import FleetViews
 from everlog.store import SCHEMA
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
@@ -64,14 +64,14 @@ def written(views: FleetViews, query: str, form: str) -> bytes:
     schema, batches = views.select(query)
     out = io.BytesIO()
     if form == "json":
-        answers.write_json({"columns": []}, batches, out)
+        sql_output.write_json({"columns": []}, batches, out)
         json.loads(out.getvalue())
     elif form == "table":
         told = io.StringIO()
-        Console(file=told).print(answers.table(schema, batches, 50))
+        Console(file=told).print(sql_output.table(schema, batches, 50))
         return told.getvalue().encode()
     else:
-        answers.write(form, schema, batches, out)
+        sql_output.write(form, schema, batches, out)
     return out.getvalue()
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.events import ModelError, PartitionBusy
-from everlog.interfaces.output.terminal import TerminalFrontEnd, console
+from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 from everlog.interfaces.talk.chat import ChatSession
 from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder
-from tests.support.cli.line import Line, Recorder, completion, says
+from tests.support.cli.command_line import Line, Recorder, completion, says
 
 
 @pytest.fixture

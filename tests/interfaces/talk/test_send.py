@@ -12,7 +12,7 @@ from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError, uuid7
 from everlog.interfaces.cli.main import main
 from everlog.store import FileStore
-from tests.support.cli.line import Line, completion, says
+from tests.support.cli.command_line import Line, completion, says
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS_MAX = 20
@@ -372,7 +372,7 @@ def test_nobody_reads(cli: Line):
 
 def test_a_bug_propagates(cli: Line, monkeypatch):
     """An exception that is no EverlogError is not dressed up."""
-    monkeypatch.setattr("everlog.interfaces.show.reading.agent_rows", lambda *_: 1 / 0)
+    monkeypatch.setattr("everlog.interfaces.show.show_commands.agent_rows", lambda *_: 1 / 0)
     cli.ok("create", "sam")
     with pytest.raises(ZeroDivisionError):
         main(["--store", str(cli.root), "agents"], world=cli.world)

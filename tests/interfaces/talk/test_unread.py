@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli.line import Line
+from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).parents[3]
 

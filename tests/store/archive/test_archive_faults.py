@@ -11,9 +11,9 @@ import pytest
 
 from everlog.events import ArchiveError, EmbedderError, ForeignRows, StoreError
 from everlog.store.archive import Archive
-from everlog.store.archive.notes import NOTES, ArchiveMetadata
-from everlog.store.archive.vectors import key_of
-from everlog.store.archive.words import packed, query_numbers
+from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
+from everlog.store.archive.embedding_cache import key_of
+from everlog.store.archive.tokenizer import packed, query_numbers
 from tests.support.store.archive_world import Chance, Hashed, World, found, rows_of
 
 
@@ -121,7 +121,7 @@ def test_vectors_that_are_not_what_was_promised_are_not_written(world: World, ar
 
 def test_an_embedder_that_fails_half_way_goes_on_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was embedded before the failure is not embedded again."""
-    monkeypatch.setattr("everlog.store.archive.vectors.EMBED_TEXTS", 2)
+    monkeypatch.setattr("everlog.store.archive.embedding_cache.EMBED_TEXTS", 2)
     for number in range(6):
         world.insert("sam", f"memory number {number}")
     bad = Bad("fails")
@@ -246,7 +246,7 @@ def test_an_erasure_that_was_erased_itself_was_carried_out(world: World, archive
 
 def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction, which comes by itself, changes no row and no answer, here or in another process."""
-    monkeypatch.setattr("everlog.store.archive.writer.COMPACT_WRITES", 3)
+    monkeypatch.setattr("everlog.store.archive.archive_writer.COMPACT_WRITES", 3)
     chance = Chance(world, 41, ["sam"])
     archive, other = world.archive(), world.archive()
     for _ in range(12):

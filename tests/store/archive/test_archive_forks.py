@@ -9,7 +9,7 @@ import pytest
 from everlog.events import Draft, Record, is_erased, uuid7
 from everlog.store import export
 from everlog.store.archive import Archive
-from everlog.store.archive.fold import ENDED, spans_in
+from everlog.store.archive.row_fold import ENDED, spans_in
 from everlog.store.streams.register import Assignment, Register
 from tests.support.store.archive_world import END, NOW, Chance, World, found, rows_of
 

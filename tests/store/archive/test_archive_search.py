@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from everlog.store.archive import Archive
-from everlog.store.archive.constants import NEAREST
-from everlog.store.archive.words import numbers_of, query_numbers
+from everlog.store.archive.archive_constants import NEAREST
+from everlog.store.archive.tokenizer import numbers_of, query_numbers
 from tests.support.store.archive_world import END, SECOND, World, found
 
 
@@ -161,20 +161,20 @@ def test_what_is_asked_often_is_not_read_again(world: World, archive: Archive, m
     memory = world.insert("sam", "the first cat")
     archive.follow()
     assert found(archive, "cat", "sam") == ["the first cat"]
-    monkeypatch.setattr("everlog.store.archive.table.Table.read", None)
+    monkeypatch.setattr("everlog.store.archive.archive_table.Table.read", None)
     assert found(archive, "cat", "sam") == ["the first cat"]
     monkeypatch.undo()
     world.insert("sam", "the second cat")
     world.update("sam", memory, "the first cat, older")
     archive.follow()
-    monkeypatch.setattr("everlog.store.archive.table.Table.read", None)
+    monkeypatch.setattr("everlog.store.archive.archive_table.Table.read", None)
     assert sorted(found(archive, "cat", "sam")) == ["the first cat, older", "the second cat"]
     assert found(archive, "cat", "sam", as_of=1) == ["the first cat"]
 
 
 def test_shelves_are_put_away_when_memory_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many agents are asked about, those asked about lately are kept, and all are answered."""
-    monkeypatch.setattr("everlog.store.archive.shelves.SHELF_BYTES_MAX", 3000)
+    monkeypatch.setattr("everlog.store.archive.row_caches.SHELF_BYTES_MAX", 3000)
     for number in range(10):
         world.insert(f"agent {number}", f"the cat of {number}")
     archive = world.archive()

@@ -9,7 +9,7 @@ import pytest
 
 from everlog.events import CorruptLog, UserMessage, draft
 from everlog.store import FileLog, FileStore, RealDisk, Snapshot, snapshot
-from tests.support.world import CountingIds, TickingClock
+from tests.support.agent_world import CountingIds, TickingClock
 
 clock, ids = TickingClock(), CountingIds()
 

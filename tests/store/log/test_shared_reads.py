@@ -7,11 +7,11 @@ import pytest
 
 from everlog.events import CorruptLog
 from everlog.store import Append, FileLog, FileStore, Log, LogReader, MemoryStore, RealDisk, Store
-from everlog.store.sealed import parquet as parquet_file
+from everlog.store.sealed import parquet_file
 from tests.contract.log_contract import Drafts
-from tests.contract.sealed import all_reads
+from tests.contract.seal_contract import all_reads
 from tests.store.conftest import now
-from tests.store.sealed.test_sealing import Counting
+from tests.store.sealed.test_seal_pass import Counting
 
 NAMES = ["ann", "bob", "sam", "zoe"]
 
@@ -143,8 +143,8 @@ def test_states_of_many_are_the_states_of_each(
     tmp_path: Path, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked together, agents have the states and later records that they have when each is asked for by itself."""
-    monkeypatch.setattr("everlog.store.log.reader.AGENTS_AT_ONCE", 3)
-    monkeypatch.setattr("everlog.store.sealed.parquet.ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr("everlog.store.log.partition_reader.AGENTS_AT_ONCE", 3)
+    monkeypatch.setattr("everlog.store.sealed.parquet_file.ROW_GROUP_ROWS", 4)
     chance = random.Random(seed)
     store: Store = MemoryStore(1) if kind == "memory" else FileStore.create(tmp_path, now, "s", shards=1)
     store.register_many(NAMES, shared=True)

@@ -7,7 +7,7 @@ import pytest
 
 from everlog.events import CorruptLog
 from everlog.store import FileStore
-from tests.support.world import CountingIds, TickingClock, World, say
+from tests.support.agent_world import CountingIds, TickingClock, World, say
 
 
 @pytest.fixture

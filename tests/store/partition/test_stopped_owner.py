@@ -13,7 +13,7 @@ import pytest
 
 from everlog.store import FileStore, check
 from tests.contract.log_contract import NOW, Drafts
-from tests.support.store.sim import append
+from tests.support.store.memory_disk_store import append
 
 CWD = Path(__file__).parents[3]
 SECOND = 1_000_000
@@ -26,7 +26,7 @@ class Owners:
 
     def __init__(self, root: Path) -> None:
         self.store = FileStore.create(root, lambda: NOW, "stopped")
-        command = [sys.executable, "-m", "tests.support.store.stopping_driver", str(root)]
+        command = [sys.executable, "-m", "tests.support.store.stopped_appender", str(root)]
         self.process = subprocess.Popen(command, cwd=CWD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rounds = 0
 

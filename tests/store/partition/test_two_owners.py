@@ -16,7 +16,7 @@ from everlog.events import Fenced, PartitionBusy, StoreError
 from everlog.store import FileLog, check
 from tests.contract.log_contract import NOW, Drafts
 from tests.support.store.faulty_disk import FaultyDisk
-from tests.support.store.sim import AGENT, append, begun, fill, open_files, partition_on, store_on
+from tests.support.store.memory_disk_store import AGENT, append, begun, fill, open_files, partition_on, store_on
 
 SECOND = 1_000_000
 APPENDS = 2

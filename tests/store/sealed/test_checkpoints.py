@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from everlog.store import FileStore, Partition, check
 from everlog.store.partition.manifest import load, succeed
-from everlog.store.sealed.parquet import save
-from everlog.store.sealed.sealed import checkpoints_in
+from everlog.store.sealed.parquet_file import save
+from everlog.store.sealed.sealed_reader import checkpoints_in
 from tests.contract.log_contract import Drafts
-from tests.contract.moments import Tally, assert_moments
-from tests.contract.sealed import erasing, saying
+from tests.contract.moment_contract import Tally, assert_moments
+from tests.contract.seal_contract import erasing, saying
 
 CANARY = b"the canary"
 

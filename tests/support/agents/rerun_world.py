@@ -5,8 +5,8 @@ from typing import Any
 
 from everlog.actors.functions.tools import Effect, Tool, tool
 from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, RerunOutcome, rerun
-from everlog.actors.rerun.rerun_report import TokenPrices, TurnPair
-from tests.support.world import Line, World, completion
+from everlog.actors.rerun.rerun_comparison import TokenPrices, TurnPair
+from tests.support.agent_world import Line, World, completion
 
 UNKNOWN = TokenPrices()
 BIRTH = 7

@@ -14,11 +14,11 @@ from pathlib import Path
 import lancedb
 
 from everlog.store import FileStore
-from everlog.store.archive import Archive, rebuilding, writer
+from everlog.store.archive import Archive, archive_writer, rebuild_table
 from tests.support.store.archive_world import NOW, Hashed
 
-writer.COMPACT_WRITES = 2
-rebuilding.REBUILD_ROWS = 7
+archive_writer.COMPACT_WRITES = 2
+rebuild_table.REBUILD_ROWS = 7
 
 
 def act(what: str, number: int, root: Path, told: int) -> None:

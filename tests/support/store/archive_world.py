@@ -12,8 +12,8 @@ import numpy as np
 from everlog.events import Draft, uuid7
 from everlog.store import FileLog, FileStore
 from everlog.store.archive import Archive
-from everlog.store.archive.notes import NOTES, ArchiveMetadata
-from everlog.store.archive.table import Tables
+from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
+from everlog.store.archive.archive_table import Tables
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000

@@ -1,0 +1,291 @@
+"""How an agent begins and how it is set up: what the caller asked for, made into events. Reads presets only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from everlog.actors.functions.extras import NAMES as EXTRAS
+from everlog.actors.functions.tools import Tool
+from everlog.actors.models.model_types import ModelDefaults, is_gguf
+from everlog.actors.ports.agent_constants import (
+    BLOCK_CHARS,
+    RENDERER,
+    WINDOW_TOKENS,
+    WINDOW_TOKENS_MAX,
+    WINDOW_TOKENS_MIN,
+    WINDOWS_TOKENS,
+)
+from everlog.actors.prompt import presets, setting_limits
+from everlog.actors.prompt import prompt_sections as sections
+from everlog.events import (
+    AgentConfigured,
+    AgentCreated,
+    BadInput,
+    Call,
+    Event,
+    FunctionRef,
+    FunctionResult,
+    MemoryEdited,
+    ModelReply,
+    Sampling,
+    Section,
+    UsageError,
+    UserLogin,
+)
+
+OFFLINE = "offline"
+
+ModelDefaultsLookup = Callable[[str], ModelDefaults]
+"""From the name of a model to what is known of it: read when an agent gets another model."""
+
+ValueT = TypeVar("ValueT")
+
+
+class InitialBlock(msgspec.Struct, frozen=True):
+    """A memory block as it begins."""
+
+    label: str
+    value: str
+    limit: int = BLOCK_CHARS
+    description: str = ""
+    """What it is for, in words for the model."""
+    read_only: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller asks of an agent. None leaves a thing as it was recorded, or at its default for a new agent."""
+
+    model: str | None = None
+    window: int | None = None
+    """Tokens."""
+    zone: str | None = None
+    """IANA name."""
+    preset: str | None = None
+    """Name of a preset: its system prompt, and which of the extras the agent has."""
+    system: str | None = None
+    """The text of a system prompt, instead of the preset's."""
+    persona: str = "sam"
+    """Name of a shipped persona, for a new agent without a `persona` block."""
+    human: str = "basic"
+    blocks: Sequence[InitialBlock] = ()
+    """Blocks of a new agent; `persona` and `human` replace the shipped ones."""
+    verify_first: bool | None = None
+    """None: on for the models for which MemGPT had it on, off for all others."""
+    steps_max: int | None = None
+    summary_fraction: float | None = None
+    keep_last: int | None = None
+    pressure_fraction: float | None = None
+    sections: Sequence[Section] | None = None
+    """The parts of the system prompt, instead of a preset or a text; an empty list goes back to the preset."""
+    calling: Literal["native", "schema", "text"] | None = None
+    """How the model calls functions."""
+    stream: bool | None = None
+    sampling: Sampling | None = None
+    """All of it: what it leaves out is the endpoint's own default again."""
+    summarizer: str | None = None
+    """Name of the model that writes summaries; empty: the agent's own."""
+    fallback: str | None = None
+    """Name of the model that is asked where the agent's own cannot be; empty: none."""
+    first_attempts_max: int | None = None
+    monologue_chars_max: int | None = None
+    """0: no limit."""
+    day_tokens_max: int | None = None
+    """0: no limit."""
+    day_cost_max: float | None = None
+    """0: no limit."""
+
+
+_PLAIN = (
+    "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
+    "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
+)  # fmt: skip
+"""Settings that are recorded as they are given."""
+
+
+def configuration(
+    settings: Settings,
+    recorded: AgentConfigured | None,
+    tools: Mapping[str, Tool],
+    known: Mapping[str, str],
+    known_of: ModelDefaultsLookup | None = None,
+    facts: sections.TemplateContext | None = None,
+) -> AgentConfigured:
+    """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
+
+    With another model comes what is known of it, where `settings` do not say otherwise; `known_of` None: nothing is.
+    `facts`: what the prompt's templates may show of the agent. They are rendered where they were given now, or where
+    what they show is not what it was; without `facts` they never are, and what they gave stays.
+
+    Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out
+    of its range, a way of calling that the offline model does not know, or a template that is wrong.
+    """
+    try:
+        msgspec.convert(msgspec.to_builtins(settings), Settings)
+    except (msgspec.MsgspecError, TypeError, OverflowError) as error:
+        raise BadInput(f"The settings are not what they should be: {error}. Nothing was changed.") from error
+    model = _either(settings.model, recorded.model if recorded else OFFLINE)
+    zone = _either(settings.zone, recorded.zone if recorded else "UTC")
+    same_model = recorded is not None and recorded.model == model
+    found = ModelDefaults() if same_model or known_of is None else known_of(model)
+    window = _either(settings.window, recorded.window if recorded and same_model else found.window or window_of(model))
+    _check(model, zone, window)
+    setting_limits.check(settings)
+    system, preset, parts = _system(settings, recorded)
+    functions = _functions(settings, recorded, tools)
+    verify = settings.verify_first
+    if verify is None:
+        verify = recorded.verify_first if recorded and same_model else model.startswith("gpt-4")
+    before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
+    if not same_model and known_of is not None:
+        before = msgspec.structs.replace(before, **_of_model(found))
+    configured = AgentConfigured(
+        text=system,
+        preset=preset,
+        sections=parts,
+        model=model,
+        window=window,
+        renderer=RENDERER,
+        zone=zone,
+        functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
+        schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
+        verify_first=verify,
+        **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
+    )
+    _check_offline(configured)
+    if facts is None or not parts or not (settings.sections or sections.depends(configured, before)):
+        return configured
+    told = _newborn(facts.agent, settings) if recorded is None else facts
+    return msgspec.structs.replace(
+        configured, text=sections.told(configured, [tool.schema for tool in functions], told)
+    )
+
+
+def _of_model(found: ModelDefaults) -> dict[str, Any]:
+    """What goes with a model: how it is called and heard, known or not, and what else its description says."""
+    described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
+    said = {name: value for name, value in described.items() if value is not None}
+    return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
+
+
+def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
+    """Raises UsageError where the agent has functions that are not among `tools`: it would be set up without them."""
+    missing = [function.name for function in recorded.functions if function.name not in tools]
+    if missing:
+        raise UsageError(
+            f"{agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. What it "
+            "is to do waits until somebody opens it with them (--tools)."
+        )
+
+
+def same(left: AgentConfigured, right: AgentConfigured) -> bool:
+    """Whether two configurations ask for the same requests; `schemas` only says which were written where."""
+    return msgspec.structs.replace(left, schemas={}) == msgspec.structs.replace(right, schemas={})
+
+
+def window_of(model: str) -> int:
+    """The context window of a known model, in tokens; a careful one for any other."""
+    found = [tokens for prefix, tokens in WINDOWS_TOKENS.items() if model.startswith(prefix)]
+    return max(found, default=WINDOW_TOKENS)
+
+
+def _either(asked: ValueT | None, before: ValueT) -> ValueT:
+    return before if asked is None else asked
+
+
+def _check(model: str, zone: str, window: int) -> None:
+    if not model.strip():
+        raise BadInput("A model has a name; `offline` is the one that needs no endpoint.")
+    if is_gguf(model) and not PurePath(model).is_absolute():
+        raise BadInput(f"A model that is a file is named by its whole path, from the root folder on, not {model!r}.")
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadInput(f"There is no time zone {zone!r}. Use an IANA name such as Europe/Oslo or UTC.") from error
+    if not WINDOW_TOKENS_MIN <= window <= WINDOW_TOKENS_MAX:
+        raise BadInput(
+            f"A window has {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, the "
+            "functions and a few messages must fit."
+        )
+
+
+def _check_offline(configured: AgentConfigured) -> None:
+    """Raises BadInput where the offline model would be asked in a way that it does not know."""
+    asked = [configured.model, configured.fallback] + [configured.summarizer] * (configured.calling == "text")
+    if configured.calling != "native" and OFFLINE in asked:
+        raise BadInput(
+            f"The model `{OFFLINE}` calls functions in the way `native` alone, not `{configured.calling}`. Set calling "
+            "to native, or name another model. Nothing was changed."
+        )
+
+
+def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str, list[Section]]:
+    """The system prompt, the name of its preset, and its sections; a user's own stays until another is given."""
+    if settings.sections and settings.system is not None:
+        raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
+    text = recorded.text if recorded else ""
+    if settings.sections:
+        return text, "", sections.checked(settings.sections)
+    if settings.system is not None:
+        return settings.system, "", []
+    if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
+        return text, "", recorded.sections
+    name = _either(settings.preset, (recorded.preset if recorded else "") or "chat")
+    return presets.system(name), name, []
+
+
+def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool]) -> Sequence[Tool]:
+    """MemGPT's own functions, the user's, and those extras that the preset asked for names; else those it had."""
+    had = [function.name for function in recorded.functions] if recorded else []
+    extras = had if settings.preset is None else presets.extras(settings.preset)
+    return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
+
+
+def _newborn(agent_id: str, settings: Settings) -> sections.TemplateContext:
+    """What templates may show of an agent that is about to be."""
+    return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
+
+
+def _blocks(settings: Settings) -> Sequence[InitialBlock]:
+    """The blocks that a new agent begins with."""
+    shipped = [
+        InitialBlock("persona", presets.persona(settings.persona)),
+        InitialBlock("human", presets.human(settings.human)),
+    ]
+    return list({block.label: block for block in (*shipped, *settings.blocks)}.values())
+
+
+def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
+    """The events of a new agent: created, configured, its blocks, MemGPT's boot messages, and the first login."""
+    own = {block.label for block in settings.blocks}
+    blocks = _blocks(settings)
+    for block in blocks:
+        setting_limits.check_block(block.label, block.value, block.limit, block.description)
+    boot = Call("boot", "send_message", '{"message":"Hello from the other side of the start-up."}')
+    return [
+        AgentCreated(
+            persona="" if "persona" in own else settings.persona, human="" if "human" in own else settings.human
+        ),
+        configured,
+        *(
+            MemoryEdited(
+                text=block.value,
+                label=block.label,
+                operation="created",
+                limit=block.limit,
+                description=block.description,
+                read_only=block.read_only,
+            )
+            for block in blocks
+        ),
+        ModelReply(
+            text="Start-up complete. Persona loaded. Trying out whether messages reach the user.",
+            calls=[boot],
+            finish_reason="tool_calls",
+            model="boot",
+        ),
+        FunctionResult(call_id=boot.id, name=boot.name),
+        UserLogin(),
+    ]

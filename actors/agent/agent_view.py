@@ -1,0 +1,162 @@
+"""One agent at one moment, for reading: what every command that only reads is made of."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import msgspec
+
+from everlog.actors.formats import render_request
+from everlog.actors.memory.agent_search import AgentSearcher
+from everlog.actors.ports.effects import ArchiveClient
+from everlog.actors.prompt.context import Context, context_of
+from everlog.events import AgentConfigured, BadInput, is_erased
+from everlog.events.lifecycle import FunctionRef
+from everlog.projections import HEAD, Projections, activate
+from everlog.store import LogReader
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def zoned(moment: datetime) -> datetime:
+    """A time with its zone: UTC if it has none."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def since_epoch(moment: datetime) -> int:
+    """A time as microseconds UTC; it is UTC if it has no zone."""
+    return (zoned(moment) - EPOCH) // timedelta(microseconds=1)
+
+
+def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
+    """The seq that a moment names: itself, or the last that was recorded by then (UTC if it has no zone).
+
+    Raises BadInput, which names the head, for a moment that the agent did not see.
+    """
+    head = reader.head(agent_id).seq
+    if isinstance(moment, int):
+        if not 1 <= moment <= head:
+            raise BadInput(f"There is no seq {moment}: {agent_id!r} has records 1 to {head}, the head.")
+        return moment
+    seq = reader.seq_at(agent_id, since_epoch(moment))
+    if not seq:
+        raise BadInput(f"{agent_id!r} began after {zoned(moment).isoformat()}; it has records 1 to {head}, the head.")
+    return seq
+
+
+class AgentView:
+    """One agent at one moment, for reading: its projections. Writes nothing and locks nothing."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        reader: LogReader,
+        archive: ArchiveClient | None = None,
+        projections: Projections | None = None,
+        as_of: int | None = None,
+    ) -> None:
+        """`projections`: what many agents are looked at with, one after the other; None: of its own.
+
+        `as_of`: the seq at which it stands, which no later record is read for; None: the head.
+        """
+        self.archive = archive
+        """What searches ask for meaning; None: they go by words alone."""
+        self._borrowed = projections is not None
+        self._before: AgentView | None = None
+        """The earlier moment that was asked for last."""
+        self.is_past = as_of is not None
+        """It stands at a moment that was given: what comes later changes nothing that it says."""
+        self.agent_id = agent_id
+        self.reader = reader
+        self.head = reader.head(agent_id)
+        self.seq = self.head.seq if as_of is None else as_of
+        """The moment: what the view says is of the records up to it."""
+        self.projections = projections or Projections()
+        activate(self.projections, reader, agent_id, as_of)
+
+    def at(self, as_of: int | None) -> "AgentView":
+        """The agent at a moment no later than this view's, until the next one is asked for. Raises BadInput.
+
+        None is this view's own.
+        """
+        if as_of is None or as_of == self.seq or (as_of > self.seq and not self.is_past):
+            return self
+        if as_of > self.seq:
+            raise BadInput(f"This is {self.agent_id!r} as of seq {self.seq}: look at it anew for seq {as_of}.")
+        if self._before is None or self._before.seq != as_of:
+            self._let_go()
+            self._before = AgentView(self.agent_id, self.reader, self.archive, as_of=as_of)
+        return self._before
+
+    def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
+        """Rows of a projection; `as_of` None is the view's own moment."""
+        return self.at(as_of).projections.rows(name, self.agent_id)
+
+    def context(self, as_of: int | None = None) -> Context:
+        """What the model would see."""
+        view = self.at(as_of)
+        rows = view.rows("context_window")
+        if not any(row["slot"] == "config" for row in rows):
+            configured = (r for r in self.reader.read(self.agent_id) if r.type == AgentConfigured.kind)
+            first = next((record.seq for record in configured if not is_erased(record.payload)), None)
+            when = "its configuration was erased" if first is None else f"it was first set up at seq {first}"
+            raise BadInput(f"{self.agent_id!r} had no context as of seq {view.seq}: {when}.")
+        return context_of(self.agent_id, view.seq, rows)
+
+    def schemas(self, functions: Iterable[FunctionRef] = ()) -> dict[str, str]:
+        """Every function schema in the log so far, by its sha256; and those of `functions` that only came again later,
+        after they had been erased.
+        """
+        known: dict[str, str] = {}
+        for row in self.rows("configurations"):
+            known.update(msgspec.json.decode(row["payload"]).get("schemas", {}))
+        if self.is_past and any(function.sha256 not in known for function in functions):
+            for record in self.reader.read(self.agent_id, self.seq + 1):
+                if record.type == AgentConfigured.kind and not is_erased(record.payload):
+                    known.update(msgspec.json.decode(record.payload).get("schemas", {}))
+        return known
+
+    def request(self, as_of: int | None = None) -> bytes:
+        """The request that the context would be sent as. Raises BadInput where what it is made of was erased."""
+        view = self.at(as_of)
+        context = view.context()
+        schemas = view.schemas(context.config.functions)
+        erased = [function.name for function in context.config.functions if function.sha256 not in schemas]
+        if erased:
+            raise BadInput(
+                f"The schemas of {self.agent_id!r} were erased ({', '.join(erased)}), so its request cannot be shown. "
+                f"`everlog send {self.agent_id}` writes them anew."
+            )
+        return render_request.request(context, schemas)
+
+    def searcher(self, as_of: int | None = None) -> AgentSearcher:
+        """Search as of a moment, in the zone that the agent had; UTC where its configuration was erased."""
+        view = self.at(as_of)
+        payloads = [row["payload"] for row in view.rows("configurations") if row["living"]]
+        zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
+        upto = view.seq if view.is_past else HEAD
+        return AgentSearcher(view.projections, self.agent_id, upto, zone, archive=self.archive)
+
+    def counts(self) -> tuple[int, int]:
+        """How much was said, and how many memories are in the archive: what the memory header counts."""
+        newest = self.projections.states([self.agent_id]).sort_by("seq").select(["recall", "archival"]).to_pylist()[-1:]
+        return next(((row["recall"] or 0, max(0, row["archival"] or 0)) for row in newest), (0, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the memory. Idempotent."""
+        self._let_go()
+        if self._borrowed:
+            self.projections.forget(self.agent_id)
+        else:
+            self.projections.close()
+
+    def _let_go(self) -> None:
+        if self._before is not None:
+            self._before.close()
+            self._before = None

@@ -1,0 +1,177 @@
+"""Where an agent stands in its log, and its one way of writing to it."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
+from everlog.actors.agent.journal import Journal
+from everlog.actors.agent.undo import PositionedEvent, cancelled, ended
+from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
+from everlog.projections import HEAD
+from everlog.store import Commit
+
+CommitListener = Callable[[Sequence[Record]], None]
+
+
+class EventWriter:
+    """The log of one agent as it is written, one commit after the other; which of its turns are not finished."""
+
+    __slots__ = (
+        "_clock", "_ids", "_journal", "_listen", "_runs", "_timed", "_turn", "_waiting", "_writing", "agent_id", "head",
+        "repeats",
+    )  # fmt: skip
+
+    def __init__(
+        self, agent_id: str, *, journal: Journal, head: int, clock: Clock, ids: Ids, listen: CommitListener | None
+    ) -> None:
+        self.agent_id = agent_id
+        self.head = head
+        """Seq of the last record."""
+        self._journal, self._clock, self._ids, self._listen = journal, clock, ids, listen
+        self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
+        self._waiting: list[tuple[int, str]] = []
+        self._writing = asyncio.Lock()
+        self._runs = CancellableTurn()
+        self.repeats: str | None = None
+        """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
+
+    async def commit(
+        self,
+        events: Sequence[Event | PositionedEvent],
+        *,
+        turn: int | None,
+        step: int,
+        cause: str | None = None,
+        ids: Sequence[str] = (),
+        said_at: Sequence[int | None] | None = None,
+        at: int | None = None,
+    ) -> Sequence[Record]:
+        """Append events as one commit; the later ones are caused by the first. `turn` None opens the next turn.
+
+        `ids` are those of the first events, `said_at` belongs to all of them, one each, where it is given. `at` is the
+        time that a function was told, so that `verify` can tell it the same.
+        """
+        async with self._writing:
+            self._runs.refuse_stopped(turn, step)
+            commit = await self._append(events, turn, step, cause=cause, ids=ids, said_at=said_at, at=at)
+        return self._told(commit)
+
+    def _told(self, commit: Commit) -> Sequence[Record]:
+        if self._listen is not None and not commit.repeated:
+            self._listen(commit.records)
+        return commit.records
+
+    async def _append(
+        self,
+        events: Sequence[Event | PositionedEvent],
+        turn: int | None,
+        step: int,
+        *,
+        cause: str | None = None,
+        ids: Sequence[str] = (),
+        said_at: Sequence[int | None] | None = None,
+        at: int | None = None,
+    ) -> Commit:
+        """`commit`, for who is writing already."""
+        if turn is None and len(self._waiting) >= INBOX_MAX:
+            waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
+            raise Busy(waits, retry_after_s=BUSY_S)
+        now = self._clock.now() if at is None else at
+        names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
+        first = self.repeats if turn is None else cause
+        drafts = _drafted(
+            events, turn=self._turn + 1 if turn is None else turn, step=step, names=names, said_at=said_at, at=now,
+            cause=first,
+        )  # fmt: skip
+        self._timed |= any(one.type == TimerSet.kind for one in drafts)
+        commit = await self._journal.commit(self.agent_id, self.head, drafts)
+        if not commit.repeated:
+            self.head += len(drafts)
+            if turn is None:
+                self._turn += 1
+                self._waiting.append((self._turn, names[0]))
+        return commit
+
+    @property
+    def turn(self) -> int:
+        """The last turn that was opened."""
+        return self._turn
+
+    @property
+    def waiting(self) -> int:
+        """How many turns are not finished."""
+        return len(self._waiting)
+
+    @property
+    def open_turns(self) -> Sequence[int]:
+        """The turns that are not finished, oldest first."""
+        return [turn for turn, _ in self._waiting]
+
+    async def cancel(self, event_id: str | None = None, *, every: bool = False) -> Sequence[int]:
+        """End the turn that runs, or the oldest that is not finished, at whatever it is doing; `every`: all of them.
+
+        Their numbers, rising; none where none is open. What was committed stays, nothing else of the turn is kept, and
+        what it waits for is given up. A call that had started outside gets a result that says so. The same `event_id`
+        (UUIDv7) counts once.
+        """
+        try:
+            async with self._writing:  # no commit of the turn is under way, and none follows
+                turns = self.open_turns if every else self.open_turns[:1]
+                left = ended(await self.rows("turn_records"), turns, TurnCancelled(text=STOPPED)) if turns else []
+                commit = await self._append(left, self._turn, 0, ids=ids_of(event_id)) if left else None
+                if commit is not None and not commit.repeated:
+                    self._closed(turns)
+                    self._runs.stop(turns)
+        except DuplicateId:
+            if not (before := cancelled(self.records(1), event_id)):
+                raise
+            return before
+        if commit is None:
+            return cancelled(self.records(1), event_id)
+        return [record.turn for record in self._told(commit) if record.type == TurnCancelled.kind]
+
+    def records(self, from_seq: int) -> Iterator[Record]:
+        """What the log has of it from a seq (inclusive) on."""
+        return self._journal.read(self.agent_id, from_seq)
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
+        return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
+
+    def _closed(self, turns: Sequence[int]) -> None:
+        self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]
+
+
+def _drafted(
+    events: Sequence[Event | PositionedEvent],
+    *,
+    turn: int,
+    step: int,
+    names: Sequence[str],
+    said_at: Sequence[int | None] | None,
+    at: int,
+    cause: str | None,
+) -> list[Draft]:
+    """One commit: each event with its id and place; the later ones are caused by the first."""
+    placed = [event if isinstance(event, PositionedEvent) else PositionedEvent(event, turn, step) for event in events]
+    times = said_at or [None] * len(events)
+    return [
+        draft(
+            one.event,
+            event_id=names[number],
+            recorded_at=at,
+            said_at=times[number],
+            turn=one.turn,
+            step=one.step,
+            cause=names[0] if number else cause,
+        )
+        for number, one in enumerate(placed)
+    ]
+
+
+def ids_of(event_id: str | None) -> list[str]:
+    """The id of a commit's first event, where the caller has one."""
+    return [event_id] if event_id else []

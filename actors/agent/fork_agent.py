@@ -1,0 +1,128 @@
+"""Forks: an agent that goes on from a point in another one's past. The parent is read, and never written to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.activation_state import activation_state_of
+from everlog.actors.agent.turn_transitions import INPUTS
+from everlog.actors.agent.undo import ended
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.prompt.context import is_imported
+from everlog.events import (  # fmt: skip
+    AgentCreated,
+    BadInput,
+    Draft,
+    Event,
+    FunctionResult,
+    ModelReply,
+    Record,
+    TurnAbandoned,
+    draft,
+    event_of,
+    is_erased,
+)
+from everlog.projections import Projections, activate
+from everlog.store import LogReader, Store
+
+ELSEWHERE = "This call was begun before the agent was forked. What came of it is known to the other agent only."
+OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
+
+TAIL_RECORDS = 64
+"""Records that are read first, to find the turns that are open at a cut."""
+
+
+class NewFork(msgspec.Struct, frozen=True):
+    """A fork that was made."""
+
+    agent_id: str
+    parent: str
+    parent_seq: int
+    """The cut: the last seq that it shares with its parent."""
+    head: int
+    """Seq of its last record."""
+    closed: Sequence[int] = ()
+    """Turns that were open at the cut: they are not run again in the fork."""
+
+
+def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> NewFork:
+    """Begin `name` as what `parent` was at seq `at`, which it has.
+
+    Raises BadInput for a seq at which it was deleted, or whose record was erased, and for a name that is taken.
+    """
+    records = tail(reader, parent, at)
+    if is_erased(records[-1].payload):
+        raise BadInput(
+            f"{parent!r} cannot be forked at seq {at}: what that record said was erased. Fork it at a record that is "
+            f"there; `everlog events {parent}` shows which are."
+        )
+    woken = activation_state_of([_row(record) for record in records])
+    if not woken.exists:
+        raise BadInput(f"{parent!r} had been deleted by seq {at}: fork it at a seq before that.")
+    now = clock.now()
+    rows = [msgspec.structs.asdict(record) for record in records]
+    closing = _closing(rows, woken.open_turns, parent, now, ids)
+    left = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)
+    return NewFork(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
+
+
+def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
+    """The last records of a life up to `at`, enough of them to tell which turns are open there.
+
+    Turns are run one after the other: where one has a step, those before it have ended. So it goes back to the input
+    that opened the newest turn with a step, or to where the agent began, or began anew.
+    """
+    count = TAIL_RECORDS
+    while True:
+        records = list(reader.read(agent_id, max(1, at - count + 1), at))
+        for place in reversed(range(len(records))):
+            if records[place].type == AgentCreated.kind:
+                return records[place:]
+        worked = max((record.turn for record in records if record.step), default=0)
+        if (worked and any(r.turn == worked and not r.step for r in records)) or records[0].seq == 1:
+            return records
+        count *= 4
+
+
+def _row(record: Record) -> Mapping[str, Any]:
+    """A record as a row of `waking`."""
+    event = event_of(record)
+    owed = len(event.calls) if isinstance(event, ModelReply) else -int(record.type == FunctionResult.kind)
+    said = record.type in INPUTS and not is_imported(event) and not is_erased(record.payload)
+    return {
+        "type": record.type, "living": True, "turn": record.turn, "step": record.step, "input": said, "owed": owed,
+        "cause": record.cause, "text": None, "configuration": None,
+    }  # fmt: skip
+
+
+def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: str, now: int, ids: Ids) -> list[Draft]:
+    """How the turns end that are open at the cut: what they had begun is the parent's."""
+    drafts = []
+    for placed in ended(rows, turns, TurnAbandoned(text=OPEN.format(parent=parent), reason="forked")):
+        event: Event = placed.event
+        if isinstance(event, FunctionResult):
+            event = msgspec.structs.replace(event, text=ELSEWHERE)
+        drafts.append(draft(event, event_id=ids.new(now), recorded_at=now, turn=placed.turn, step=placed.step))
+    return drafts
+
+
+def living_forks(store: Store, agent_id: str) -> list[str]:
+    """The forks of an agent that were not deleted, those of its forks too, by name."""
+    living = []
+    with Projections() as projections:
+        for name in store.forks_of(agent_id):
+            activate(projections, store.reader(name), name)
+            living += [name for row in projections.rows("standing", name) if not row["deleted"]]
+            projections.forget(name)
+    return living
+
+
+def refuse_with_forks(store: Store, agent_id: str) -> None:
+    """Raises BadInput for an agent that has forks: whoever ends it should know of them."""
+    living = living_forks(store, agent_id)
+    if living:
+        raise BadInput(
+            f"{agent_id!r} has forks that live on: {', '.join(living)}. Delete them first, or all of them together "
+            f"with `everlog delete {agent_id} --with-forks`. Nothing was deleted."
+        )

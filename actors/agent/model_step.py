@@ -1,0 +1,351 @@
+"""One answer of the model: the context made to fit, the request sent, the reply read and, if it is the first, verified.
+
+Every request that is sent leaves a record with its `context_sha256`, whatever came of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from everlog.actors.agent import decide
+from everlog.actors.formats import parse_reply, render_request, request_fingerprints
+from everlog.actors.formats.reply_preview import PreviewFactory
+from everlog.actors.memory import block_sync
+from everlog.actors.memory.shared_block_rules import BlockClient
+from everlog.actors.models.failure_classes import failure_of
+from everlog.actors.models.model_types import ModelDefaults
+from everlog.actors.models.token_usage import usage_of
+from everlog.actors.ports.agent_constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse
+from everlog.actors.prompt import context_fit
+from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.events import (
+    BadReply,
+    BudgetExceeded,
+    ContextOverflow,
+    ContextTrimmed,
+    Event,
+    ModelError,
+    ModelFailed,
+    ModelReply,
+    ModelSwitched,
+    OverBudget,
+    Record,
+    ReplyRejected,
+    Summary,
+    SummaryExpanded,
+    TurnAbandoned,
+    decode,
+)
+
+
+class AcceptedReply(msgspec.Struct, frozen=True):
+    """A reply that was accepted, and the context that it answers."""
+
+    context: Context
+    reply: ModelReply
+    cause: str
+
+
+class StepAgent(Protocol):
+    """What a thinker and a turn need of their agent."""
+
+    agent_id: str
+    head: int
+    blocks: BlockClient
+    schemas: Mapping[str, str]
+    hearing: PreviewFactory
+
+    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse: ...
+
+    def known_of(self, model: str) -> ModelDefaults: ...
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+
+    async def commit(
+        self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None, at: int | None = None
+    ) -> Sequence[Record]: ...
+
+
+class ModelCaller:
+    """Asks the model on behalf of one agent."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, agent: StepAgent) -> None:
+        self._agent = agent
+
+    async def context(self, turn: int, as_of: int | None = None) -> Context:
+        """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+        upto = self._agent.head if as_of is None else as_of
+        return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
+
+    async def think(self, turn: int, step: int, cause: str) -> AcceptedReply | None:
+        """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""
+        attempt, overflowed = 0, False
+        while True:
+            try:
+                fitted = await self.fitted(turn, step, overflowed=overflowed)
+            except ModelError as error:  # nobody answers the request for a summary
+                if await self._switched(error, await self.context(turn), {}, turn, step, cause):
+                    continue
+                await self._failed(error, {}, turn, step, cause)
+                raise
+            if fitted is None:
+                return None
+            overflowed = False
+            context, request = fitted
+            body = request.body
+            attempt += 1
+            sent = _sent(body, request_fingerprints.of_request(context, request))
+            answer: ModelResponse | None = None
+            try:
+                answer = await self._agent.ask(context.model, body, self._agent.hearing(turn, step, context.config))
+                reply = parse_reply.reply(answer.raw, context.config.window, context.config.calling)
+            except ContextOverflow as error:
+                overflowed = True
+                known = _known(answer, None, context.model)
+                rejected = ReplyRejected(text=str(error), attempt=attempt, **sent, **known)
+                await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
+                continue
+            except ModelError as error:
+                if await self._switched(error, context, sent, turn, step, cause):
+                    continue
+                other = context.model != context.config.model or _raw(error)
+                asked = {"model": context.model} if other else {}
+                await self._failed(error, {**sent, **asked}, turn, step, cause)
+                raise
+            reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
+            if reply.lossy and context.refused is None:
+                again = _refused(
+                    reply, parse_reply.lossy_fault(reply), attempt, shown=True, said=parse_reply.said(answer.raw)
+                )
+                await self._agent.commit([again], turn=turn, step=step, cause=cause)
+                continue
+            fault = decide.first_message_fault(reply) if self._verifies(context) else None
+            if fault is None:
+                return AcceptedReply(context, reply, cause)
+            await self._agent.commit([_refused(reply, fault, attempt)], turn=turn, step=step, cause=cause)
+            if attempt >= context.config.first_attempts_max:
+                gave_up = ModelError(
+                    f"The model gave no acceptable first message in {attempt} attempts; the last fault was: {fault}. "
+                    "Use another model, or switch the check off with --no-verify-first.",
+                    kind="rejected",
+                )
+                await self._failed(gave_up, sent, turn, step, cause)
+                raise gave_up
+
+    async def _switched(
+        self, error: ModelError, context: Context, sent: Mapping[str, Any], turn: int, step: int, cause: str
+    ) -> bool:
+        """Whether the fallback model is asked for the rest of the turn: the agent's own cannot be."""
+        fallback = context.config.fallback
+        before = context.switches.get(turn)
+        if not fallback or (before and before.to == fallback) or not failure_of(error).falls_back:
+            return False
+        known = self._agent.known_of(fallback)
+        switched = ModelSwitched(
+            text=str(error), to=fallback, model=context.model, failure=error.kind, attempts=error.attempts,
+            calling=known.calling or "native", window=known.window or context.config.window,
+            sampling=known.sampling or context.config.sampling, stream=bool(known.stream),
+            raw=_raw(error), usage=usage_of(_raw(error)), **sent,
+        )  # fmt: skip
+        await self._agent.commit([switched], turn=turn, step=step, cause=cause)
+        return True
+
+    def _verifies(self, context: Context) -> bool:
+        return context.config.verify_first and decide.is_first(context)
+
+    async def _failed(self, error: ModelError, sent: Mapping[str, Any], turn: int, step: int, cause: str) -> None:
+        await self._agent.commit([_ending(error, sent)], turn=turn, step=step, cause=cause)
+
+    async def fitted(
+        self, turn: int, step: int, *, overflowed: bool = False
+    ) -> tuple[Context, render_request.Request] | None:
+        """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
+        looked = False
+        while True:
+            context = await self.context(turn)
+            newer = [] if looked else await block_sync.newer(context.blocks, self._agent.blocks)
+            looked = True
+            if newer:
+                await self._agent.commit(newer, turn=turn, step=step)
+                continue
+            request = render_request.composed(context, self._agent.schemas)
+            tokens, limit = context_fit.tokens_of(len(request.body), context), context_fit.tokens_max(context)
+            if tokens <= limit and not overflowed:
+                return context, request
+            overflowed = False
+            match context_fit.measure(context, max(tokens, limit + 1)):
+                case context_fit.SummaryMeasure() as cut:
+                    await self.summarize(context, cut, turn, step)
+                case ContextTrimmed() as trimmed:
+                    await self._agent.commit([trimmed], turn=turn, step=step)
+                case TurnAbandoned() as abandoned:
+                    await self._agent.commit([abandoned], turn=turn, step=step)
+                    return None
+
+    async def summarize_now(self, turn: int) -> bool:
+        """Summarize as an overflow would; False if there is nothing to summarize."""
+        context = await self.context(turn)
+        cut = context_fit.summarize(context)
+        if cut is None:
+            return False
+        await self.summarize(context, cut, turn, 0)
+        return True
+
+    async def summarize(self, context: Context, cut: context_fit.SummaryMeasure, turn: int, step: int) -> None:
+        """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one.
+
+        Where the model for summaries cannot be asked, the agent's own is. Raises ModelError where that cannot be.
+        """
+        covered = [m for m in context.messages if m.seq <= cut.covers_to]
+        room = context_fit.summary_room(context, cut.covers_to)
+        for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
+            asked = (context, cut.covers_to, words, context_fit.transcript_bytes_max(context))
+            body = render_request.summary_request(*asked)
+            sent = _sent(body, request_fingerprints.of_summary_request(render_request.summary_parts(*asked)))
+            try:
+                fault, answer, reply = await self._summary(body, context)
+            except ModelError as error:
+                if context.summarizer == context.model or not failure_of(error).falls_back:
+                    raise
+                await self._agent.commit([_to_own(error, context, sent)], turn=turn, step=step)
+                await self.summarize(await self.context(turn), cut, turn, step)
+                return
+            text = reply.text.strip() if reply else ""
+            fault = fault or context_fit.summary_fault(text, room)
+            known = {**sent, **_known(answer, reply, context.summarizer)}
+            if fault is None:
+                await self._commit_summary(context, cut, covered, turn, step, text=text, words=words, **known)
+                return
+            rejected = ReplyRejected(
+                text=fault, purpose="summary", attempt=attempt, covers_to=cut.covers_to, words=words,
+                **known,
+            )  # fmt: skip
+            await self._agent.commit([rejected], turn=turn, step=step)
+        text = context_fit.mechanical(context, covered, room)
+        await self._commit_summary(context, cut, covered, turn, step, text=text, method="mechanical")
+
+    async def _summary(
+        self, body: bytes, context: Context
+    ) -> tuple[str | None, ModelResponse | None, ModelReply | None]:
+        """Ask for a summary: a fault in words, what came back, and the reply. Raises ModelError if nobody answers."""
+        answer: ModelResponse | None = None
+        try:
+            answer = await self._agent.ask(context.summarizer, body)
+            return None, answer, parse_reply.words(answer.raw, context.config.window)
+        except (ContextOverflow, BadReply) as error:
+            return str(error), answer, None
+
+    async def _commit_summary(
+        self,
+        context: Context,
+        cut: context_fit.SummaryMeasure,
+        covered: Sequence[object],
+        turn: int,
+        step: int,
+        **fields: Any,
+    ) -> None:
+        before = context.summary.event if context.summary else None
+        hidden_before = before.hidden if isinstance(before, Summary | SummaryExpanded) else 0
+        hidden = hidden_before + len(covered)
+        summary = Summary(
+            covers_from=cut.covers_from,
+            covers_to=cut.covers_to,
+            kept_from=cut.kept_from,
+            hidden=hidden,
+            total=hidden_before + len(context.messages),
+            summarized=len(covered),
+            **fields,
+        )
+        await self._agent.commit([summary], turn=turn, step=step)
+
+    async def expand(self, turn: int) -> bool:
+        """Take the newest summary back: what it hid is shown again, and the summary before it stands again."""
+        summaries = sorted(await self._agent.rows("summaries"), key=lambda row: row["seq"])
+        standing: list[tuple[int, Summary]] = []
+        for row in summaries:
+            event = decode(row["type"], row["version"], row["text"], row["payload"])
+            if isinstance(event, Summary):
+                standing.append((row["seq"], event))
+            elif standing:
+                standing.pop()
+        if not standing:
+            return False
+        seq, last = standing.pop()
+        before = standing[-1][1] if standing else None
+        expanded = SummaryExpanded(
+            text=before.text if before else "",
+            summary_seq=seq,
+            kept_from=before.kept_from if before else min(last.covers_from, last.kept_from),
+            hidden=before.hidden if before else 0,
+            total=last.total,
+            summarized=before.summarized if before else 0,
+        )
+        await self._agent.commit([expanded], turn=turn, step=0)
+        return True
+
+
+def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
+    """What ends a turn that the model did not answer. Over a budget no request was sent, and none is named."""
+    if isinstance(error, OverBudget):
+        return BudgetExceeded(text=str(error), budget=error.budget, limit=error.limit, spent=error.spent)
+    return ModelFailed(
+        text=str(error),
+        failure=error.kind,
+        attempts=error.attempts,
+        raw=_raw(error),
+        usage=usage_of(_raw(error)),
+        **sent,
+    )
+
+
+def _to_own(error: ModelError, context: Context, sent: Mapping[str, Any]) -> ModelSwitched:
+    """The model for summaries could not be asked: the agent's own writes them for the rest of the turn."""
+    config = context.config
+    return ModelSwitched(
+        text=str(error), to=config.model, model=context.summarizer, failure=error.kind, attempts=error.attempts,
+        calling=config.calling, window=config.window, sampling=config.sampling, stream=config.stream, **sent,
+    )  # fmt: skip
+
+
+def _raw(error: ModelError) -> str:
+    """What came all the same."""
+    return error.raw if isinstance(error, BadReply) else ""
+
+
+def _sent(body: bytes, made_of: request_fingerprints.RequestParts) -> dict[str, Any]:
+    """How a record names the request that was sent."""
+    return {
+        "context_sha256": render_request.sha256(body),
+        "context_bytes": len(body),
+        "parts": request_fingerprints.written(request_fingerprints.marks(made_of)),
+    }
+
+
+def _known(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
+    """What a record keeps of an answer, as far as there was one; one that was not read is of the model `asked`."""
+    known: dict[str, Any] = {}
+    if answer is not None:
+        known |= {"raw": answer.raw, "latency_us": answer.latency_us, "model": asked, "usage": usage_of(answer.raw)}
+    if reply is not None:
+        known |= {"model": reply.model, "usage": reply.usage}
+    return known
+
+
+def _refused(reply: ModelReply, fault: str, attempt: int, *, shown: bool = False, said: str = "") -> ReplyRejected:
+    return ReplyRejected(
+        shown=shown,
+        said=said,
+        text=fault,
+        attempt=attempt,
+        usage=reply.usage,
+        model=reply.model,
+        latency_us=reply.latency_us,
+        context_sha256=reply.context_sha256,
+        context_bytes=reply.context_bytes,
+        parts=reply.parts,
+        raw=reply.raw,
+    )

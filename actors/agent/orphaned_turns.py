@@ -1,0 +1,54 @@
+"""What a rerun leaves unfinished is ended and never run: outside of the rerun its calls would reach the world.
+
+Whoever opens the fork next can tell from the log alone: the input of such a turn names the fork's own `agent_forked` as
+its cause, and no other input has one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from everlog.actors.agent.activation_state import ActivationState
+from everlog.actors.agent.undo import PositionedEvent, ended
+from everlog.events import AgentForked, Event, FunctionResult, Record, TurnAbandoned
+
+BEGUN = (
+    "This call was begun in a rerun that ended early. Its effect may or may not have happened; it is not made again."
+)
+LEFT = "The turn was begun in a rerun that ended early, and is not run outside of it."
+
+
+class CleanupAgent(Protocol):
+    """What is needed of the agent."""
+
+    def records(self, from_seq: int) -> Iterator[Record]: ...
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+
+    async def commit(
+        self, events: Sequence[Event | PositionedEvent], *, turn: int | None, step: int
+    ) -> Sequence[Record]: ...
+
+
+async def without_leftovers(agent: CleanupAgent, woken: ActivationState) -> Sequence[int]:
+    """The open turns that an agent goes on with; those that a rerun left are ended."""
+    if not woken.causes:
+        return woken.open_turns
+    forked = {record.event_id for record in agent.records(1) if record.type == AgentForked.kind}
+    left = [turn for turn, cause in woken.causes.items() if cause in forked]
+    await end(agent, left)
+    return [turn for turn in woken.open_turns if turn not in left]
+
+
+async def end(agent: CleanupAgent, turns: Sequence[int]) -> None:
+    """End open turns of a rerun, in one commit; calls that had begun get a result that says so."""
+    if turns:
+        placed = ended(await agent.rows("turn_records"), turns, TurnAbandoned(text=LEFT, reason="forked"))
+        await agent.commit([_told(one) for one in placed], turn=placed[-1].turn, step=0)
+
+
+def _told(placed: PositionedEvent) -> PositionedEvent:
+    if not isinstance(placed.event, FunctionResult):
+        return placed
+    return msgspec.structs.replace(placed, event=msgspec.structs.replace(placed.event, text=BEGUN))

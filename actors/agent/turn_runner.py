@@ -1,0 +1,195 @@
+"""A turn, from its input until the agent is idle, in steps: make the context fit, ask the model, run the functions,
+commit all of it at once. A call with an effect outside the log is the one thing that needs a commit of its own, before
+the effect leaves. What a crash left unfinished is taken up from the log alone.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution, failure
+from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
+from everlog.actors.agent.turn_transitions import INPUTS
+from everlog.actors.agent.undo import interrupted
+from everlog.actors.functions.tools import Tool
+from everlog.actors.memory import block_sync
+from everlog.actors.memory.core_memory import FunctionMemory
+from everlog.actors.ports.effects import Clock, Searcher
+from everlog.actors.prompt.context import Context
+from everlog.events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
+
+
+class TurnRunner:
+    """Runs the turns of one agent."""
+
+    __slots__ = ("_agent", "_clock", "_searcher", "_thinker", "_tools")
+
+    def __init__(
+        self,
+        agent: StepAgent,
+        thinker: ModelCaller,
+        *,
+        tools: Mapping[str, Tool],
+        searcher: Callable[[Context | None, int], Searcher],
+        clock: Clock,
+    ) -> None:
+        self._agent = agent
+        self._thinker = thinker
+        self._tools = tools
+        self._searcher = searcher
+        self._clock = clock
+
+    async def run(self, turn: int, cause: str) -> None:
+        """Run the turn that `cause` opened, or go on with it where the log says, if `cause` is empty.
+
+        A ModelError has been recorded and ends the turn; what was said stays in the context.
+        """
+        step = 1
+        if not cause:
+            cause, step, goes_on = await self._take_up(turn)
+            if not goes_on:
+                return
+            steps_max = (await self._thinker.context(turn)).config.steps_max
+            if step > steps_max:
+                await self._abandon(turn, step - 1, steps_max)
+                return
+        while True:
+            thought = await self._thinker.think(turn, step, cause)
+            if thought is None:
+                return
+            cause, goes_on = await self._act(thought, turn, step)
+            if not goes_on:
+                return
+            if step >= thought.context.config.steps_max:
+                await self._abandon(turn, step, thought.context.config.steps_max)
+                return
+            step += 1
+
+    async def _act(self, thought: AcceptedReply, turn: int, step: int) -> tuple[str, bool]:
+        """Run the functions of a reply and commit everything; the id of the last input, and whether it needs a step."""
+        now = self._clock.now()
+        work = self._step(thought.context, thought.reply, turn, step, now)
+        return await self._work_off(work, turn, step, thought.cause, at=now)
+
+    def _step(
+        self,
+        context: Context,
+        reply: ModelReply,
+        turn: int,
+        step: int,
+        now: int,
+        results: Mapping[str, FunctionResult] | None = None,
+    ) -> ReplyExecution:
+        desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
+        return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results)
+
+    async def _work_off(
+        self,
+        work: ReplyExecution,
+        turn: int,
+        step: int,
+        cause: str | None,
+        *,
+        at: int | None = None,
+        started: frozenset[str] = frozenset(),
+    ) -> tuple[str, bool]:
+        """Run what is left of a step; `at` is when its reply arrived.
+
+        `started`: calls whose intent was durable before a crash, and that may be run again.
+        """
+        while (outside := work.outside()) is not None:
+            if outside.intended and outside.call.id not in started:
+                work.started(outside)
+                records = await self._agent.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
+                cause, at = records[0].event_id, None
+            if outside.tried is None:
+                await self._run_outside(work, outside)
+            else:
+                wishes, desk = outside.tried.wishes, work.desk_of(outside)
+                work.shared(
+                    outside,
+                    await block_sync.carried(
+                        wishes, self._agent.blocks, author=self._agent.agent_id, key=outside.key, at=desk.now
+                    ),
+                )
+        goes_on = work.finish()
+        events = work.taken()
+        if not events:
+            return cause or "", goes_on
+        records = await self._agent.commit(events, turn=turn, step=step, cause=cause, at=at)
+        return records[-1].event_id, goes_on
+
+    async def _run_outside(self, work: ReplyExecution, outside: ExternalCall) -> None:
+        """Run a function that reaches outside the log. What a user's function raises is told to the model, a
+        CancelledError of its own as well; it is none where this task is being cancelled.
+        """
+        arguments = dict(outside.arguments)
+        if outside.tool.takes_key:
+            arguments["idempotency_key"] = outside.key
+        desk = [work.desk_of(outside)] if outside.tool.searches else []
+        try:
+            result = outside.tool.function(*desk, **arguments)
+            if inspect.isawaitable(result):
+                result = await result
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            work.ended(outside, error=failure(outside.call.name, error))
+        except GeneratorExit:
+            raise
+        except outside.tool.faults as error:
+            work.ended(outside, error=failure(outside.call.name, error))
+        else:
+            self._end(work, outside, result)
+
+    @staticmethod
+    def _end(work: ReplyExecution, outside: ExternalCall, result: Any) -> None:
+        """A result that is one already, as a rerun has them, is that of the call."""
+        if isinstance(result, FunctionResult):
+            work.given(msgspec.structs.replace(result, call_id=outside.call.id, name=outside.call.name))
+        else:
+            work.ended(outside, result)
+
+    async def _take_up(self, turn: int) -> tuple[str, int, bool]:
+        """Where an unfinished turn goes on after a crash: the cause, the next step, and whether there is one."""
+        records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
+        if not records:
+            return "", 0, False
+        replies = [row for row in records if row["type"] == "model_reply"]
+        last = replies[-1] if replies else None
+        inputs = [row for row in records if row["type"] in INPUTS]
+        if last is not None and last["seq"] > inputs[-1]["seq"]:
+            cause, goes_on = await self._finish_calls(last, records)
+            return cause, last["step"] + 1, goes_on
+        return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
+
+    async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
+        """Finish the calls of a reply that was interrupted between an intent and its result."""
+        reply = msgspec.json.decode(row["payload"], type=ModelReply)
+        mine = [r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]]
+        results = {
+            result.call_id: result
+            for result in (
+                msgspec.json.decode(r["payload"], type=FunctionResult) for r in mine if r["type"] == "function_result"
+            )
+        }
+        begun = [
+            msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
+        ]
+        asked = await self._thinker.context(row["turn"], row["seq"] - 1)
+        now = await self._thinker.context(row["turn"])  # with what the calls before left
+        context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
+        work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
+        for intent in begun:
+            if intent.call_id not in results and not work.repeats(intent):
+                work.given(interrupted(intent))
+        started = frozenset(intent.call_id for intent in begun)
+        return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)
+
+    async def _abandon(self, turn: int, step: int, steps_max: int) -> None:
+        text = f"The turn was stopped after {steps_max} model calls, the most that one turn may make."
+        await self._agent.commit([TurnAbandoned(text=text, reason="steps_max")], turn=turn, step=step)

@@ -1,0 +1,39 @@
+"""The index of a store, with the embedder that its table was made with."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from everlog.actors.archive.archive_service import ArchiveService, LocalArchiveClient, WaitPolicy
+from everlog.store import FileStore
+
+if TYPE_CHECKING:
+    from everlog.store.archive import Archive
+
+
+def index_of(store: FileStore) -> "Archive":
+    """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
+    from everlog.actors.archive.embedder_choice import embedder_again, embedder_for
+    from everlog.store.archive import Archive, recorded_embedder
+
+    found = recorded_embedder(store)
+    embedder = embedder_for() if found is None else embedder_again(*found)
+    return Archive(store, embedder)
+
+
+def caught_up(store: FileStore, agents: Iterable[str]) -> None:
+    """Have the archive, if there is one, take in all that these agents' logs say now: what was erased goes from it too.
+
+    Raises ArchiveError.
+    """
+    if (store.root / "archive").exists():
+        index = index_of(store)
+        try:
+            index.wait_for_rebuild()
+            index.follow({partition for agent_id in agents for partition in store.route(agent_id)})
+        finally:
+            index.close()
+
+
+def local_archive(store: FileStore, patience: WaitPolicy, *, note: Callable[[str], None]) -> LocalArchiveClient:
+    """The archive of this process."""
+    return LocalArchiveClient(ArchiveService(lambda: index_of(store), store, note=note), patience)

@@ -1,0 +1,156 @@
+"""The way from a host to models: the offline one is in this process, all others are behind the gateway.
+
+What the agents of a host ask in the same moment is one call of Ray's.
+"""
+
+import asyncio
+from typing import Any
+
+from everlog.actors.agent.agent_setup import OFFLINE
+from everlog.actors.agent.local_system import model_for
+from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.cluster_errors import first_line
+from everlog.actors.gateway.gateway import GatewayActor
+from everlog.actors.gateway.request_batch import ModelRequest, ResponseItem
+from everlog.actors.models.daily_usage import NOTHING, DailyUsage
+from everlog.actors.ports import real_clock
+from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, ReplyDelta
+from everlog.events import ModelError
+
+
+class _WaitingRequest:
+    """One request that waits for its answer."""
+
+    __slots__ = ("alone", "answer", "asking", "hear", "key", "place")
+
+    def __init__(self, asking: ModelRequest, hear: DeltaCallback | None) -> None:
+        self.asking = asking
+        self.hear = hear
+        self.answer: asyncio.Future[ModelResponse] = asyncio.get_running_loop().create_future()
+        self.key = ""
+        """The call that it went with; empty: it has not gone."""
+        self.place = 0
+        self.alone: Any = None
+        """The call that is for it alone."""
+
+    def take(self, came: ResponseItem) -> None:
+        """What came of it."""
+        if self.answer.done():
+            return
+        if isinstance(came, list):
+            hear = self.hear or _deaf
+            for piece in came:
+                hear(piece)
+        elif isinstance(came, ModelError):
+            self.answer.set_exception(came)
+        else:
+            self.answer.set_result(came)
+
+
+def _deaf(_: ReplyDelta) -> None:
+    """Hears nothing."""
+
+
+class GatewayClient:
+    """Sends requests for all agents of a process."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._offline: Model | None = None
+        self._waiting: list[_WaitingRequest] = []
+        self._calls: set[asyncio.Task[None]] = set()
+        self._name = str(real_clock.chance())
+        """Tells its calls from those of other processes."""
+        self._sent = 0
+        self._dropped: dict[str, list[int]] = {}
+        self._actor: Any = None
+        """The gateway, once it was found: it keeps its address as often as it is started again."""
+
+    async def ask(
+        self,
+        name: str,
+        base_url: str,
+        request: bytes,
+        agent_id: str = "",
+        spent: DailyUsage = NOTHING,
+        *,
+        hear: DeltaCallback | None = None,
+    ) -> ModelResponse:
+        """Send exactly these bytes; `hear` is told the pieces of a reply that is streamed. Raises ModelError.
+
+        Who is cancelled has the request cancelled, wherever it is.
+        """
+        if name == OFFLINE:
+            self._offline = self._offline or model_for(name)
+            return await self._offline.ask(request)
+        waiting = _WaitingRequest(ModelRequest(agent_id, name, base_url, request, spent, aloud=hear is not None), hear)
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._waiting.append(waiting)
+        try:
+            return await waiting.answer
+        except asyncio.CancelledError:
+            self._drop(waiting)
+            raise
+
+    def _send(self) -> None:
+        """One call for all that wait."""
+        waiting = [one for one in self._waiting if not one.answer.done()]
+        self._waiting = []
+        if not waiting:
+            return
+        self._sent += 1
+        for place, one in enumerate(waiting):
+            one.key, one.place = f"{self._name}/{self._sent}", place
+        call = asyncio.get_running_loop().create_task(self._call(waiting))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    async def _call(self, waiting: list[_WaitingRequest]) -> None:
+        failed = ModelError("The gateway gave no answer. Try again.", kind="unreachable")
+        try:
+            if len(waiting) == 1 and waiting[0].hear is None:
+                await self._call_alone(waiting[0])
+            else:
+                askings = [one.asking for one in waiting]
+                async for reference in self._gateway().ask_many.remote(askings, waiting[0].key):
+                    for place, came in await reference:
+                        waiting[place].take(came)
+        except ray_api.RayError as error:
+            if isinstance(error, ray_api.RayActorError):
+                self._actor = None
+            failed = ModelError(f"The gateway is gone ({first_line(error)}). Try again.", kind="unreachable")
+        finally:
+            for one in waiting:
+                one.key = ""
+                one.take(failed)
+
+    async def _call_alone(self, one: _WaitingRequest) -> None:
+        """A call with one answer takes half as long as one with many."""
+        asking = one.asking
+        one.alone = self._gateway().ask.remote(
+            asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent
+        )
+        one.take(await one.alone)
+
+    def _drop(self, waiting: _WaitingRequest) -> None:
+        """Tell the gateway that nobody waits for it any more, together with all of which that is true now."""
+        if waiting.alone is not None:
+            ray_api.cancel(waiting.alone)
+            return
+        if not waiting.key:
+            return
+        if not self._dropped:
+            asyncio.get_running_loop().call_soon(self._send_dropped)
+        self._dropped.setdefault(waiting.key, []).append(waiting.place)
+
+    def _send_dropped(self) -> None:
+        dropped, self._dropped = self._dropped, {}
+        self._gateway().drop.remote(dropped)
+
+    def _gateway(self) -> Any:
+        if self._actor is None:
+            self._actor = ray_api.made(
+                self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
+            )
+        return self._actor

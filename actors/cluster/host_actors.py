@@ -1,0 +1,273 @@
+"""What a host is as a Ray actor: a `Host` for one agent, or a `Shard` for many, and the way from it to the others.
+
+Its constructor cannot fail, whatever its node sees of the store: what can fail waits until it has been asked for that.
+It has no state beside the log, and is killed as soon as it has let go of its agents.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.activation import ActivationFactory
+from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SessionCapabilities, StreamItem
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.archive_actor import clerk_of
+from everlog.actors.cluster.gateway_client import GatewayClient
+from everlog.actors.cluster.outcome_codec import packed
+from everlog.actors.cluster.pickling import unpack
+from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
+from everlog.actors.cluster.structured_log import StructuredLogger
+from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.cluster_status import HostStatus
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.host import Host
+from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.pending_work import standings
+from everlog.actors.hosting.process_memory import own_memory_bytes, roomy, thin
+from everlog.actors.hosting.shard import Shard
+from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.events import EverlogError, Fenced, HostLost, Record
+from everlog.store import FileStore, StoreIdentity, seen_by
+
+WireItem = StreamItem | EverlogError
+"""What comes back from a host: an error is a value, so that it arrives as it was raised."""
+
+LOOK_S = 1
+"""Between two looks at itself, for the metrics."""
+
+
+class HostActor:
+    """What both kinds have in common."""
+
+    _store: FileStore
+
+    def __init__(self, root: str, place: HostedPartition, idle_s: float, fence: str) -> None:
+        thin()
+        self._root = root
+        self._place = place
+        self._idle_s = idle_s
+        self._fence = fence
+        self._begun = self._left = False
+        self._clock, self._ids = RealClock(), RealIds()
+        self._note = StructuredLogger(str(place), ray_api.own_node(), clock=self._clock, environment=os.environ)
+        self._asker = GatewayClient(root)
+        self._archive = clerk_of(root)
+        self._blocks = ClusterBlockClient(root)
+        self._means: tuple[SessionCapabilities, SessionCapabilities] | None = None
+        """What was lent last, packed and unpacked."""
+        self._lent: set[str] = set()
+        """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
+
+    def __repr__(self) -> str:
+        return f"host of {self._place}"
+
+    async def ready(self) -> int:
+        """The process id, once it can be asked for agents; 0 once it has let go of them. Raises StoreError."""
+        if not self._begun:
+            self._store = FileStore(Path(self._root), self._clock.now)
+            self._begin()
+            self._begun = True
+        return 0 if self._left else os.getpid()
+
+    def _begin(self) -> None:
+        """Make what runs agents of the store."""
+        raise NotImplementedError
+
+    async def unload(self) -> bool:
+        """Let go of all agents for good, unless some are at work."""
+        self._left = self._left or await self._let_go()
+        return self._left
+
+    async def close(self) -> None:
+        """Let go of all agents for good, now."""
+        self._left = True
+        await self._end()
+
+    async def _let_go(self) -> bool:
+        """Let go of all agents; False if some are at work."""
+        raise NotImplementedError
+
+    async def _end(self) -> None:
+        """Let go of all agents, now."""
+        raise NotImplementedError
+
+    async def _idle(self) -> None:
+        if await self.unload():
+            supervisor = ray_api.found(self._root, "supervisor")
+            if supervisor is not None:  # it is to know that this process is of no more use
+                supervisor.left.remote(self._place, ray_api.own_key())
+
+    async def death(self) -> None:
+        """Never returns: who waits for it hears of the end of this process."""
+        await asyncio.Event().wait()
+
+    async def modules(self) -> list[str]:
+        """What this process has imported."""
+        return sorted(sys.modules)
+
+    async def sight(self) -> StoreIdentity:
+        """How this process sees the store."""
+        return seen_by(Path(self._root))
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
+        """Have an agent carry out a command, with errors as values."""
+        try:
+            async for heard in self._perform(agent_id, command, seen):
+                yield heard
+        except EverlogError as error:
+            yield error
+
+    async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[bytes]:
+        """Carry out many commands; what became of them, `packed`, as it does."""
+        async for found in self._outcomes(orders):
+            yield packed(found)
+
+    def _outcomes(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
+        return outcomes(self._carry_out, orders)
+
+    async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
+        with self._open():
+            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+                yield heard
+
+    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        with self._open():
+            return await self._carried_out(agent_id, self._unpacked(agent_id, command), heard)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Raises HostLost where there are no agents here any more, or are none from now on."""
+        if self._left:
+            raise HostLost(f"the host of {self._place} has let go of its agents")
+        try:
+            yield
+        except Fenced as error:
+            self._fenced()
+            raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
+
+    def _fenced(self) -> None:
+        """Another process owns the log: this one stops itself."""
+        if not self._left:
+            asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
+        self._left = True
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
+        raise NotImplementedError
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        raise NotImplementedError
+
+    def _unpacked(self, agent_id: str, command: Command) -> Command:
+        """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
+        if command.means is None:
+            return command
+        if not isinstance(command, (ResumeTurns, FireTimer)):
+            self._lent.add(agent_id)
+        elif agent_id in self._lent:
+            return msgspec.structs.replace(command, means=None)
+        if self._means is None or self._means[0] != command.means:
+            self._means = command.means, unpack(command.means)
+        return msgspec.structs.replace(command, means=self._means[1])
+
+    def _tell_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        supervisor = ray_api.found(self._root, "supervisor")
+        if supervisor is not None:
+            supervisor.know.remote(agent_id, list(timers))
+
+    def _system(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
+        return lent_system(
+            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive,
+            blocks=self._blocks,
+        )  # fmt: skip
+
+
+class DedicatedActor(HostActor):
+    """The Ray actor of one agent."""
+
+    def _begin(self) -> None:
+        self._host = Host(
+            self._place.agent_id, self._system, idle_s=self._idle_s, fence=self._fence, tell_timers=self._tell_timers,
+            on_idle=self._idle, note=self._note,
+        )  # fmt: skip
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
+        self._refuse_moved(agent_id)
+        return self._host.perform(command, seen)
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        self._refuse_moved(agent_id)
+        return await self._host.carry_out(command, heard)
+
+    def _refuse_moved(self, agent_id: str) -> None:
+        if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
+            raise HostLost(f"{agent_id!r} has moved to where others are")
+
+    async def status(self) -> HostStatus:
+        """How it is doing."""
+        return HostStatus(
+            place=self._host.agent_id, placement="dedicated", node=ray_api.own_node(), pid=os.getpid(),
+            active=int(self._host.active), passive=int(not self._host.active), turns=int(self._host.busy),
+            memory_bytes=own_memory_bytes(),
+        )  # fmt: skip
+
+    async def _let_go(self) -> bool:
+        return await self._host.passivate()
+
+    async def _end(self) -> None:
+        await self._host.close()
+
+
+class SharedActor(HostActor):
+    """The Ray actor of the agents of one shard."""
+
+    def _begin(self) -> None:
+        roomy()
+        self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
+        self._shard = Shard(
+            self._place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=self._idle_s,
+            fence=self._fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced,
+            note=self._note, meters=self._meters,
+        )  # fmt: skip
+        self._metering = asyncio.get_running_loop().create_task(self._meter())
+
+    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
+        return self._shard.perform(agent_id, command, seen)
+
+    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        return await self._shard.carry_out(agent_id, command, heard)
+
+    async def recover(self, lent: Mapping[str, SessionCapabilities]) -> EverlogError | None:
+        """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
+        try:
+            known = (await self._shard.ticks()).log.agents()
+            agents = [name for name in known if self._store.partition_of(name) == self._place.name]
+        except EverlogError as error:
+            return error
+        found = await asyncio.to_thread(lambda: list(standings(self._store, self._note, agents)))
+        hottest = sorted((one for one in found if one.unfinished), key=lambda one: -one.at)
+        await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in lent.items()})
+        return None
+
+    async def status(self) -> HostStatus:
+        """How it is doing."""
+        return self._shard.status(ray_api.own_node())
+
+    async def _let_go(self) -> bool:
+        return await self._shard.unload()
+
+    async def _end(self) -> None:
+        await self._shard.close()
+
+    async def _meter(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._meters.host(self._shard.status(ray_api.own_node()))

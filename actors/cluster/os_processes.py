@@ -1,0 +1,56 @@
+"""Other processes of this machine, as /proc tells: whether one keeps a cluster, what came of one's own children."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def keeps(pid: int, root: Path) -> bool:
+    """Whether the process keeps a cluster for the store in `root`, and is no other that was given its number."""
+    if not (_PROC / "self").exists():
+        return _answers_signals(pid)
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"everlog.actors.cluster.local_daemon" in words and os.fsencode(root.resolve()) in words
+
+
+def children(pid: int) -> Iterator[tuple[int, str, bool]]:
+    """Number, name, and whether it lives (a zombie does not), of each child of a process."""
+    for folder in _PROC.glob("[0-9]*"):
+        try:
+            head, _, tail = (folder / "stat").read_text().rpartition(")")
+        except OSError:
+            continue
+        state, parent = tail.split()[:2]
+        if int(parent) == pid:
+            yield int(folder.name), head.partition("(")[2], state not in "ZX"
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes that a process started, and those that they started."""
+    found: set[int] = set()
+    for child, _, _ in children(pid):
+        found |= {child} | descendants(child)
+    return found
+
+
+def end(pids: set[int]) -> None:
+    """End the processes that are left of these."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def _answers_signals(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,179 @@
+"""The way of a user's functions into another process: by value, so that the file they stand in is needed here only.
+
+How code becomes bytes is Ray's own `cloudpickle`, an argument here. It knows nothing of msgspec, so Structs that stand
+in no module (the arguments of a function) or in a user's file are taken apart into their fields.
+
+What is packed carries a mark, so that a host that has the functions already can tell whether their code was edited. Two
+processes give the same code the same mark, but for sets of other things than text; a new mark costs a new opening.
+"""
+
+import re
+import sys
+import sysconfig
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from pickle import loads
+from types import CodeType, ModuleType
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.functions.tools import said
+from everlog.events import BadInput
+
+_OURS = Path(__file__).parents[2]
+_ROOMS = tuple(_OURS / room for room in ("events", "store", "projections", "actors", "interfaces"))
+_INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+_PACKING = (Exception, SystemExit)
+"""What a user's objects may raise when they are taken apart: all of it is their own fault."""
+_ELSEWHERE = (BaseException,)
+"""What a user's code may raise in a process that has no keyboard: a KeyboardInterrupt is its own fault there, too."""
+
+_TRACKER = re.compile("[0-9a-f]{32}")
+"""A number that cloudpickle gives a class in each process anew."""
+_DEPTH_MAX = 5
+"""How deep in what cloudpickle makes of a function or class the values of names and attributes are."""
+
+
+class PickledCapabilities(SessionCapabilities, frozen=True, kw_only=True):
+    """Means as bytes: who passes them on need not be able to load them."""
+
+    data: bytes
+
+
+def pack(means: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabilities | None:
+    """Means for another process: `PickledCapabilities` if there are functions among them. Raises BadInput for functions
+    that cannot leave this one.
+    """
+    if means is None or isinstance(means, PickledCapabilities) or not means.tools:
+        return means
+    own = {module.__name__: module for module in map(_module_of, means.tools) if module is not None and _is_own(module)}
+    known = cloud.list_registry_pickle_by_value()
+    new = [module for name, module in own.items() if name not in known]
+    for module in new:
+        cloud.register_pickle_by_value(module)
+    try:
+        return PickledCapabilities(data=_bytes_of(means, _packer(cloud)), mark=_mark(means, cloud))
+    except _PACKING as error:
+        raise BadInput(
+            f"The functions {', '.join(tool.name for tool in means.tools)} cannot be sent to the process that runs the "
+            f"agent ({said(error)}): what they use must be made inside them, not around them. `--runtime local` runs "
+            "them here."
+        ) from error
+    finally:
+        for module in new:
+            cloud.unregister_pickle_by_value(module)
+
+
+def unpack(means: SessionCapabilities) -> SessionCapabilities:
+    """What was packed, in a host: whatever its functions raise is told to the model. Raises BadInput where this process
+    cannot load it.
+    """
+    if not isinstance(means, PickledCapabilities):
+        return means
+    try:
+        found: SessionCapabilities = loads(means.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
+    except _ELSEWHERE as error:
+        raise BadInput(
+            f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "
+            "need into their own file, install it on every machine, or use --runtime local."
+        ) from error
+    tools = tuple(msgspec.structs.replace(tool, faults=_ELSEWHERE) for tool in found.tools)
+    return msgspec.structs.replace(found, tools=tools, mark=means.mark)
+
+
+def _packer(cloud: ModuleType) -> Any:
+    class Packer(cloud.Pickler):  # type: ignore[name-defined, misc]
+        def reducer_override(self, found: Any) -> Any:
+            if isinstance(found, type(msgspec.Struct)) and not _importable(found):
+                return _struct, _parts(found)
+            return super().reducer_override(found)
+
+    return Packer
+
+
+def _mark(means: SessionCapabilities, cloud: ModuleType) -> str:
+    """A digest of the functions' code; empty where there are none."""
+
+    class Marker(_packer(cloud)):  # type: ignore[misc]
+        """Packs what nobody will load: the same bytes in every process."""
+
+        def reducer_override(self, found: Any) -> Any:
+            if isinstance(found, CodeType):
+                return _calm(self.dispatch_table[CodeType](found))
+            made = super().reducer_override(found)
+            if isinstance(found, type) and isinstance(made, tuple):
+                made = (made[0], tuple(map(_untracked, made[1])), *made[2:])
+            return _calm(made)
+
+    return sha256(_bytes_of(means, Marker)).hexdigest() if means.tools else ""
+
+
+def _untracked(found: Any) -> Any:
+    return "" if isinstance(found, str) and _TRACKER.fullmatch(found) else found
+
+
+def _calm(found: Any, depth: int = _DEPTH_MAX) -> Any:
+    """With sets of text in an order that is the same in every process."""
+    if isinstance(found, set | frozenset) and all(isinstance(one, str | bytes) for one in found):
+        return [type(found).__name__, *sorted(found, key=repr)]
+    if depth and type(found) is tuple:
+        return tuple(_calm(one, depth - 1) for one in found)
+    if depth and type(found) is dict:
+        return {name: _calm(value, depth - 1) for name, value in found.items()}
+    return found
+
+
+def _bytes_of(means: SessionCapabilities, packer: Any) -> bytes:
+    file = BytesIO()
+    packer(file).dump(means)
+    return file.getvalue()
+
+
+def _module_of(tool: Any) -> ModuleType | None:
+    return sys.modules.get(getattr(tool.function, "__module__", None) or "")
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Whether a module is the user's: neither everlog's nor installed. Python's own way already sends `__main__`."""
+    if module.__name__ == "__main__" or not getattr(module, "__file__", None):
+        return False
+    path = Path(str(module.__file__)).resolve()
+    return not any(path.is_relative_to(folder) for folder in (*_ROOMS, *_INSTALLED))
+
+
+def _importable(struct: type) -> bool:
+    module = sys.modules.get(struct.__module__)
+    return module is not None and getattr(module, struct.__name__, None) is struct and not _is_own(module)
+
+
+def _parts(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
+    """What `_struct` makes the same class of."""
+    fields = [(field.name, field.type, *_default(field)) for field in msgspec.structs.fields(struct)]
+    names = {field[0] for field in fields}
+    content = {
+        name: value
+        for name, value in vars(struct).items()
+        if name == "__post_init__" or not (name.startswith("__") or name in names)
+    }
+    config = struct.__struct_config__
+    options = {name: getattr(config, name) for name in _OPTIONS} | {"kw_only": not struct.__match_args__}
+    return struct.__name__, struct.__module__, struct.__bases__, fields, content, options
+
+
+_OPTIONS = ("frozen", "eq", "order", "array_like", "omit_defaults", "forbid_unknown_fields", "tag", "tag_field")
+
+
+def _default(field: Any) -> tuple[Any, ...]:
+    if field.default is not msgspec.NODEFAULT:
+        return (field.default,)
+    if field.default_factory is not msgspec.NODEFAULT:
+        return (msgspec.field(default_factory=field.default_factory),)
+    return ()
+
+
+def _struct(name: str, module: str, bases: Any, fields: Any, content: Any, options: Any) -> type:
+    return msgspec.defstruct(name, fields, module=module, bases=bases, namespace=content, **options)

@@ -1,0 +1,108 @@
+"""Ray, as far as it is used here: the one file that imports it. It decides nothing."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray import cloudpickle
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util import metrics
+
+from everlog.actors.cluster.cluster_errors import not_connected
+from everlog.actors.cluster.ray_address import answers, namespace
+from everlog.actors.hosting.metrics import InstrumentFactory
+from everlog.actors.ports.agent_constants import CALLS_MAX, OBJECT_STORE_BYTES
+from everlog.events import ClusterError
+
+__all__ = ["RayActorError", "RayError", "RayTaskError", "cloudpickle"]
+
+MAKERS = InstrumentFactory(metrics.Counter, metrics.Gauge, metrics.Histogram)
+
+
+HEAD = "node:__internal_head__"
+"""What the head alone offers."""
+
+
+def connect(root: str, address: str) -> None:
+    """Join the cluster at `address`, or start one if it is empty. Raises ClusterError."""
+    if address and address != "auto" and not answers(address):
+        raise ClusterError(
+            f"No Ray cluster answers at {address} (RAY_ADDRESS). Start it, clear RAY_ADDRESS, or use --runtime local."
+        )
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    started: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    try:
+        ray.init(
+            address or "local", namespace=namespace(root), log_to_driver=False, logging_level="ERROR",
+            configure_logging=False, **({} if address else started),
+        )  # fmt: skip
+    except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
+        raise not_connected(address, ray.__version__, error) from error
+
+
+def connected() -> bool:
+    """Whether this process has joined a cluster."""
+    return bool(ray.is_initialized())
+
+
+def disconnect() -> None:
+    """Leave the cluster; one that was started here ends."""
+    ray.shutdown()
+
+
+def address() -> str:
+    """Where others can join the cluster."""
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def made(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
+    """An actor of the store in `root`, which outlives whoever made it. May raise ValueError, RayError."""
+    options = {"name": name, "namespace": namespace(root), "max_concurrency": CALLS_MAX, **options}
+    actor = ray.remote(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
+    return actor.remote(root, *arguments)
+
+
+def found(root: str, name: str) -> Any | None:
+    """The actor of that name, dead or alive; None if there is none."""
+    try:
+        return ray.get_actor(name, namespace=namespace(root))
+    except ValueError:
+        return None
+
+
+def kill(handle: Any) -> None:
+    """End an actor's process, now."""
+    ray.kill(handle)
+
+
+def cancel(stream: Any) -> None:
+    """Hear no more of a call, and have it stop."""
+    ray.cancel(stream)
+
+
+def key_of(handle: Any) -> str:
+    """Names one life of an actor."""
+    return str(handle._actor_id.hex())  # noqa: SLF001 - Ray has no public name for it
+
+
+def own_key() -> str:
+    """The key of the actor that asks."""
+    return str(ray.get_runtime_context().get_actor_id())
+
+
+def own_node() -> str:
+    """The address of the machine that this process runs on."""
+    return str(ray.util.get_node_ip_address())
+
+
+def resources() -> Mapping[str, float]:
+    """What the nodes of the cluster offer, together."""
+    found: Mapping[str, float] = ray.cluster_resources()
+    return found
+
+
+def nodes() -> Sequence[Mapping[str, Any]]:
+    """The nodes of the cluster, as Ray describes them."""
+    found: Sequence[Mapping[str, Any]] = ray.nodes()
+    return found

@@ -1,0 +1,328 @@
+"""Agents in a Ray cluster: its supervisor as an actor, and the way to it and to the hosts for everybody else."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
+from everlog.actors.cluster import ray_api, status_overview
+from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster
+from everlog.actors.cluster.pickling import pack
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, SupervisorCounters
+from everlog.actors.cluster.ray_placement import RayHostProvider, performed, performed_many
+from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
+from everlog.actors.cluster.structured_log import StructuredLogger
+from everlog.actors.cluster.supervisor import Supervisor
+from everlog.actors.gateway.gateway import GatewayCounters
+from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, merged
+from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.pending_work import read_in_thread, standings, unfinished
+from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.events import EverlogError, HostLost
+from everlog.store import FileStore, block_of, is_block, is_shared, refuse_unsafe
+
+LOOK_S = 2
+"""A host that does not say in this time how it is doing is silent."""
+
+
+class SupervisorActor:
+    """The Ray actor that keeps agents running; one for each store and cluster. Ray starts it again when it dies."""
+
+    def __init__(self, root: str, idle_s: float) -> None:
+        clock, ids = RealClock(), RealIds()
+        self._root = root
+        self._store = store = FileStore(Path(root), clock.now)
+        self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
+        self._supervisor = Supervisor(
+            RayHostProvider(root, idle_s), self._place_of, clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX,
+            unfinished=lambda agents: unfinished(store, note, agents), note=note,
+        )  # fmt: skip
+        self._begun = asyncio.get_running_loop().create_task(self._begin())
+        self._metering = asyncio.get_running_loop().create_task(self._meter())
+
+    def _place_of(self, agent_id: str) -> HostedPartition:
+        name = self._store.partition_of(agent_id)
+        return HostedPartition(name) if is_shared(name) else HostedPartition(name, agent_id)
+
+    async def _begin(self) -> None:
+        """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
+        await self._supervisor.begin(read_in_thread(standings(self._store, self._note)))
+
+    async def _meter(self) -> None:
+        """Tell the metrics of the supervisor, and those of the gateway if there is one."""
+        meters = ProcessMetrics(ray_api.MAKERS)
+        while True:
+            await asyncio.sleep(LOOK_S)
+            meters.supervisor(status_overview.supervisor(self._supervisor.status))
+            gateway = ray_api.found(self._root, "gateway")
+            seen = await _in_time(gateway.status.remote()) if gateway is not None else None
+            if isinstance(seen, GatewayCounters):
+                meters.gateway(status_overview.gateway(seen))
+
+    async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle | EverlogError:
+        """`Supervisor.place`, with errors as values."""
+        try:
+            return await self._supervisor.place(agent_id, means, lost)
+        except EverlogError as error:
+            return error
+
+    async def place_many(
+        self, agents: Sequence[str], means: SessionCapabilities | None, lost: Mapping[str, str]
+    ) -> HostLookup | EverlogError:
+        """`Supervisor.place_many`."""
+        try:
+            return await self._supervisor.place_many(agents, means, lost)
+        except EverlogError as error:
+            return error
+
+    async def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        """A host tells what the timers of its agent are."""
+        self._supervisor.schedule.know(agent_id, timers)
+
+    async def left(self, place: HostedPartition, key: str) -> None:
+        """A host has let go of its agents: its process is of no more use."""
+        self._supervisor.left(place, key)
+        handle = ray_api.found(self._root, place.host_name)
+        if handle is not None and ray_api.key_of(handle) == key:
+            ray_api.kill(handle)
+
+    async def unload(self, agent_id: str) -> bool:
+        """Have the host of an agent let go of it, and of those beside it; False if it is at work."""
+        place = self._place_of(agent_id)
+        placed = self._supervisor.placed(place)
+        if placed is not None:
+            with suppress(ray_api.RayError):
+                if not await placed.handle.release.remote():
+                    return False
+            await self.left(place, placed.key)
+        return True
+
+    async def status(self) -> tuple[SupervisorCounters, Sequence[HostHandle]]:
+        """How it is doing, and the hosts that there are."""
+        return self._supervisor.status, self._supervisor.hosts
+
+    async def close(self) -> None:
+        """Have every host let go of its agents; those that do not in time are ended all the same."""
+        hosts = [placed.handle for placed in await self._supervisor.end()]
+        closing = [asyncio.wrap_future(handle.close.remote().future()) for handle in hosts]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_S)
+        for handle in hosts:
+            ray_api.kill(handle)
+
+
+class RayRuntime:
+    """Agents in the Ray cluster that this process has joined."""
+
+    def __init__(self, root: str, supervisor: Any) -> None:
+        self._root = root
+        self._supervisor = supervisor
+        self._places: dict[str, str] = {}
+        """By agent: the name of its place."""
+        self._placed: dict[str, HostHandle] = {}
+        """By name of a place."""
+        self._lost: dict[str, str] = {}
+        """Keys of hosts that were lost, by name of their place."""
+        self._lent: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
+        self._listening: set[asyncio.Task[Any]] = set()
+        """Those that wait for what a host says next."""
+        self.blocks = ClusterBlockClient(root)
+        """The shared blocks of the store: edited in a process of the cluster."""
+        self._left = False
+        """This process has left the cluster."""
+        self.address = ray_api.address()
+        """Where others can join the cluster."""
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
+        """See `refs.Runtime`."""
+        command = msgspec.structs.replace(command, means=self._packed(command.means))
+        reached = await self._reach([agent_id], command.means)
+        placed = reached[agent_id]
+        if isinstance(placed, EverlogError):
+            raise placed
+        try:
+            async for heard in merged([self._listened(performed(placed, agent_id, command, seen))]):
+                yield heard
+        except HostLost:
+            self._forget(agent_id, placed)
+            raise
+
+    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
+        """See `refs.Runtime`."""
+        self._packed(means)
+
+    async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
+        """See `refs.Runtime`. One call for each host, or several where it gets very many."""
+        means = self._packed(orders[0].command.means) if orders else None
+        reached = await self._reach(list({order.agent_id for order in orders}), means)
+        at: dict[str, tuple[HostHandle, list[BatchCommand]]] = {}
+        for order in orders:
+            placed = reached[order.agent_id]
+            if isinstance(placed, EverlogError):
+                yield [BatchOutcome(order.number, [], error=placed)]
+            else:
+                lending = msgspec.structs.replace(order.command, means=means)
+                at.setdefault(placed.key, (placed, []))[1].append(msgspec.structs.replace(order, command=lending))
+        agent_of = {order.number: order.agent_id for order in orders}
+        async for outcomes in merged(self._performed_many(placed, mine) for placed, mine in at.values()):
+            for outcome in outcomes:
+                if isinstance(outcome.error, HostLost):
+                    agent_id = agent_of[outcome.number]
+                    host = reached[agent_id]
+                    if isinstance(host, HostHandle):
+                        self._forget(agent_id, host)
+            yield outcomes
+
+    async def _performed_many(
+        self, placed: HostHandle, orders: Sequence[BatchCommand]
+    ) -> AsyncIterator[Sequence[BatchOutcome]]:
+        for start in range(0, len(orders), ORDERS_MAX):
+            async for outcomes in self._listened(performed_many(placed, orders[start : start + ORDERS_MAX])):
+                yield outcomes
+
+    async def _listened(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:
+        """What a host says, in a task of `merged`: Ray ends a process that waits for it and has left the cluster."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._listening.add(task)
+        try:
+            async for item in stream:
+                yield item
+        except asyncio.CancelledError:
+            if self._left:
+                raise left_cluster() from None
+            raise
+        finally:
+            self._listening.discard(task)
+
+    def _packed(self, means: SessionCapabilities | None) -> SessionCapabilities | None:
+        if self._lent is None or self._lent[0] is not means:
+            self._lent = means, pack(means, ray_api.cloudpickle)
+        return self._lent[1]
+
+    async def _reach(
+        self, agents: Sequence[str], means: SessionCapabilities | None
+    ) -> Mapping[str, HostHandle | EverlogError]:
+        """The host of each agent, or why there is none now. Raises ClusterError."""
+        unknown = [agent_id for agent_id in agents if self._places.get(agent_id) not in self._placed]
+        failed: dict[str, EverlogError] = {}
+        if unknown:
+            found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, means, self._lost))
+            self._places.update(found.place_of)
+            for name, placed in found.placed.items():
+                if isinstance(placed, HostHandle):
+                    self._placed[name] = placed
+                else:
+                    failed[name] = placed
+        return {a: self._placed.get(self._places[a]) or failed[self._places[a]] for a in agents}
+
+    def _forget(self, agent_id: str, placed: HostHandle) -> None:
+        """The host was lost, or has let go of the agent: it is looked for anew, where its log is by then."""
+        name = self._places.pop(agent_id, "")
+        if self._placed.get(name) is placed:
+            del self._placed[name]
+            self._lost[name] = placed.key
+
+    async def _asked(self, reference: Any) -> Any:
+        """An answer of the supervisor. Raises ClusterError."""
+        try:
+            found = await reference
+        except ray_api.RayTaskError:
+            raise  # no error that anybody expected: our bug
+        except ray_api.RayError as error:
+            raise dead_cluster(error) from error
+        if isinstance(found, EverlogError):
+            raise found
+        return found
+
+    async def ready(self) -> None:
+        """Wait until the supervisor runs. Raises ClusterError."""
+        await self._asked(self._supervisor.__ray_ready__.remote())
+
+    async def status(self) -> ClusterStatus:
+        """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
+        supervisor, hosts = await self._asked(self._supervisor.status.remote())
+        services = [ray_api.found(self._root, name) for name in ("gateway", "archive")]
+        asked = [placed.handle.status.remote() for placed in hosts]
+        asked += [service.status.remote() for service in services if service is not None]
+        answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
+        told = [answer for answer in answers if isinstance(answer, HostStatus)]
+        return ClusterStatus(
+            at=RealClock().now(),
+            address=self.address,
+            hosts=told,
+            nodes=[status_overview.node(node, told) for node in ray_api.nodes()],
+            supervisor=status_overview.supervisor(supervisor),
+            gateway=next((status_overview.gateway(a) for a in answers if isinstance(a, GatewayCounters)), None),
+            archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
+            silent=len(hosts) - len(told),
+        )
+
+    async def unload(self, agent_id: str) -> bool:
+        """See `refs.Runtime`."""
+        if is_block(agent_id):
+            return await self.blocks.unload(block_of(agent_id))
+        self._placed.pop(self._places.pop(agent_id, ""), None)
+        return bool(await self._asked(self._supervisor.release.remote(agent_id)))
+
+    async def close(self) -> None:
+        """Hear no more of the hosts, which go on by themselves."""
+        self._left = True
+        self._placed.clear()
+        for task in list(self._listening):
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Have every host of the store let go of its agents, and end the supervisor."""
+        with suppress(ray_api.RayError, TimeoutError):
+            await asyncio.wait_for(self._supervisor.close.remote(), 2 * CLOSE_S)
+        ray_api.kill(self._supervisor)
+
+
+@asynccontextmanager
+async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> AsyncIterator[RayRuntime]:
+    """Agents of the store in the cluster at `address`; empty: in one that is started here, for as long as the block.
+
+    Where this process has joined one already it is that one. Raises ClusterError, saying what to do, and StoreError for
+    storage on which logs are not safe.
+    """
+    refuse_unsafe(store.root)
+    root = str(store.root.resolve())
+    own = not ray_api.connected()
+    if own:
+        ray_api.connect(root, address)
+    try:
+        runtime = RayRuntime(root, supervisor_of(root, idle_s))
+        try:
+            yield runtime
+        finally:
+            await runtime.close()
+            if own and not address:
+                await runtime.stop()
+    finally:
+        if own:
+            ray_api.disconnect()
+
+
+async def _in_time(reference: Any) -> Any:
+    """What an actor answers; None if it does not in time, or not at all."""
+    with suppress(ray_api.RayError, TimeoutError):
+        return await asyncio.wait_for(reference, LOOK_S)
+    return None
+
+
+def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
+    """The supervisor of a store, made if there is none. It is on the head: what it knows is not lost with a worker."""
+    return ray_api.made(
+        root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True,
+        resources={ray_api.HEAD: 0.001},
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""The arguments of a call: JSON text as the model wrote it, read as an object. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats import json_repair
+from everlog.actors.formats.call_extraction import outside, unnested
+
+
+class ParsedArguments(msgspec.Struct, frozen=True):
+    """Arguments, and the rungs that it took to read them."""
+
+    value: dict[str, Any]
+    rungs: Sequence[str] = ()
+
+
+def arguments(text: str) -> ParsedArguments:
+    """The arguments in `text`. Raises ValueError or TypeError, with the reason, when that gives no JSON object."""
+    try:
+        value = json_repair.whole(text)
+    except json_repair.UnrepairableJson as error:
+        return _mended(text, str(error))
+    rungs: list[str] = []
+    if isinstance(value, str):
+        value = unnested(value, rungs)
+    if not isinstance(value, dict):
+        raise TypeError(f"expected a JSON object, found {type(value).__name__}")
+    return ParsedArguments(value, rungs)
+
+
+def _mended(text: str, reason: str) -> ParsedArguments:
+    """The first object in the text."""
+    begin = text.find("{")
+    if begin < 0:
+        raise ValueError(reason)
+    mended = json_repair.begun(text, begin)
+    if not isinstance(mended.value, dict):
+        raise TypeError(f"expected a JSON object, found {type(mended.value).__name__}")
+    _, rungs = outside([text[:begin], text[mended.end :]])
+    return ParsedArguments(mended.value, [*mended.rungs, *rungs])
+
+
+def arguments_read(text: str) -> ParsedArguments | None:
+    """The same; None where there is none, and whoever runs the call says so."""
+    try:
+        return arguments(text)
+    except (ValueError, TypeError):
+        return None

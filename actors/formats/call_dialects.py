@@ -1,0 +1,121 @@
+"""Calls that a server passed on as text: what templates of models put around them. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from everlog.actors.formats import json_repair
+from everlog.actors.formats.call_arguments import arguments_read
+from everlog.actors.formats.call_extraction import NAMES, PARAMS, CallExtraction, ExtractedCall
+from everlog.actors.formats.call_extraction import found as found_json
+from everlog.actors.formats.calling_format import joined
+
+_HERMES = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_MISTRAL = "[TOOL_CALLS]"
+_MISTRAL_NAMED = re.compile(r"\s*([\w.-]+)\s*(?:\[CALL_ID\]\s*\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
+_LLAMA = "<|python_tag|>"
+_ENDS = re.compile(r"(?:\s|<\|(?:eom_id|eot_id|im_end)\|>|</s>)+\Z")
+_BEGINS = re.compile(r"\A(?:\s|\[TOOL_CALLS\])+")
+_FRAGMENT = re.compile(r'"\s*:|tool_call|function=|TOOL_CALLS|python_tag')
+_ALONE = {*NAMES, *PARAMS, "type", "id"}
+
+
+def found(text: str) -> CallExtraction | None:
+    """The calls in a text that are marked as such, or are all of it; None where none are."""
+    return _alone(text) or tagged(text)
+
+
+def tagged(text: str) -> CallExtraction | None:
+    """The calls in a text that are marked as such; None where none are."""
+    if _HERMES.search(text):
+        return _blocks(text, _HERMES.findall(text), _HERMES.sub("", text))
+    if _FUNCTION.search(text):
+        return _functions(text)
+    for mark in (_MISTRAL, _LLAMA):
+        if mark in text:
+            before, _, behind = text.partition(mark)
+            behind = _ENDS.sub("", behind)
+            return _named(text, before, behind) if mark == _MISTRAL else _blocks(text, [behind], before)
+    return None
+
+
+def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
+    """Calls, each between its own marks; all or nothing is read."""
+    asked: list[ExtractedCall] = []
+    thoughts, rungs = [words.strip()], ["tags"]
+    for block in blocks:
+        one = found_json(_BEGINS.sub("", block).strip(), within=False)
+        if one is None:
+            return _unread(text)
+        asked += one.asked
+        thoughts.append(one.thought)
+        rungs += one.rungs
+    thought = joined(*thoughts)
+    return CallExtraction(thought, asked, [*_plain(rungs), *_left(thought)])
+
+
+def _left(words: str) -> list[str]:
+    """The rung of words around marked calls that look like a part of one."""
+    return ["around"] if _FRAGMENT.search(words) else []
+
+
+def _functions(text: str) -> CallExtraction:
+    """Calls whose marks hold the name."""
+    asked, rungs = [], ["tags"]
+    for name, arguments in _FUNCTION.findall(text):
+        read = arguments_read(arguments.strip() or "{}")
+        if read is None:
+            return _unread(text)
+        asked.append(ExtractedCall(name, arguments.strip() or "{}"))
+        rungs += read.rungs
+    words = _FUNCTION.sub("", text).strip()
+    return CallExtraction(words, asked, [*rungs, *_left(words)])
+
+
+def _named(text: str, before: str, behind: str) -> CallExtraction:
+    """Calls behind a mark: as a list, or as names with their arguments."""
+    if _MISTRAL_NAMED.match(behind) is None:
+        return _blocks(text, [behind], before)
+    asked, rungs = [], ["tags"]
+    for piece in behind.split(_MISTRAL):
+        head = _MISTRAL_NAMED.match(piece)
+        read = arguments_read(piece[head.end() :].strip()) if head is not None else None
+        if head is None or read is None:
+            return _unread(text)
+        asked.append(ExtractedCall(head.group(1), piece[head.end() :].strip()))
+        rungs += read.rungs
+    return CallExtraction(before.strip(), asked, [*rungs, *_left(before)])
+
+
+def _alone(text: str) -> CallExtraction | None:
+    """A text that is a call and nothing else."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = json_repair.whole(text)
+    except json_repair.UnrepairableJson:
+        return None
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(_is_alone(item) for item in items):
+        return None
+    one = found_json(text, within=False)
+    return None if one is None else CallExtraction(one.thought, one.asked, _plain(["content", *one.rungs]))
+
+
+def _is_alone(value: object) -> bool:
+    """Whether it has a name, arguments, and nothing that a call has not."""
+    if not isinstance(value, dict) or set(value) - _ALONE:
+        return False
+    named = [key for key in NAMES if isinstance(value.get(key), str | dict)]
+    return bool(named) and (
+        any(isinstance(value.get(key), dict) for key in PARAMS) or isinstance(value[named[0]], dict)
+    )
+
+
+def _plain(rungs: Sequence[str]) -> list[str]:
+    """Rungs without the words of the format, which the marks stand for."""
+    return [rung for rung in rungs if rung not in ("names", "list")]
+
+
+def _unread(text: str) -> CallExtraction:
+    return CallExtraction(text, [], ["tags", "unread"])

@@ -1,0 +1,273 @@
+"""Calls that stand in a text as JSON: found, and told apart from the words around them. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats import json_repair
+
+NAMES = ("function", "name", "function_name", "tool", "tool_name")
+"""Words for the name of a function, the house's own first."""
+PARAMS = ("params", "arguments", "parameters", "args")
+"""Words for its parameters, the house's own first."""
+THOUGHTS = "inner_thoughts"
+
+PLACES_MAX = 20
+"""Opening braces at which an object is looked for in vain."""
+
+_KINDS = ("function", "function_call", "tool", "tool_call", "tool_use")
+"""Values of `type` that say that an object is a call."""
+
+_NONE = (None, "", "none", "None", "null")
+_PREFIX = "functions."
+_MARKS = re.compile(r"```(?:json\b)?", re.IGNORECASE)
+_JSON_LIKE = re.compile(r'[{}\[\]\\]|"\s*:|\A\s*[,:]')
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class ExtractedCall(msgspec.Struct, frozen=True):
+    """A call as it was found: a name, and the arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class CallExtraction(msgspec.Struct, frozen=True):
+    """What a text holds."""
+
+    thought: str
+    """The monologue of its calls, and the words around them."""
+    asked: Sequence[ExtractedCall]
+    rungs: Sequence[str] = ()
+
+
+def bare_name(name: str) -> tuple[str, bool]:
+    """The name of a function without what models put around it, and whether there was anything."""
+    bare = name.strip().removeprefix(_PREFIX)
+    return bare, bare != name
+
+
+def compact(value: Any) -> str:
+    """A value as JSON text."""
+    return _encoder.encode(value)
+
+
+def found(text: str, *, within: bool) -> CallExtraction | None:
+    """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
+    return _found(*_values(text), within=within)
+
+
+def strict(text: str, *, within: bool) -> CallExtraction | None:
+    """The same where all of `text` is strict JSON; None where it is not, or is no call."""
+    try:
+        json_repair.whole(text)
+    except json_repair.UnrepairableJson:
+        return None
+    return found(text, within=within)
+
+
+def _found(
+    values: Sequence[Mapping[str, Any]], words: str, rungs: Sequence[str], *, within: bool
+) -> CallExtraction | None:
+    if not values:
+        return None
+    thoughts = [words] if words else []
+    asked: list[ExtractedCall] = []
+    for value in values:
+        one = _asked(value, within=within)
+        rungs = [*rungs, *one.rungs]
+        thoughts += [one.thought] if one.thought else []
+        asked += one.asked
+    return CallExtraction("\n".join(thoughts), asked, rungs)
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a text that could not be read was meant to be read."""
+    return text.lstrip().startswith(("{", "[", '"')) or '":' in text
+
+
+def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """The objects in `text` that are calls, the words around them, and the rungs."""
+    try:
+        value = json_repair.whole(text)
+    except json_repair.UnrepairableJson:
+        return _scanned(text)
+    if isinstance(value, list) and value and all(_is_call(item) for item in value):
+        return value, "", ["list"]
+    return ([value], "", []) if _is_call(value) else ([], text, [])
+
+
+def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
+    listed = _listed(text)
+    if listed is not None:
+        return listed
+    values: list[dict[str, Any]] = []
+    rungs: list[str] = []
+    words: list[str] = []
+    begin, at, places = 0, text.find("{"), 0
+    while at >= 0 and places < PLACES_MAX:
+        try:
+            mended = json_repair.begun(text, at)
+        except json_repair.UnrepairableJson:
+            mended = None
+        if mended is None or not _is_call(mended.value):
+            places, at = places + 1, text.find("{", at + 1)
+            continue
+        values.append(mended.value)
+        rungs += mended.rungs
+        words.append(text[begin:at])
+        begin = mended.end
+        at = text.find("{", begin)
+    words.append(text[begin:])
+    around, more = outside(words) if values else ("", [])
+    if len(values) > 1:
+        more = [*more, "several"]
+    return values, around, [*rungs, *more]
+
+
+def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
+    """The calls of a list that needs mending, where the text begins with one."""
+    begin = text.find("[")
+    if begin < 0 or _MARKS.sub("", text[:begin]).strip():
+        return None
+    try:
+        mended = json_repair.begun(text, begin)
+    except json_repair.UnrepairableJson:
+        return None
+    if not mended.value or not all(_is_call(item) for item in mended.value):
+        return None
+    around, more = outside([text[:begin], text[mended.end :]])
+    return mended.value, around, [*mended.rungs, "list", *more]
+
+
+def outside(words: Sequence[str]) -> tuple[str, list[str]]:
+    """What stands around objects, without fences and closing braces too many, and the rungs. The last is behind all."""
+    rungs = []
+    bare = [_MARKS.sub("", word) for word in words]
+    if list(words) != bare:
+        rungs.append("fence")
+    behind = bare[-1].lstrip()
+    if behind.startswith("}"):
+        bare[-1] = behind.lstrip("} \t\r\n")
+        rungs.append("braces")
+    left = "\n".join(word.strip() for word in bare if word.strip())
+    if left:
+        broken = "braces" in rungs or any(_is_piece(word) for word in bare)
+        rungs.append("around" if broken or not any(char.isalpha() for char in left) else "words")
+    return left, rungs
+
+
+def _is_piece(words: str) -> bool:
+    """Whether words look as if they had been JSON."""
+    return bool(_JSON_LIKE.search(words)) or words.count('"') % 2 == 1
+
+
+def _is_call(value: object) -> bool:
+    """Whether an object says which function is called, or that none is."""
+    if not isinstance(value, dict):
+        return False
+    if THOUGHTS in value and not any(key in value for key in PARAMS):
+        return True
+    return any(isinstance(value.get(key), str | dict) or (key in value and value[key] is None) for key in NAMES)
+
+
+def _asked(value: Mapping[str, Any], *, within: bool) -> CallExtraction:
+    """A call, from an object that is one."""
+    rest, rungs = dict(value), list[str]()
+    name, rest = _named(rest, rungs)
+    has_params = any(key in rest for key in PARAMS)
+    params = _params(rest, rungs)
+    thoughts = []
+    if THOUGHTS in rest:
+        thoughts.append(_worded(rest.pop(THOUGHTS), rungs))
+    if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
+        params = dict(params)
+        thoughts.append(_worded(params.pop(THOUGHTS), rungs))
+    params = _flattened(params, _beside(rest, has_params=has_params), rungs)
+    thought = "\n".join(text for text in thoughts if text)
+    if name in _NONE:
+        return CallExtraction(thought, [], [*rungs, "nameless"] if params else rungs)
+    bare, was_wrapped = bare_name(name)
+    return CallExtraction(thought, [ExtractedCall(bare, compact(params))], [*rungs, "names"] if was_wrapped else rungs)
+
+
+def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]:
+    """The name of the function, and the object without it; some formats have an object for both."""
+    key = next((key for key in NAMES if key in rest), None)
+    name = rest.pop(key, None) if key is not None else None
+    if key not in (NAMES[0], None):
+        rungs.append("names")
+    if isinstance(name, dict):
+        rungs.append("names")
+        rest = _merged(rest, name, rungs)
+        key = next((key for key in NAMES if key in rest), None)
+        name = rest.pop(key, None) if key is not None else None
+    return (name if isinstance(name, str) or name is None else compact(name)) or "", rest
+
+
+def _merged(outer: Mapping[str, Any], inner: Mapping[str, Any], rungs: list[str]) -> dict[str, Any]:
+    """An object with the call that stood in it; both may have the format's own words."""
+    twice = (set(outer) & set(inner)) - {"id"}
+    twice -= {"type"} if outer.get("type") in _KINDS else set()
+    if any(compact(outer[key]) != compact(inner[key]) for key in twice):
+        rungs.append("repeated")
+    return {**outer, **inner}
+
+
+def _params(rest: dict[str, Any], rungs: list[str]) -> Any:
+    """The parameters, taken out of the object."""
+    key = next((key for key in PARAMS if key in rest), None)
+    if key is None:
+        return {}
+    if key != PARAMS[0]:
+        rungs.append("names")
+    params = rest.pop(key)
+    if isinstance(params, str):
+        params = unnested(params, rungs)
+    return {} if params is None else params
+
+
+def unnested(text: str, rungs: list[str]) -> Any:
+    """The object that a text holds as JSON, or the text."""
+    try:
+        value = json_repair.whole(text)
+    except json_repair.UnrepairableJson:
+        return text
+    if not isinstance(value, dict):
+        return text
+    rungs.append("nested")
+    return value
+
+
+def _beside(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
+    """What stands beside a call and is no word of a format. An `id` is the call's where parameters have a place."""
+    beside = dict(rest)
+    if beside.get("type") in _KINDS:
+        del beside["type"]
+    if has_params:
+        beside.pop("id", None)
+    return beside
+
+
+def _flattened(params: Any, beside: Mapping[str, Any], rungs: list[str]) -> Any:
+    """The parameters and those that stood beside the call."""
+    if not beside:
+        return params
+    if not isinstance(params, dict) or set(params) & set(beside):
+        rungs.append("repeated")
+        return params
+    rungs.append("flat")
+    return {**params, **beside}
+
+
+def _worded(value: Any, rungs: list[str]) -> str:
+    """A monologue; one that is no text may have been something else."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    rungs.append("wordless")
+    return compact(value)

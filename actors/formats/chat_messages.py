@@ -1,0 +1,127 @@
+"""The records of a context as chat messages: what is the same in all ways to call functions. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from everlog.actors.prompt import message_format
+from everlog.actors.prompt.context import Context, ContextMessage, summary_of
+from everlog.events import (
+    FunctionResult,
+    Heartbeat,
+    MessageSent,
+    ModelReply,
+    ReplyRejected,
+    SystemAlert,
+    UserLogin,
+    UserMessage,
+)
+
+
+class RequestFunction(msgspec.Struct, gc=False):
+    """A call's function, as a request shows it."""
+
+    name: str
+    arguments: str
+
+
+class RequestToolCall(msgspec.Struct, gc=False):
+    """A call, as a request shows it."""
+
+    id: str
+    type: str
+    function: RequestFunction
+
+
+class RoleMessage(msgspec.Struct, omit_defaults=True):
+    """A chat message of the system, the user or the assistant."""
+
+    role: str
+    content: str
+    tool_calls: list[RequestToolCall] | None = None
+
+
+class ToolMessage(msgspec.Struct, gc=False):
+    """A chat message with the result of a call."""
+
+    role: str
+    tool_call_id: str
+    content: str
+
+
+ChatMessages = list[tuple[int, RoleMessage | ToolMessage]]
+"""Chat messages, each with the seq of the record that it shows."""
+
+ResultsByCall = Mapping[tuple[int, int, str], ContextMessage]
+"""Function results by turn, step and id of their call."""
+
+MessageRenderer = Callable[[ChatMessages, Context, ContextMessage, ResultsByCall], None]
+"""Adds the chat messages of a reply, or of an imported answer."""
+
+_INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
+    UserMessage: message_format.user_message,
+    UserLogin: lambda login, at, zone, _: message_format.login(login, at, zone),
+    Heartbeat: lambda beat, at, zone, _: message_format.heartbeat(beat, at, zone),
+    SystemAlert: lambda _, at, zone, text: message_format.alert(at, zone, text),
+}
+"""How each kind of input reads: the event, when it was, the zone, and its words as far as they are shown."""
+
+
+def shown(context: Context, system: str, reply: MessageRenderer, imported: MessageRenderer) -> ChatMessages:
+    """The chat messages that the model sees. A result is shown with its call, wherever it stands in the log."""
+    zone = context.config.zone
+    chat: ChatMessages = [(0, RoleMessage("system", system))]
+    summary = summary_of(context)
+    if summary is not None and context.summary is not None:
+        chat.append(
+            (context.summary.seq, RoleMessage("user", message_format.summary(summary, context.summary.at, zone)))
+        )
+    results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
+    for message in context.messages:
+        event = message.event
+        told = _INPUTS.get(type(event))
+        if told is not None:
+            chat.append((message.seq, RoleMessage("user", told(event, message.at, zone, words(context, message)))))
+        elif isinstance(event, ModelReply):
+            reply(chat, context, message, results)
+        elif isinstance(event, MessageSent) and event.imported:
+            imported(chat, context, message, results)
+    refused = context.refused
+    if refused is not None and isinstance(refused.event, ReplyRejected):
+        chat.append((refused.seq, RoleMessage("assistant", refused.event.said)))
+        chat.append((refused.seq, RoleMessage("user", message_format.alert(refused.at, zone, refused.event.text))))
+    return chat
+
+
+def words(context: Context, message: ContextMessage) -> str:
+    """The words of a record, as far as they are shown."""
+    text = message.event.text or ""
+    if message.seq not in context.trims:
+        return text
+    return message_format.cut(text, message_format.shown_chars(context.trims, message.seq), message.seq)
+
+
+def monologue(context: Context, message: ContextMessage) -> str:
+    """The words of a reply, as far as they are shown: the log keeps all of them."""
+    limit = context.config.monologue_chars_max
+    if not limit:
+        return words(context, message)
+    shown = message_format.shown_chars(context.trims, message.seq)
+    return message_format.cut(message.event.text or "", limit if shown is None else min(limit, shown), message.seq)
+
+
+def arguments(context: Context, message: ContextMessage, text: str) -> str | None:
+    """The arguments of a call cut to what is shown of its reply; None where all of them are."""
+    shown = message_format.shown_chars(context.trims, message.seq) if message.seq in context.trims else None
+    return message_format.cut(text, shown, message.seq) if shown is not None and len(text) > shown else None
+
+
+def results_of(
+    message: ContextMessage, reply: ModelReply, results: ResultsByCall
+) -> Iterator[tuple[int, str, ContextMessage | None]]:
+    """For each call of a reply the seq and id to show its result with, and the record of the result if there is one."""
+    for call in reply.calls:
+        result = results.get((message.turn, message.step, call.id))
+        known = result is not None and isinstance(result.event, FunctionResult)
+        yield result.seq if result is not None else message.seq, call.id, result if known else None

@@ -1,0 +1,164 @@
+"""What the ways without the endpoint's tools share: functions are described in the system message, a call is JSON in
+what the model says, and a result is told like everything else that happens. Pure.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats import call_dialects, call_extraction, chat_messages
+from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, joined, numbered, unthought
+from everlog.actors.formats.chat_messages import ChatMessages, ResultsByCall, RoleMessage
+from everlog.actors.formats.native_format import NativeFormat
+from everlog.actors.prompt import message_format
+from everlog.actors.prompt.context import Context, ContextMessage
+from everlog.events import Call, FunctionResult, ModelReply
+
+
+class CallSyntax(msgspec.Struct, frozen=True):
+    """How a way writes a call."""
+
+    within: bool
+    """The monologue is the first of the parameters; else it stands before the call."""
+
+    def call(self, thought: str, name: str | None, params: Any) -> dict[str, Any]:
+        """A call as the model is to write it."""
+        if not self.within:
+            return {call_extraction.THOUGHTS: thought, "function": name, "params": params}
+        within = {call_extraction.THOUGHTS: thought, **params} if isinstance(params, dict) else params
+        return {"function": name, "params": within}
+
+
+class FunctionResultMessage(msgspec.Struct, omit_defaults=True, gc=False):
+    """What a function gave back, told like an input."""
+
+    type: str
+    function: str
+    status: str
+    message: str | None = None
+    time: str = ""
+
+
+SEVERAL = 'To call several functions at once, answer with a list of such objects. With "function": null you only think.'
+
+_json = msgspec.json.Encoder()
+
+
+def chat(context: Context, system: str, shape: CallSyntax) -> ChatMessages:
+    """The chat messages: replies as the JSON that they were, results as inputs."""
+
+    def reply(chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall) -> None:
+        _show_reply(chat, context, message, results, shape)
+
+    def imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
+        said = shape.call("", "send_message", {"message": chat_messages.words(context, message)})
+        chat.append((message.seq, RoleMessage("assistant", call_extraction.compact(said))))
+
+    return chat_messages.shown(context, system, reply, imported)
+
+
+def _show_reply(
+    chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall, shape: CallSyntax
+) -> None:
+    reply = message.event
+    if not isinstance(reply, ModelReply):
+        return
+    thought = chat_messages.monologue(context, message)
+    calls = [
+        shape.call("" if number else thought, call.name, _params(context, message, call))
+        for number, call in enumerate(reply.calls)
+    ]
+    value = calls if len(calls) > 1 else calls[0] if calls else shape.call(thought, None, {})
+    chat.append((message.seq, RoleMessage("assistant", call_extraction.compact(value))))
+    names = {call.id: call.name for call in reply.calls}
+    for seq, call_id, result in chat_messages.results_of(message, reply, results):
+        chat.append((seq, RoleMessage("user", _result(context, message, names[call_id], result))))
+
+
+def _params(context: Context, message: ContextMessage, call: Call) -> Any:
+    cut = chat_messages.arguments(context, message, call.arguments)
+    if cut is not None:
+        return {"shown": cut}
+    try:
+        return json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.arguments
+
+
+def _result(context: Context, message: ContextMessage, name: str, result: ContextMessage | None) -> str:
+    zone = context.config.zone
+    if result is None or not isinstance(result.event, FunctionResult):
+        told = FunctionResultMessage(
+            "function_result", name, "Failed", "The call has no result yet.", message_format.told(message.at, zone)
+        )
+    else:
+        words = chat_messages.words(context, result) or None
+        status = "OK" if result.event.ok else "Failed"
+        told = FunctionResultMessage("function_result", name, status, words, message_format.told(result.at, zone))
+    return _json.encode(told).decode()
+
+
+@lru_cache(maxsize=256)
+def described(schemas: tuple[str, ...], shape: CallSyntax) -> str:
+    """The functions and how one is called, as the system message says it; empty where there are none."""
+    if not schemas:
+        return ""
+    example = shape.call("what you think", "the name of a function", {"a parameter": "its value"})
+    lines = [
+        "",
+        "### Functions",
+        (
+            "You act by calling functions. Answer with one JSON object and nothing else: "
+            f"{call_extraction.compact(example)}"
+        ),
+        *([SEVERAL] if shape.within else []),
+        "These are the functions:",
+        *(line for schema in schemas for line in _function(json.loads(schema))),
+    ]
+    return "\n".join(lines)
+
+
+def _function(schema: Mapping[str, Any]) -> list[str]:
+    """A function in lines, as YAML has it."""
+    lines = [f"- {schema['name']}:", f"    description: {_line(schema.get('description', ''))}"]
+    properties = schema.get("parameters", {}).get("properties", {})
+    if properties:
+        lines.append("    params:")
+    required = schema.get("parameters", {}).get("required", [])
+    for name, about in properties.items():
+        kind = about.get("type", "any")
+        needed = "" if name in required else ", may be left out"
+        lines.append(f"      {name} ({kind}{needed}): {_line(about.get('description', ''))}")
+    return lines
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
+    """The calls in what the model said; plain text is taken for a message, which is a guess.
+
+    Calls that the server found by itself are taken from it.
+    """
+    if said.calls:
+        return NativeFormat().read(said)
+    thought, text, rungs = unthought(said.text)
+    found = (
+        call_extraction.strict(text, within=shape.within)
+        or call_dialects.tagged(text)
+        or call_extraction.found(text, within=shape.within)
+    )
+    if found is not None:
+        calls = numbered([(None, one.name, one.arguments) for one in found.asked])
+        return ParsedReply(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
+    before = joined(said.reasoning, thought)
+    if not text.strip():
+        return ParsedReply(before, [], [*rungs, "nothing"])
+    if call_extraction.looks_like_json(text):
+        return ParsedReply(joined(before, text), [], [*rungs, "unread"])
+    arguments = call_extraction.compact({"message": text.strip()})
+    return ParsedReply(before, numbered([(None, "send_message", arguments)]), [*rungs, "prose"])

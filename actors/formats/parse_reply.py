@@ -1,0 +1,190 @@
+"""From the raw body of a completion to a typed reply. Pure, so that `verify` can parse every body again."""
+
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats import call_arguments
+from everlog.actors.formats import repair_steps as ladder
+from everlog.actors.formats.calling import WAYS
+from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, ToolCall, ToolCallFunction, unthought
+from everlog.actors.formats.text_format import unstopped
+from everlog.actors.models.token_usage import BOM, UsagePayload, usage_in
+from everlog.events import BadReply, ContextOverflow, ModelReply
+
+_FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
+"""Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
+
+NEARLY = 0.9
+"""Part of the window above which it is full, so that a reply which stopped for length had no room."""
+
+READER = 1
+"""Version of the code that reads replies, raised when a reply may be read otherwise. A reply names the one that read
+it; where that one is gone, `verify` says so.
+"""
+
+
+class _Part(msgspec.Struct):
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    tool_calls: list[ToolCall] | None = None
+    function_call: ToolCallFunction | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None
+    refusal: Any = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: UsagePayload | None = None
+    timings: Any = None
+    model: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Completion)
+
+
+def _decoded(raw: str) -> _Completion:
+    return _decoder.decode(raw.removeprefix(BOM))
+
+
+def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
+    """The reply inside `raw`, without what only the caller knows (latency, request).
+
+    Raises ContextOverflow when the model ran out of its `window` (tokens), BadReply when `raw` is no completion.
+    A reply that was cut although the request left room for it is read as far as it goes, and called lossy.
+    """
+    completion, choice = _answered(raw)
+    said = _said(choice)
+    if choice.finish_reason == "length" and _had_no_room(completion, said, window):
+        raise ContextOverflow("The model stopped for length: the request left no room for a reply in the window.", raw)
+    _refuse_refusal(raw, choice, said)
+    reading = WAYS[calling].read(said)
+    rungs = [*reading.rungs]
+    if choice.finish_reason == "length":
+        rungs.append("cut")
+    return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs))
+
+
+def _had_no_room(completion: _Completion, said: AssistantMessage, window: int) -> bool:
+    """Whether the request itself fills the window; where the server does not count, whether nothing was said."""
+    prompt = usage_in(completion.usage, completion.timings).prompt
+    if prompt:
+        return prompt >= NEARLY * window
+    return not (said.text.strip() or said.calls or said.reasoning)
+
+
+def _refuse_cut(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
+    """Raises ContextOverflow where a reply that nobody can ask for again, as a summary, may have filled the window."""
+    total = usage_in(completion.usage, completion.timings).total
+    if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
+        raise ContextOverflow(
+            "The model stopped for length: the reply did not fit into what the window left for it.", raw
+        )
+
+
+def _refuse_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
+    """Raises BadReply where the model said nothing but that it will not answer, in the field that is for that."""
+    refusal = choice.message.refusal if choice.message is not None else None
+    if isinstance(refusal, str) and refusal.strip() and not said.text.strip() and not said.calls:
+        raise BadReply(f"The model refused to answer: {refusal[:400]}", raw, kind="filtered")
+
+
+def words(raw: str, window: int) -> ModelReply:
+    """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
+    completion, choice = _answered(raw)
+    _refuse_cut(raw, completion, choice, window)
+    said = _said(choice)
+    _refuse_refusal(raw, choice, said)
+    own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
+    _, text, rungs = unthought(own)
+    return _told(raw, completion, choice, ParsedReply(text, [], [*stopped, *rungs]))
+
+
+def _answered(raw: str) -> tuple[_Completion, _Choice]:
+    try:
+        completion = _decoded(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _no_completion(raw, str(error)) from error
+    if not completion.choices:
+        raise BadReply("The model endpoint answered with an empty list of choices. Try another model.", raw)
+    choice = completion.choices[0]
+    if choice.message is None and choice.text is None:
+        raise _no_completion(raw, "Object missing required field `message` - at `$.choices[...]`")
+    finish = choice.finish_reason or ""
+    if finish not in _FINISHED:
+        kind = "filtered" if finish == "content_filter" else "garbage"
+        raise BadReply(f"The model ended its reply for the reason {finish!r}, which is not an answer.", raw, kind=kind)
+    return completion, choice
+
+
+def _no_completion(raw: str, why: str) -> BadReply:
+    return BadReply(
+        f"The model endpoint did not answer with a chat completion ({why}). It began with: {raw[:200]!r}. "
+        "Check --base-url and --model.",
+        raw,
+    )
+
+
+def _told(raw: str, completion: _Completion, choice: _Choice, reading: ParsedReply) -> ModelReply:
+    return ModelReply(
+        text=reading.text,
+        calls=reading.calls,
+        finish_reason=choice.finish_reason or "",
+        usage=usage_in(completion.usage, completion.timings),
+        model=completion.model or "",
+        raw=raw,
+        repair=ladder.told(reading.rungs),
+        lossy=ladder.is_lossy(reading.rungs),
+        reader=READER,
+    )
+
+
+def _said(choice: _Choice) -> AssistantMessage:
+    """What a server sends, whichever fields it uses."""
+    message = choice.message
+    if message is None:
+        return AssistantMessage(choice.text or "")
+    calls = message.tool_calls or []
+    if not calls and message.function_call is not None:
+        calls = [ToolCall(message.function_call)]
+    reasoning = message.reasoning_content or (message.reasoning if isinstance(message.reasoning, str) else "")
+    return AssistantMessage(_text(message.content) or choice.text or "", calls, reasoning.strip())
+
+
+def lossy_fault(reply: ModelReply) -> str:
+    """What the model is told of a reply that could only be read by guessing."""
+    reasons = "; ".join(ladder.LOSSY[rung] for rung in reply.repair.split(", ") if rung in ladder.LOSSY)
+    return f"Your reply could only be read by guessing, so nothing of it was done: {reasons}. Say it again."
+
+
+def said(raw: str) -> str:
+    """What the model said in `raw`, as it is shown to it again."""
+    told = _said(_decoded(raw).choices[0])
+    calls = "".join(f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in told.calls)
+    return told.text + calls
+
+
+def _text(content: str | list[_Part] | None) -> str:
+    """The monologue; some servers send it in parts."""
+    return "".join(part.text for part in content) if isinstance(content, list) else content or ""
+
+
+def _arguments(arguments: object) -> str:
+    if isinstance(arguments, str) or arguments is None:
+        return arguments or "{}"
+    return msgspec.json.encode(arguments).decode()
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call as an object. Raises ValueError or TypeError, with the reason, when there is none."""
+    return call_arguments.arguments(text).value

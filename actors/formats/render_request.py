@@ -1,0 +1,160 @@
+"""From a context to the exact bytes of a request: what is hashed as `context_sha256` and is the HTTP body. Pure.
+
+The same context always gives the same bytes, because they hold nothing but the log: no clock, no chance, no order of a
+dict that was not made here. When a change of this file changes bytes, raise `constants.RENDERER`: an agent records the
+renderer that it was set up with, and `verify` says "renderer gone" for the older ones instead of a false mismatch.
+"""
+
+import hashlib
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats.calling import WAYS
+from everlog.actors.formats.calling_format import options, summary_options
+from everlog.actors.formats.chat_messages import ChatMessages
+from everlog.actors.prompt import message_format
+from everlog.actors.prompt.context import Context, ContextMessage, MemoryBlock, summary_of
+from everlog.events import FunctionResult, MessageSent, ModelReply, SystemAlert, UserMessage
+
+ChatMessage = dict[str, Any]
+
+ACCESS = "(use functions to access them)"
+
+TRANSCRIPT_ELLIPSIS = "\n[... the middle of this transcript was left out ...]\n"
+
+SUMMARIZER = (
+    "You keep the memory of a conversation between a user and an assistant whose context is full. You are given the "
+    "oldest part of it, after the summary of what came before, if there was one. Write one new summary of all of it, "
+    "from the assistant's point of view, in the first person. Keep names, dates, numbers, promises and open questions "
+    "exactly as they were said. Write at most {words} words of plain text, and nothing else."
+)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request, and what it was put together from."""
+
+    body: bytes
+    system: Sequence[tuple[str, str]]
+    """`system_parts`"""
+    chat: ChatMessages
+    functions: bytes
+    """What the body says of the functions; empty where there are none."""
+    options: bytes
+    """The end of the body: how words are chosen, and whether the reply comes piece by piece; empty by default."""
+
+
+def request(context: Context, schemas: Mapping[str, str]) -> bytes:
+    """The body of the request for `context`; `schemas` holds the JSON schema text of each sha256."""
+    return composed(context, schemas).body
+
+
+def composed(context: Context, schemas: Mapping[str, str]) -> Request:
+    """What `request` gives, and what it was put together from."""
+    way = WAYS[context.config.calling]
+    system = system_parts(context)
+    known = [schemas[function.sha256] for function in context.config.functions]
+    described = way.described(known)
+    chat, body, held = way.body(context, _joined(system, described), known)
+    return Request(body, system, chat, described.encode() + held, options(context))
+
+
+def _joined(system: Sequence[tuple[str, str]], described: str = "") -> str:
+    """The system message: what the functions are stands behind the prompt, before what changes."""
+    texts = [text for _, text in system]
+    return "\n".join([texts[0], described, *texts[1:]] if described else texts)
+
+
+def sha256(body: bytes) -> str:
+    """The name of a request: the sha256 of its bytes, in hexadecimal."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def messages(context: Context) -> list[ChatMessage]:
+    """The chat messages that the model sees."""
+    return [message for _, message in numbered(context)]
+
+
+def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
+    """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
+    chat = WAYS[context.config.calling].shown(context, _joined(system_parts(context)))
+    return [(seq, msgspec.to_builtins(message)) for seq, message in chat]
+
+
+def system_parts(context: Context) -> list[tuple[str, str]]:
+    """The system message: the prompt, the memory header, then each block with what there is to know of it, in lines."""
+    header = [
+        "",
+        f"### Memory [last modified: {message_format.told(context.modified_at, context.config.zone)}]",
+        f"{context.recall} previous messages between you and the user are stored in recall memory {ACCESS}",
+        f"{context.archival} total memories you created are stored in archival memory {ACCESS}",
+        "",
+        "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
+    ]
+    blocks = [(f"block {block.label}", _block(context, block)) for block in context.blocks]
+    return [("prompt", context.config.text), ("header", "\n".join(header)), *blocks]
+
+
+def _block(context: Context, block: MemoryBlock) -> str:
+    shown = message_format.cut(block.value, message_format.shown_chars(context.trims, block.label), block.seq)
+    said = f' description="{html.escape(block.description)}"' if block.description else ""
+    fixed = ' read_only="true"' if block.read_only else ""
+    characters = f"{len(block.value)}/{block.limit}"
+    return f'<{block.label} characters="{characters}"{said}{fixed}>\n{shown}\n</{block.label}>'
+
+
+def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:
+    """The body of the request for a summary of the messages up to `covers_to` (inclusive), in at most `words` words.
+
+    A transcript of more than `bytes_max` bytes keeps its beginning and its end.
+    """
+    parts = dict(summary_parts(context, covers_to, words, bytes_max))
+    return WAYS[context.config.calling].summary(context, parts["instructions"], parts["transcript"])
+
+
+def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) -> list[tuple[str, str]]:
+    """The parts of that request by name, in their order."""
+    covered = [m for m in context.messages if m.seq <= covers_to]
+    parts = [
+        ("instructions", SUMMARIZER.format(words=words)),
+        ("transcript", _squeezed(transcript(context, covered), bytes_max)),
+    ]
+    chosen = summary_options(context).decode()
+    return [*parts, ("options", chosen)] if chosen else parts
+
+
+def transcript(context: Context, covered: Sequence[ContextMessage]) -> str:
+    """The messages as lines of "time | who: words", after the summary that stood before them."""
+    summary = summary_of(context)
+    lines = [f"Summary so far: {summary.text}"] if summary else []
+    for message in covered:
+        lines.extend(_lines(message, message_format.told(message.at, context.config.zone)))
+    return "\n".join(lines)
+
+
+def _lines(message: ContextMessage, time: str) -> list[str]:
+    match message.event:
+        case UserMessage(text=text, name=name):
+            return [f"{time} | {name or 'user'}: {text}"]
+        case MessageSent(text=text, name=name):
+            return [f"{time} | {name or 'assistant'}: {text}"]
+        case ModelReply(text=text, calls=calls):
+            thought = [f"{time} | assistant (thinking): {text}"] if text else []
+            return thought + [f"{time} | assistant called {call.name} {call.arguments}" for call in calls]
+        case FunctionResult(text=text, name=name) if text and name != "send_message":
+            return [f"{time} | {name} returned: {text}"]
+        case SystemAlert(text=text, source="manual" | "user_event"):
+            return [f"{time} | system: {text}"]
+        case _:
+            return []
+
+
+def _squeezed(text: str, bytes_max: int) -> str:
+    """`text`, or its first and last half of `bytes_max` where it is longer than `bytes_max` bytes of UTF-8."""
+    data = text.encode()
+    if len(data) <= bytes_max:
+        return text
+    half = max(0, (bytes_max - len(TRANSCRIPT_ELLIPSIS)) // 2)
+    return data[:half].decode(errors="ignore") + TRANSCRIPT_ELLIPSIS + data[len(data) - half :].decode(errors="ignore")

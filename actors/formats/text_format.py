@@ -1,0 +1,65 @@
+"""Plain text: one prompt with the turns of ChatML, and a call as JSON in what the model writes. Pure.
+
+Nothing of the reply is written beforehand: a model may think first, and what is read is all of what it said. A `<|`
+in anybody's words is written `< |`, so that no words can end their turn or begin another.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from everlog.actors.formats import json_call_format
+from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, options, summary_options
+from everlog.actors.formats.chat_messages import ChatMessages
+from everlog.actors.prompt.context import Context
+
+SHAPE = json_call_format.CallSyntax(within=True)
+START, END = "<|im_start|>", "<|im_end|>"
+STOP = (END, START)
+
+_json = msgspec.json.Encoder()
+
+
+class TextFormat:
+    """The way of `prompt`."""
+
+    def shown(self, context: Context, system: str) -> ChatMessages:
+        """The turns of the prompt."""
+        return json_call_format.chat(context, system, SHAPE)
+
+    def described(self, schemas: Sequence[str]) -> str:
+        """What the system message says of the functions."""
+        return json_call_format.described(tuple(schemas), SHAPE)
+
+    def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
+        """A completion of one prompt."""
+        chat = self.shown(context, system)
+        body = _body(context.model, ((message.role, message.content) for _, message in chat))
+        return chat, body[:-1] + options(context) + b"}", b""
+
+    def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
+        """A completion of two turns."""
+        body = _body(context.summarizer, (("system", instructions), ("user", transcript)))
+        return body[:-1] + summary_options(context) + b"}"
+
+    def read(self, said: AssistantMessage) -> ParsedReply:
+        """The calls in the text, up to the mark that ends the turn."""
+        own, rungs = unstopped(said.text)
+        reading = json_call_format.read(msgspec.structs.replace(said, text=own), SHAPE)
+        return msgspec.structs.replace(reading, rungs=[*rungs, *reading.rungs])
+
+
+def unstopped(text: str) -> tuple[str, list[str]]:
+    """What the model wrote in its own turn, and the rungs: not every server stops at the marks."""
+    own = text.removeprefix(f"{START}assistant\n")
+    end = min((place for mark in STOP if (place := own.find(mark)) >= 0), default=len(own))
+    return own[:end], ["stop"] if own[:end] != text else []
+
+
+def _body(model: str, turns: Iterable[tuple[str, str]]) -> bytes:
+    written = "".join([f"{START}{role}\n{_escaped(content)}{END}\n" for role, content in turns])
+    return _json.encode({"prompt": f"{written}{START}assistant\n", "model": model, "stop": STOP})
+
+
+def _escaped(words: str) -> str:
+    return words.replace("<|", "< |")

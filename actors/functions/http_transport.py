@@ -1,0 +1,120 @@
+"""One request and its answer over HTTP, to an address that was checked before. It follows and keeps nothing.
+
+The connection goes to the address, so that no second look-up can change it. The name of the host goes into the `Host`
+header and into TLS, where the certificate must be for it. Nothing of the environment's proxies is used. The caller
+limits the time; importing this file loads the client, so it is imported for the first request.
+"""
+
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+
+import httpx2
+import msgspec
+
+from everlog.actors.functions.allowed_hosts import RequestTarget
+from everlog.actors.functions.network_addresses import Address
+
+HEAD_BYTES_MAX = 32 * 1024
+"""Largest headers of an answer."""
+
+BODY_BYTES_MAX = 64 * 1024
+"""Bytes of a body that are read; the rest is left where it is."""
+
+_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "User-Agent": "everlog",
+    "Connection": "close",
+}
+
+
+class MalformedResponse(ValueError):
+    """What came is no whole answer in HTTP."""
+
+
+class HttpResponse(msgspec.Struct, frozen=True):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in small letters; several of one name are joined by a comma."""
+    body: bytes
+    """Its first BODY_BYTES_MAX bytes at most."""
+
+
+async def exchange(
+    target: RequestTarget, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
+) -> HttpResponse:
+    """Send a request to the first of the addresses that takes the connection, and read the answer.
+
+    `sending` is called before the first byte of the request leaves. Raises OSError where the network failed, ValueError
+    (BrokenAnswer) where what came is no answer.
+    """
+    failed = OSError(f"{target.host} has no address")
+    async with httpx2.AsyncHTTPTransport(verify=_secured(target), trust_env=False) as transport:
+        for address in addresses:
+            try:
+                answer = await transport.handle_async_request(_request(target, address, method, payload, sending))
+                return await _response(answer)
+            except httpx2.ConnectError as error:
+                failed = _failure(error)
+            except httpx2.RemoteProtocolError as error:
+                raise MalformedResponse(
+                    f"the server ended the connection too early, or sent no HTTP: {error}"
+                ) from error
+            except httpx2.TransportError as error:
+                raise _failure(error) from error
+    raise failed
+
+
+def _secured(target: RequestTarget) -> ssl.SSLContext:
+    """TLS that holds the server's certificate to the name and trusts whom the machine does; for http, nobody."""
+    return ssl.create_default_context() if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _request(
+    target: RequestTarget, address: Address, method: str, payload: bytes | None, sending: Callable[[], None]
+) -> httpx2.Request:
+    async def trace(event: str, _: object) -> None:
+        if event == "http11.send_request_headers.started":
+            sending()
+
+    typed = {} if payload is None else {"Content-Type": "application/json"}
+    return httpx2.Request(
+        method,
+        httpx2.URL(scheme=target.scheme, host=str(address), port=target.port),
+        headers={"Host": target.name, **_HEADERS, **typed},
+        content=payload,
+        extensions={"target": target.path.encode("ascii"), "sni_hostname": target.host, "trace": trace},
+    )
+
+
+async def _response(answer: httpx2.Response) -> HttpResponse:
+    try:
+        if sum(len(name) + len(value) for name, value in answer.headers.raw) > HEAD_BYTES_MAX:
+            raise MalformedResponse(f"its headers are longer than {HEAD_BYTES_MAX} bytes")
+        body = await _body(answer)
+        if body and (encoding := answer.headers.get("content-encoding", "identity")).lower() != "identity":
+            raise MalformedResponse(f"it is compressed ({encoding[:40]}), though it was asked not to be")
+        return HttpResponse(answer.status_code, dict(answer.headers), body)
+    finally:
+        await answer.aclose()
+
+
+async def _body(answer: httpx2.Response) -> bytes:
+    """The body, up to BODY_BYTES_MAX."""
+    found = b""
+    async with aclosing(answer.aiter_raw()) as parts:
+        async for part in parts:
+            found += part
+            if len(found) >= BODY_BYTES_MAX:
+                break
+    return found[:BODY_BYTES_MAX]
+
+
+def _failure(error: BaseException) -> OSError:
+    """The innermost cause of an error of the client, which says what the network did; the client hides some of them."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error if isinstance(error, OSError) else OSError(str(error) or type(error).__name__)

@@ -1,0 +1,250 @@
+"""MemGPT's own functions. Those that take a Memory are pure: their effect is the events that they leave in it.
+
+Those that search are coroutines: the agent waits for them, and what they brought is in the log. They read the agent's
+memory as of the request that the model answered; what calls of the same reply did to it is known from the desk.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory import archival_rules
+from everlog.actors.memory.core_memory import FunctionMemory
+from everlog.actors.ports.agent_constants import MICROSECONDS, PAGE_RESULTS, PAUSE_MINUTES_MAX
+from everlog.actors.ports.effects import Filters, Hit, Page
+from everlog.actors.prompt import message_format
+from everlog.events import ArchivalDeleted, FunctionError, HeartbeatsPaused, MessageSent
+
+MessageRole = Literal["user", "assistant"]
+
+
+def _send_message(desk: FunctionMemory, message: str) -> None:
+    """Send a message to the user. The user sees nothing else that you do.
+
+    Args:
+        message: What to say to the user.
+    """
+    desk.emit(MessageSent(text=message, call_id=desk.call_id))
+
+
+def _pause_heartbeats(desk: FunctionMemory, minutes: int) -> str:
+    """Pause your timed heartbeats for a while. Messages of the user still reach you.
+
+    Args:
+        minutes: For how many minutes, 360 at most.
+    """
+    if minutes < 0:
+        raise FunctionError(f"A pause takes 0 minutes or more, not {minutes}.")
+    minutes = min(minutes, PAUSE_MINUTES_MAX)
+    desk.emit(HeartbeatsPaused(minutes=minutes, until=desk.now + minutes * 60 * MICROSECONDS))
+    return f"Pausing timed heartbeats for {minutes} min"
+
+
+def _core_memory_append(desk: FunctionMemory, name: str, content: str) -> None:
+    """Add a line to a block of your core memory.
+
+    Args:
+        name: Label of the block, such as persona or human.
+        content: What to add.
+    """
+    desk.append(name, content)
+
+
+def _core_memory_replace(desk: FunctionMemory, name: str, old_content: str, new_content: str) -> None:
+    """Replace a text in a block of your core memory. To delete it, use an empty new_content.
+
+    Args:
+        name: Label of the block, such as persona or human.
+        old_content: The text to replace, exactly as it stands there.
+        new_content: What to write in its place.
+    """
+    desk.replace(name, old_content, new_content)
+
+
+def _core_memory_remove(desk: FunctionMemory, name: str, content: str) -> None:
+    """Delete a text from a block of your core memory.
+
+    Args:
+        name: Label of the block, such as persona or human.
+        content: The text to delete, exactly as it stands there.
+    """
+    desk.remove(name, content)
+
+
+async def _conversation_search(
+    desk: FunctionMemory,
+    query: str,
+    page: int = 0,
+    roles: list[MessageRole] | None = None,
+    start_date: str = "",
+    end_date: str = "",
+) -> str:
+    """Search everything that was ever said between you and the user, best match first.
+
+    Args:
+        query: Words to look for; a phrase in "quotation marks" is looked for exactly as it stands.
+        page: Page of the results, from 0.
+        roles: Whose words to search, user or assistant (you); without it everybody's.
+        start_date: Only what was said on this day or later, as YYYY-MM-DD.
+        end_date: Only what was said on this day or earlier, as YYYY-MM-DD.
+    """
+    filters = Filters(roles=tuple(roles or ()), start=start_date, end=end_date)
+    return shown(await desk.searcher.recall(query, page, PAGE_RESULTS, filters), desk.zone, roles=True)
+
+
+async def _conversation_search_date(desk: FunctionMemory, start_date: str, end_date: str, page: int = 0) -> str:
+    """List what was said between two days.
+
+    Args:
+        start_date: First day, as YYYY-MM-DD, included.
+        end_date: Last day, as YYYY-MM-DD, included.
+        page: Page of the results, from 0.
+    """
+    return shown(await desk.searcher.recall_between(start_date, end_date, page, PAGE_RESULTS), desk.zone, roles=True)
+
+
+async def _archival_memory_insert(desk: FunctionMemory, content: str, tags: list[str] | None = None) -> str | None:
+    """Keep a text in archival memory, which has no limit. Write it so that it can be found by its words later.
+
+    Args:
+        content: What to keep.
+        tags: Words to file it under, by which a search can be narrowed.
+    """
+    event = archival_rules.inserted(content, tags)
+    if desk.changes.is_fresh(event.text):
+        return "Kept already, by a call just before: nothing was added."
+    if known := await _holding(desk, event.text):
+        return f"Kept already, under the id {known}: nothing was added. archival_memory_update changes its tags."
+    desk.archive(event)
+    return None
+
+
+async def _archival_memory_search(
+    desk: FunctionMemory,
+    query: str,
+    page: int = 0,
+    tags: list[str] | None = None,
+    start_date: str = "",
+    end_date: str = "",
+    source: str = "",
+) -> str:
+    """Search your archival memory and the documents that you can read, best match first. Shows the id of each memory.
+
+    Args:
+        query: Words to look for, or what it is about.
+        page: Page of the results, from 0.
+        tags: Only memories that have all of these tags.
+        start_date: Only what was kept on this day or later, as YYYY-MM-DD.
+        end_date: Only what was kept on this day or earlier, as YYYY-MM-DD.
+        source: Only documents of this source.
+    """
+    filters = Filters(tags=tuple(tags or ()), start=start_date, end=end_date, source=source)
+    return shown(await desk.searcher.archival(query, page, PAGE_RESULTS, filters), desk.zone, roles=False)
+
+
+async def _archival_memory_update(
+    desk: FunctionMemory, memory_id: str, content: str, tags: list[str] | None = None
+) -> str | None:
+    """Put another text in the place of a memory in archival memory.
+
+    Args:
+        memory_id: Id of the memory, as archival_memory_search shows it.
+        content: The whole new text.
+        tags: The new tags, all of them; without it those that it has stay.
+    """
+    event = archival_rules.updated(await _memory(desk, memory_id), content, tags)
+    if event is None:
+        return "The memory reads so already: nothing was changed."
+    desk.archive(event)
+    return None
+
+
+async def _archival_memory_delete(desk: FunctionMemory, memory_id: str) -> None:
+    """Delete a memory from archival memory.
+
+    Args:
+        memory_id: Id of the memory, as archival_memory_search shows it.
+    """
+    desk.archive(ArchivalDeleted(memory_id=(await _memory(desk, memory_id)).ref))
+
+
+async def _holding(desk: FunctionMemory, text: str) -> str:
+    """The id of a memory that holds exactly this text after the calls before; empty if there is none."""
+    if known := desk.changes.holding(text):
+        return known
+    known = await desk.searcher.kept(text)
+    return "" if desk.changes.is_changed(known) else known
+
+
+async def _memory(desk: FunctionMemory, memory_id: str) -> Hit:
+    """The memory of that id as the calls before left it. Raises FunctionError where there is none."""
+    found = await desk.searcher.memory(archival_rules.id_of(memory_id))
+    now = None if found is None else desk.changes.applied(found)
+    if now is None:
+        raise archival_rules.unknown(memory_id)
+    return now
+
+
+def shown(page: Page, zone: str, *, roles: bool) -> str:
+    """A page of results as the model reads it: how many there are, then each with its time; of memories the id too."""
+    alone = "by words alone" if page.archive_down else ""
+    if alone and not roles:
+        alone += ", without documents: the archive does not answer"
+    if not page.results:
+        return f"No results found{' ' * bool(alone)}{alone}."
+    lines = [
+        f"timestamp: {message_format.told(hit.time, zone)}, "
+        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_about(hit)}memory: {hit.text}")
+        for hit in page.results
+    ]
+    where = f"page {page.page}/{max(page.pages - 1, 0)}{'; ' * bool(alone)}{alone}"
+    return f"Showing {len(lines)} of {page.total} results ({where}): {msgspec.json.encode(lines).decode()}"
+
+
+def _about(hit: Hit) -> str:
+    """What there is to know of a memory beside its text."""
+    known = [
+        f"id: {hit.ref}",
+        f"part {hit.part} of {hit.parts}" if hit.parts > 1 else "",
+        f"tags: {', '.join(hit.tags)}" if hit.tags else "",
+        f"source: {hit.source}" if hit.source else "",
+        f"document: {hit.document}" if hit.document else "",
+    ]
+    return "".join(f"{part}, " for part in known if part)
+
+
+_LABEL = {"label": "name"}
+
+
+def _own(function: Callable[..., Any], **options: Any) -> Tool:
+    """One of ours: its name is the function's, and only FunctionError is told to the model."""
+    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
+    return made
+
+
+BUILTIN: Sequence[Tool] = (
+    _own(_send_message, heartbeat=False),
+    _own(_pause_heartbeats, heartbeat=False),
+    _own(_core_memory_append, aliases=_LABEL),
+    _own(_core_memory_replace, aliases={**_LABEL, "old_str": "old_content", "new_str": "new_content"}),
+    _own(_core_memory_remove, aliases={**_LABEL, "old_content": "content"}),
+    _own(_conversation_search, whole=True),
+    _own(_conversation_search_date, whole=True),
+    _own(_archival_memory_insert),
+    _own(_archival_memory_search, whole=True),
+    _own(_archival_memory_update),
+    _own(_archival_memory_delete),
+)
+"""In the order in which the model is shown them."""
+
+ALIASES: Mapping[str, str] = {
+    "edit_memory": "core_memory_replace",
+    "edit_memory_append": "core_memory_append",
+    "edit_memory_replace": "core_memory_replace",
+    "edit_memory_remove": "core_memory_remove",
+    "recall_memory_search": "conversation_search",
+    "recall_memory_search_date": "conversation_search_date",
+}
+"""Names that older models and prompts use."""

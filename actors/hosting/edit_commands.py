@@ -1,0 +1,96 @@
+"""The commands that start no turn: what they change in an open agent."""
+
+from typing import Any
+
+from everlog.actors.agent import commands
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import Command
+from everlog.actors.hosting import edit_blocks
+from everlog.actors.hosting.edit_memories import archive
+from everlog.actors.memory.block_sync import follow, unfollow
+from everlog.actors.ports.agent_constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
+from everlog.events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
+from everlog.store import source_of, stream_of
+
+
+def is_plain(command: Command) -> bool:
+    """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
+    if isinstance(command, commands.OpenAgent):
+        return command.as_it_is
+    return isinstance(command, _PLAIN)
+
+
+_PLAIN = (
+    commands.SetTimer, commands.CancelTimer, commands.AttachSource, commands.DetachSource, commands.DeleteAgent,
+    commands.CancelTurn, commands.InsertMemory, commands.InsertMemories, commands.UpdateMemory, commands.DeleteMemory,
+    commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock, commands.FollowBlock, commands.UnfollowBlock,
+)  # fmt: skip
+
+
+async def edit(agent: Agent, command: Command) -> Any:
+    """The commands that start no turn."""
+    match command:
+        case commands.SummarizeContext():
+            return await agent.summarize()
+        case commands.ExpandSummary():
+            return await agent.expand()
+        case commands.CancelTurn(every=every):
+            return await agent.cancel(command.id, every=every)
+        case commands.HideTurns(turns=turns):
+            return await agent.hide(turns, event_id=command.id)
+        case commands.RethinkReply(text=text):
+            return await agent.rethink(text, event_id=command.id)
+        case commands.ImportConversation(said=said):
+            if not all(getattr(message.event, "imported", False) for message in said):
+                raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
+            return await agent.import_messages(said)
+        case commands.InsertMemory() | commands.InsertMemories() | commands.UpdateMemory() | commands.DeleteMemory():
+            return await archive(agent, command)
+        case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():
+            return await edit_blocks.change(agent, command)
+        case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
+            name = name or await _free_name(agent, command.id)
+            if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
+                raise BadInput(
+                    "A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds), and comes again after "
+                    f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
+                    "It was not set."
+                )
+            timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s)
+            await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
+            return name
+        case commands.CancelTimer(timer=name):
+            if not any(row["timer"] == name for row in await agent.rows("timers")):
+                return bool(await agent.known(command.id, TimerCancelled))  # it may be gone by this very command
+            await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
+            return True
+        case commands.AttachSource(source=source):
+            attached = SourceAttached(source=source_of(stream_of(source)))
+            return await _change(agent, command.id, attached, attached=False)
+        case commands.DetachSource(source=source):
+            detached = SourceDetached(source=source_of(stream_of(source)))
+            return await _change(agent, command.id, detached, attached=True)
+        case commands.FollowBlock(block=block, label=label):
+            return await follow(agent, block, label or block, command.id)
+        case commands.UnfollowBlock(block=block):
+            return await unfollow(agent, block, command.id)
+        case _:
+            raise TypeError(f"no host knows the command {type(command).__name__}")
+
+
+async def _change(agent: Agent, command_id: str, event: SourceAttached | SourceDetached, *, attached: bool) -> bool:
+    """Attach a source, or detach it; whether this changed anything. `attached`: what it changes."""
+    if any(row["source"] == event.source for row in await agent.rows("sources")) is not attached:
+        return bool(await agent.known(command_id, type(event)))  # it may be so by this very command
+    await agent.commit([event], turn=agent.turn, step=0, ids=[command_id])
+    return True
+
+
+async def _free_name(agent: Agent, command_id: str) -> str:
+    """timer-1, or the first such name that is free; the one that the command was given when it came before."""
+    for record in await agent.known(command_id, TimerSet):
+        event = event_of(record)
+        if isinstance(event, TimerSet):
+            return event.timer
+    taken = {row["timer"] for row in await agent.rows("timers")}
+    return next(name for number in range(1, len(taken) + 2) if (name := f"timer-{number}") not in taken)

@@ -1,0 +1,174 @@
+"""Agents in this process: a host for each that is in use, a shard for those that share one, timers, one gateway."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.hosting.agent_factory import GatewayCall, lent_system
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.host import Host
+from everlog.actors.hosting.shard import Shard, TimerCallback
+from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
+from everlog.actors.memory.shared_block_writer import SharedBlockWriter
+from everlog.actors.ports.agent_constants import IDLE_S
+from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
+from everlog.events import EverlogError, HostLost, Record, UnknownAgent
+from everlog.store import FileStore, is_shared
+
+
+class LocalRuntime:
+    """Hosts on the event loop that runs it."""
+
+    def __init__(
+        self,
+        system_of: Callable[[SessionCapabilities], LocalSystem],
+        *,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        idle_s: float = IDLE_S,
+        note: Callable[[str], None],
+        timers: bool = True,
+        partition_of: Callable[[str], str] | None = None,
+        shard_of: Callable[[str, TimerCallback], Shard] | None = None,
+        blocks: SharedBlockWriter,
+    ) -> None:
+        """`timers`: whether those of agents that were opened here go off. `partition_of` says where an agent's log is,
+        and `shard_of` makes the host of a shared partition; None: every agent has a log of its own.
+        """
+        self.blocks = blocks
+        """The shared blocks of the store: edited in this process."""
+        self._timers = timers
+        self._partition_of = partition_of
+        self._shard_of = shard_of
+        self._shards: dict[str, Shard] = {}
+        self._system_of = system_of
+        self._sleep = sleep
+        self._idle_s = idle_s
+        self._note = note
+        self._hosts: dict[str, Host] = {}
+        self._schedule = TimerSchedule(self._fire, clock=clock, sleep=sleep)
+        self._timing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
+        """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
+        shard = self._ready(agent_id)
+        answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
+        async for heard in answer:
+            yield heard
+
+    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+        shard = self._ready(agent_id)
+        if shard is None:
+            return await self.host(agent_id).carry_out(command, heard)
+        return await shard.carry_out(agent_id, command, heard)
+
+    def _ready(self, agent_id: str) -> Shard | None:
+        """The shard that an agent is in, when commands can be carried out. Raises HostLost after `close`."""
+        if self._closed:
+            raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
+        self._keep_time()
+        return self.shard(agent_id)
+
+    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
+        """Everything can be had in this process."""
+
+    def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
+        """Carry out many commands at once; see `api.Runtime`."""
+        return outcomes(self._carry_out, orders)
+
+    def _keep_time(self) -> None:
+        if self._timing is None and self._timers:
+            self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
+
+    def shard(self, agent_id: str) -> Shard | None:
+        """The shard that an agent is in; None if it has a log of its own."""
+        if self._partition_of is None or self._shard_of is None:
+            return None
+        try:
+            partition = self._partition_of(agent_id)
+        except UnknownAgent:  # its host says so, and which names are near
+            return None
+        if not is_shared(partition):
+            return None
+        if partition not in self._shards:
+            self._shards[partition] = self._shard_of(partition, self._schedule.know)
+        return self._shards[partition]
+
+    def host(self, agent_id: str) -> Host:
+        """The host of an agent, in use or not."""
+        if agent_id not in self._hosts:
+            self._hosts[agent_id] = Host(
+                agent_id,
+                self._system_of,
+                idle_s=self._idle_s,
+                sleep=self._sleep,
+                tell_timers=self._schedule.know,
+                note=self._note,
+            )
+        return self._hosts[agent_id]
+
+    async def unload(self, agent_id: str) -> bool:
+        """Let go of an agent, so that another process can have it; False if it is at work."""
+        shard = self.shard(agent_id)
+        if shard is not None:
+            return await shard.unload()
+        host = self._hosts.get(agent_id)
+        return host is None or await host.passivate()
+
+    async def close(self) -> None:
+        """Let go of every agent. Turns that run are interrupted, and finished when their agents are opened next."""
+        self._closed = True
+        if self._timing is not None:
+            self._timing.cancel()
+            await asyncio.wait([self._timing])
+        for host in self._hosts.values():
+            await host.close()
+        for shard in self._shards.values():
+            await shard.close()
+        await self.blocks.close()
+
+    async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
+        await asyncio.gather(*[self._fire_one(agent_id, command, over) for agent_id, command in beats])
+
+    async def _fire_one(self, agent_id: str, command: FireTimer, over: DeliveryCallback) -> None:
+        try:
+            async for _ in self.perform(agent_id, command):
+                pass
+        except UnknownAgent:
+            self._schedule.know(agent_id, ())
+        except EverlogError as error:  # what is still to be done stands in the log
+            self._note(f"{agent_id!r}: {error}")
+        finally:
+            over(agent_id)
+
+
+def local_runtime(
+    store: FileStore,
+    ask: GatewayCall,
+    archive: ArchiveClient,
+    *,
+    clock: Clock,
+    ids: Ids,
+    sleep: Callable[[float], Awaitable[None]],
+    idle_s: float,
+    note: Callable[[str], None],
+    timers: bool,
+) -> LocalRuntime:
+    """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
+    blocks = SharedBlockWriter(store, clock=clock, ids=ids, sleep=sleep)
+    system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive, blocks=blocks)
+
+    def shard_of(partition: str, tell_timers: TimerCallback) -> Shard:
+        return Shard(
+            partition, store, lambda lent, enter: system_of(lent, enter=enter), clock=clock, ids=ids, idle_s=idle_s,
+            sleep=sleep, tell_timers=tell_timers, note=note,
+        )  # fmt: skip
+
+    return LocalRuntime(
+        system_of, clock=clock, sleep=sleep, idle_s=idle_s, note=note, timers=timers,
+        partition_of=store.partition_of, shard_of=shard_of, blocks=blocks,
+    )  # fmt: skip

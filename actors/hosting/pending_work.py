@@ -1,0 +1,164 @@
+"""What the logs of many agents say is still to be done: unfinished turns, and timers.
+
+Agents are looked at by the hundred: their records go into one engine, and each projection is asked once for all. Damage
+is noted with whose it is, and the others go on.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from everlog.actors.hosting.timer_schedule import DueTimer, due_of
+from everlog.actors.ports.agent_constants import STANDING_AGENTS, STANDING_BYTES
+from everlog.events import EverlogError, UnknownAgent
+from everlog.projections import DERIVER, HEAD, Projections
+from everlog.store import LogReader, Store
+from everlog.store.base.lazy_pyarrow import pc
+
+NONSENSE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
+"""What may be raised by a log that cannot be read, or that makes no sense."""
+
+LogFunction = Callable[[str], None]
+
+
+class PendingWork(msgspec.Struct, frozen=True):
+    """What the log of an agent that is not in memory says."""
+
+    agent_id: str
+    unfinished: bool
+    timers: Sequence[DueTimer]
+    at: int = 0
+    """When the newest of its unfinished turns began, microseconds UTC; 0 if there is none."""
+
+
+class _Read(msgspec.Struct):
+    """What was read of some agents."""
+
+    names: list[str] = []
+    tables: list[pa.Table] = []
+    """Their records, or those after their states."""
+    states: list[pa.Table] = []
+    bytes: int = 0
+    """Of the records, in memory."""
+
+    def of(self, names: Sequence[str]) -> "_Read":
+        """The part of it that is of these agents."""
+        mine = pa.array(names, pa.string())
+
+        def filtered(tables: Sequence[pa.Table]) -> list[pa.Table]:
+            return [table.filter(pc.is_in(table.column("agent_id"), mine)) for table in tables]
+
+        return _Read(list(names), filtered(self.tables), filtered(self.states))
+
+
+def standings(store: Store, note: LogFunction, agents: Sequence[str] | None = None) -> Iterator[PendingWork]:
+    """Every agent with something to do, of these or of all. A log that cannot be read or makes no sense is noted."""
+    for read in _read(store, note, store.agents() if agents is None else agents):
+        yield from _standing(read, note)
+
+
+async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
+    """The same by the hundred; the logs are read in a thread."""
+    while some := await asyncio.to_thread(lambda: list(islice(standings, STANDING_AGENTS))):
+        yield some
+
+
+async def unfinished(store: Store, note: LogFunction, agents: Sequence[str]) -> set[str]:
+    """Which of these agents have unfinished turns; their logs are read in a thread."""
+    found = await asyncio.to_thread(lambda: list(standings(store, note, agents)))
+    return {standing.agent_id for standing in found if standing.unfinished}
+
+
+def _read(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[_Read]:
+    """The logs of agents, so many together as one engine holds well."""
+    few = _Read()
+    for reader, names in _partitions(store, note, agents):
+        try:
+            if len(names) > 1:
+                yield from _shared(reader, names)
+            else:
+                _take(few, reader, names[0])
+        except NONSENSE as error:
+            note(f"{', '.join(map(repr, names))} cannot be read: {error}")
+        if len(few.names) >= STANDING_AGENTS or few.bytes >= STANDING_BYTES:
+            yield few
+            few = _Read()
+    yield few
+
+
+def _partitions(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[tuple[LogReader, list[str]]]:
+    """Each partition, and which of the agents are in it; an agent that came from elsewhere is read by itself."""
+    shared: dict[str, tuple[LogReader, list[str]]] = {}
+    for name in agents:
+        try:
+            reader = store.reader(name)
+            if len(store.route(name)) > 1:
+                yield reader, [name]
+            else:
+                shared.setdefault(reader.partition, (reader, []))[1].append(name)
+        except UnknownAgent:  # somebody asked for one that was never made
+            pass
+        except NONSENSE as error:
+            note(f"{name!r} cannot be read: {error}")
+    yield from shared.values()
+
+
+def _take(few: _Read, reader: LogReader, name: str) -> None:
+    """Read what is needed of one agent: its newest state and the records after it, or all of them."""
+    state = reader.state(name, DERIVER.maker)
+    table = reader.table(name, state.seq + 1 if state is not None else 1)
+    few.tables.append(table)
+    few.names.append(name)
+    few.bytes += table.nbytes
+    if state is not None:
+        few.states.append(state.rows)
+
+
+def _shared(reader: LogReader, names: Sequence[str]) -> Iterator[_Read]:
+    """Read what is needed of many agents of a partition together."""
+    for states in reader.states(DERIVER.maker, names):
+        yield _Read([*states.agents], [states.after], [] if states.rows is None else [states.rows])
+
+
+def _standing(read: _Read, note: LogFunction) -> list[PendingWork]:
+    """What is to be done. Where many make no sense together, it is asked for fewer, until it is clear who does not."""
+    if not read.names:
+        return []
+    try:
+        return _asked(read)
+    except NONSENSE as error:
+        if len(read.names) == 1:
+            note(f"{read.names[0]!r} cannot be read: {error}")
+            return []
+    half = len(read.names) // 2
+    return [*_standing(read.of(read.names[:half]), note), *_standing(read.of(read.names[half:]), note)]
+
+
+def _asked(read: _Read) -> list[PendingWork]:
+    """What is to be done by agents whose logs make sense."""
+    wanted = [(name, HEAD) for name in read.names]
+    open_turns: dict[str, list[int]] = defaultdict(list)
+    timers: dict[str, list[DueTimer]] = defaultdict(list)
+    with Projections() as engine:
+        for rows in read.states:
+            engine.restore(rows)
+        engine.load(pa.concat_tables(read.tables))
+        living = {row["agent_id"] for row in engine.batch("standing", wanted) if not row["deleted"]}
+        for row in engine.batch("open_turns", wanted):
+            open_turns[row["agent_id"]].append(row["started_at"])
+        for row in engine.batch("timers", wanted):
+            timers[row["agent_id"]].append(_sensible(due_of(row)))
+    busy = sorted(living & (open_turns.keys() | timers.keys()))
+    return [
+        PendingWork(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy
+    ]
+
+
+def _sensible(due: DueTimer) -> DueTimer:
+    """A timer that one can wait for. Raises msgspec.ValidationError."""
+    return msgspec.convert(msgspec.structs.asdict(due), DueTimer)

@@ -1,0 +1,143 @@
+"""Search in one agent's memory: words by its own log, meaning by the archive, where somebody answers there."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, ArchiveQuery, Filters, Hit, Page
+from everlog.actors.prompt.context import Context
+from everlog.events import ArchiveDown, FunctionError
+from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
+
+
+class AgentSearcher:
+    """What functions and commands search with. See `effects.Searcher` for what each method promises."""
+
+    def __init__(
+        self,
+        projections: Projections,
+        agent_id: str,
+        as_of: int,
+        zone: str,
+        *,
+        said_by: int | None = None,
+        archive: ArchiveClient | None = None,
+    ) -> None:
+        """`as_of`: the seq that counts, inclusive; `said_by`: search what had been said by that seq instead.
+
+        `archive` None: words alone.
+        """
+        self._agent_id = agent_id
+        self._as_of = as_of
+        self._said_by = as_of if said_by is None else said_by
+        self._search = RecallSearch(projections, agent_id, self._said_by, zone)
+        self._kept = ArchivalSearch(projections, agent_id, as_of)
+        self._archive = archive
+
+    @classmethod
+    def during(
+        cls, projections: Projections, context: Context, turn: int, archive: ArchiveClient | None = None
+    ) -> "AgentSearcher":
+        """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
+        opened = [message.seq for message in context.messages if message.turn == turn]
+        said_by = min(opened, default=context.as_of + 1) - 1
+        return cls(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive)
+
+    async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What was said, best match first."""
+        page = _bounded(page)
+        self._span(filters.start, filters.end)
+        talk = self._search.talk()
+        meanings = await self._meanings(self._search.without_names(query, talk))
+        found = self._search.recall(
+            query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings,
+            talk=talk,
+        )  # fmt: skip
+        return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
+
+    async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """What was said from day `start` to day `end`, both inclusive, in order."""
+        page = _bounded(page)
+        self._span(start, end)
+        return _page(self._search.recall_between(start, end, page * count, count), page, count)
+
+    async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What the agent kept, best match first."""
+        page = _bounded(page)
+        after, before = self._span(filters.start, filters.end)
+        attached = self._kept.attached()
+        if filters.source and filters.source not in attached.sources:
+            self._refuse_unknown_source(filters.source, attached.sources)
+        if self._archive is not None:
+            wanted = ArchiveQuery(
+                agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
+                sources=attached.sources, after=after, before=before, tags=filters.tags, source=filters.source,
+                first=page * count, count=count,
+            )  # fmt: skip
+            with suppress(ArchiveDown):
+                return await self._archive.search(wanted)
+        found = self._kept.search(
+            query, page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
+        )
+        return _page(found, page, count, archive_down=self._archive is not None)
+
+    def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """What the agent kept, in order: what the log says, whatever an index knows."""
+        after, before = self._span(filters.start, filters.end)
+        found = self._kept.listed(
+            page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
+        )
+        return _page(found, page, count)
+
+    async def kept(self, text: str) -> str:
+        """The id of a memory that holds exactly this text; empty if there is none.
+
+        The agent's own log says so, for an index lags behind it.
+        """
+        return self._kept.holding(text)
+
+    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """By text, the ids of the memories that hold one of these texts, which have no white space around them."""
+        return self._kept.holding_any(texts)
+
+    async def memory(self, memory_id: str) -> Hit | None:
+        """The memory of that id as it is; None if there is none, or it was deleted."""
+        row = self._kept.memory(memory_id)
+        return None if row is None else msgspec.convert(row, Hit)
+
+    async def _meanings(self, about: str) -> Mapping[int, float] | None:
+        """By seq; None where the archive should tell and does not answer."""
+        if self._archive is None:
+            return {}
+        try:
+            return await self._archive.meanings(self._agent_id, about, self._said_by)
+        except ArchiveDown:
+            return None
+
+    def _refuse_unknown_source(self, source: str, attached: Sequence[str]) -> None:
+        known = sorted({*attached, *self._kept.sources()})
+        if source not in known:
+            told = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
+            raise FunctionError(f"There is no source {source!r} to search; {told}.")
+
+    def _span(self, start: str, end: str) -> tuple[int | None, int | None]:
+        """Two days as microseconds UTC. Raises FunctionError where one is none, or the last comes before the first."""
+        after, before = self._search.days(start, end)
+        if after is not None and before is not None and before <= after:
+            raise FunctionError(f"The last day, {end}, is before the first, {start}. Both days count.")
+        return after, before
+
+
+def _bounded(page: int) -> int:
+    """The page that is meant by any number: none before the first, none beyond PAGES_MAX."""
+    return min(max(page, 0), PAGES_MAX)
+
+
+def _page(found: RecallPage, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
+    hits = [msgspec.convert(row, Hit) for row in found]
+    return Page(
+        total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,
+        archive_down=archive_down,
+    )  # fmt: skip

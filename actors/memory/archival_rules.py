@@ -1,0 +1,112 @@
+"""What may be done to archival memory, by a function of the agent or by a person: one set of rules. Pure.
+
+A refusal is a FunctionError, in words for the model; to a person the same words are said as BadInput.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from everlog.actors.ports.agent_constants import ARCHIVAL_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX
+from everlog.actors.ports.effects import Hit
+from everlog.events import ArchivalDeleted, ArchivalInserted, ArchivalUpdated, FunctionError
+
+ArchivalChange = ArchivalInserted | ArchivalUpdated | ArchivalDeleted
+
+
+def inserted(text: str, tags: Sequence[str] | None) -> ArchivalInserted:
+    """The event of a memory that is kept: white space around text and tags goes. Raises FunctionError."""
+    return ArchivalInserted(text=_text(text), tags=_tags(tags or ()))
+
+
+def updated(before: Hit, text: str, tags: Sequence[str] | None) -> ArchivalUpdated | None:
+    """The event of a memory that is to read otherwise; None where it does already. `tags` None: those that it has.
+
+    Raises FunctionError.
+    """
+    event = ArchivalUpdated(
+        memory_id=before.ref, text=_text(text), tags=list(before.tags) if tags is None else _tags(tags)
+    )
+    return None if (event.text, event.tags) == (before.text, list(before.tags)) else event
+
+
+def id_of(memory_id: str) -> str:
+    """The id of the memory that is meant; a part of it ("<id>/2") means the whole."""
+    return memory_id.strip().partition("/")[0].lower()
+
+
+def unknown(memory_id: str) -> FunctionError:
+    """The error for an id that is no memory's."""
+    return FunctionError(
+        f"There is no memory with the id {memory_id.strip()[:80]!r} to change: it never was, it was deleted, or it is "
+        "a document's. A search of archival memory shows the id of each memory that it finds; copy it exactly."
+    )
+
+
+def _text(text: str) -> str:
+    text = text.strip()
+    if not text:
+        raise FunctionError("There is nothing to keep: the content is empty.")
+    if len(text) > ARCHIVAL_CHARS_MAX:
+        raise FunctionError(
+            f"A memory holds {ARCHIVAL_CHARS_MAX:,} characters at most, and this text has {len(text):,}. Keep it in "
+            "several memories, or have it loaded as a document. Nothing was kept."
+        )
+    return _whole(text)
+
+
+def _tags(tags: Sequence[str]) -> list[str]:
+    """Each once, in the order given."""
+    found = list(dict.fromkeys(tag.strip() for tag in tags))
+    if len(found) > TAGS_MAX or not all(0 < len(tag) <= TAG_CHARS_MAX for tag in found):
+        raise FunctionError(
+            f"A memory has {TAGS_MAX} tags at most, each a word or a few of up to {TAG_CHARS_MAX} characters, and none "
+            f"empty; these are {len(found)}: {', '.join(repr(tag[:TAG_CHARS_MAX]) for tag in found[:TAGS_MAX])}."
+        )
+    return [_whole(tag) for tag in found]
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise FunctionError(f"Half a character (at {error.start}) cannot be written down. Nothing was kept.") from error
+    return text
+
+
+class ArchivalChanges:
+    """What the calls of one step have done to archival memory so far: no index and no projection knows it yet."""
+
+    def __init__(self) -> None:
+        self._fresh: list[str] = []
+        self._changed: dict[str, ArchivalUpdated | ArchivalDeleted] = {}
+
+    def add(self, event: ArchivalChange) -> None:
+        """Remember what a call did."""
+        if isinstance(event, ArchivalInserted):
+            self._fresh.append(event.text)
+        else:
+            self._changed[event.memory_id] = event
+
+    def is_fresh(self, text: str) -> bool:
+        """Whether a call before has kept exactly this text: its id is not known yet."""
+        return text in self._fresh
+
+    def holding(self, text: str) -> str:
+        """The id of a memory that was changed into this text; empty if there is none."""
+        return next((key for key, event in self._changed.items() if _holds(event, text)), "")
+
+    def is_changed(self, memory_id: str) -> bool:
+        """Whether the memory is not what the log says."""
+        return memory_id in self._changed
+
+    def applied(self, memory: Hit) -> Hit | None:
+        """The memory as it is by now; None where it was deleted."""
+        event = self._changed.get(memory.ref)
+        if isinstance(event, ArchivalUpdated):
+            return msgspec.structs.replace(memory, text=event.text, tags=event.tags)
+        return memory if event is None else None
+
+
+def _holds(event: ArchivalUpdated | ArchivalDeleted, text: str) -> bool:
+    return isinstance(event, ArchivalUpdated) and event.text == text

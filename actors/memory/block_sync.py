@@ -1,0 +1,172 @@
+"""An agent that follows shared blocks: what is newer is copied into its log, and its edits are carried to the block."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from everlog.actors.memory.core_memory import PendingEdit
+from everlog.actors.memory.shared_block_rules import (
+    GONE,
+    BlockClient,
+    BlockEdit,
+    BlockEditOutcome,
+    SharedBlock,
+    copied,
+    id_of,
+)
+from everlog.actors.prompt.context import MemoryBlock
+from everlog.actors.prompt.setting_limits import check_blocks, check_label
+from everlog.events import BadInput, BlockRemoved, Event, MemoryEdited, Record
+
+
+async def newer(blocks: Sequence[MemoryBlock], shared: BlockClient) -> list[MemoryEdited]:
+    """What the agent's log is to be told before the next call: of each block that it follows, a version it has not.
+
+    Nothing is asked where it follows none. Raises StoreError.
+    """
+    followed = [block for block in blocks if block.origin]
+    if not followed:
+        return []
+    known: dict[str, int] = {}
+    for block in followed:
+        known[block.origin] = max(block.origin_version, known.get(block.origin, 0))
+    found = await shared.newest(known)
+    return [event for block in followed if (event := _newer(block, found)) is not None]
+
+
+def _newer(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
+    """A block's newest version if the agent's copy is not that; one that is gone stays as it was, and is told once.
+
+    The version alone does not say so: an agent that was restored elsewhere may find another block of that name.
+    """
+    if block.origin not in found:
+        return None
+    newest = found[block.origin]
+    if newest is not None:
+        copy = copied(block.label, newest)
+        return None if _same(block, copy) else copy
+    if block.description == GONE:
+        return None
+    return MemoryEdited(
+        text=block.value, label=block.label, operation="copied", limit=block.limit, origin=block.origin,
+        origin_version=0, description=GONE, read_only=True,
+    )  # fmt: skip
+
+
+def _same(block: MemoryBlock, copy: MemoryEdited) -> bool:
+    said = (block.origin_version, block.value, block.limit, block.description, block.read_only)
+    return said == (copy.origin_version, copy.text, copy.limit, copy.description, copy.read_only)
+
+
+class AppliedEdits(msgspec.Struct, frozen=True):
+    """What became of the edits of one call."""
+
+    copies: Sequence[MemoryEdited]
+    """The blocks as they are now, for the agent's log."""
+    error: str = ""
+    """Why the call failed; empty: all of its edits are made."""
+    merged: Sequence[str] = ()
+    """Labels of blocks that had been changed meanwhile, and that the edits were made to all the same."""
+    unknown: bool = False
+
+
+async def carried(
+    wishes: Sequence[PendingEdit], shared: BlockClient, *, author: str, key: str, at: int
+) -> AppliedEdits:
+    """Carry the edits of one call to their shared blocks, one after the other, until one is refused."""
+    newest: dict[str, MemoryEdited] = {}
+    versions: dict[str, int] = {}
+    merged: list[str] = []
+    for number, wish in enumerate(wishes):
+        block = wish.block
+        edited = await shared.edit(_edit_of(wish, author, id_of(key, number, at), versions.get(block.label)))
+        if edited.newest is not None and edited.newest.version != block.origin_version and not edited.newest.deleted:
+            newest[block.label] = copied(block.label, edited.newest)
+        if edited.error:
+            return AppliedEdits(list(newest.values()), _told(edited, number), merged, edited.unknown)
+        if edited.newest is not None:
+            versions[block.label] = edited.newest.version
+        if edited.merged:
+            merged.append(block.label)
+    return AppliedEdits(list(newest.values()), merged=merged)
+
+
+def _edit_of(wish: PendingEdit, author: str, edit_id: str, version: int | None) -> BlockEdit:
+    """`version`: after the edits before it in the same call."""
+    block = wish.block
+    base = block.origin_version if version is None else version
+    seen = SharedBlock(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
+    return BlockEdit(
+        name=block.origin, operation=wish.operation, id=edit_id, content=wish.content, old=wish.old, base=base,
+        author=author, seen=seen,
+    )  # fmt: skip
+
+
+def _told(edited: BlockEditOutcome, before: int) -> str:
+    done = f" The {before} edit{'s' * (before > 1)} before it in this call stay." if before else ""
+    return edited.error + done
+
+
+class BlockFollower(Protocol):
+    """What following needs of an agent."""
+
+    blocks: BlockClient
+
+    @property
+    def turn(self) -> int: ...
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+
+    async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]: ...
+
+    async def once(
+        self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]
+    ) -> Record: ...
+
+    async def commit(
+        self, events: Sequence[Event], *, turn: int | None, step: int, ids: Sequence[str] = ()
+    ) -> Sequence[Record]: ...
+
+
+async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -> bool:
+    """Have the agent follow a shared block as the memory block `label`; False if it does already.
+
+    Raises BadInput where there is no such block, the agent has another block of that label, or it cannot be one.
+    """
+    if any(row["label"] == label and row["origin"] == name for row in await agent.rows("core_memory")):
+        return bool(await agent.known(command_id, MemoryEdited))  # it may be so by this very command
+
+    check_label(label)
+
+    async def write() -> Record:
+        shared = (await agent.blocks.newest({name: 0})).get(name)
+        if shared is None or shared.deleted:
+            raise BadInput(f"There is no shared block {name!r} in this store; `everlog shared list` names those.")
+        rows = await agent.rows("core_memory")
+        check_blocks(len(rows) + 1)
+        if any(row["label"] == label for row in rows):
+            raise BadInput(f"The agent has a memory block {label!r} of its own. Give this one another label (--label).")
+        return (await agent.commit([copied(label, shared)], turn=agent.turn, step=0, ids=[command_id]))[0]
+
+    await agent.once(command_id, write, MemoryEdited)
+    return True
+
+
+async def unfollow(agent: BlockFollower, name: str, command_id: str) -> bool:
+    """Take a shared block out of the agent's core memory, under every label; False if it is not there."""
+
+    async def labels() -> list[str]:
+        return [row["label"] for row in await agent.rows("core_memory") if row["origin"] == name]
+
+    if not await labels():
+        return bool(await agent.known(command_id, BlockRemoved))
+
+    async def write() -> Record:
+        removed = [BlockRemoved(label=label) for label in await labels()]
+        if not removed:
+            raise BadInput(f"The agent does not follow {name!r}.")
+        return (await agent.commit(removed, turn=agent.turn, step=0, ids=[command_id]))[0]
+
+    await agent.once(command_id, write, BlockRemoved)
+    return True

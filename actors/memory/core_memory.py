@@ -1,0 +1,180 @@
+"""Core memory while functions run: the blocks as they were before the call, and the events of every edit since. Pure.
+
+Limits are checked before an edit exists: a value that is too long is refused and nothing changes.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from everlog.actors.memory.archival_rules import ArchivalChange, ArchivalChanges
+from everlog.actors.memory.shared_block_rules import added, without
+from everlog.actors.ports.effects import Searcher
+from everlog.actors.prompt.context import MemoryBlock
+from everlog.events import Event, FunctionError, MemoryEdited
+
+MemoryOperation = Literal["appended", "replaced", "removed", "set"]
+
+
+class PendingEdit(msgspec.Struct, frozen=True):
+    """An edit of a shared block: it is carried to the block's own stream, which has the last word."""
+
+    label: str
+    block: MemoryBlock
+    """The agent's copy as it was before the edit."""
+    operation: MemoryOperation
+    content: str
+    old: str
+
+
+class Memory:
+    """The blocks of one agent. Every edit is one event, holding the whole new value; of a shared block it is a wish."""
+
+    def __init__(self, blocks: Sequence[MemoryBlock]) -> None:
+        self._blocks = {block.label: block for block in blocks}
+        self._events: list[Event] = []
+        self._wishes: list[PendingEdit] = []
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of all blocks."""
+        return list(self._blocks)
+
+    def value(self, label: str) -> str:
+        """What the block holds. Raises FunctionError where there is no such block."""
+        return self._block(label).value
+
+    def append(self, label: str, content: str) -> None:
+        """Add `content` on a line of its own."""
+        self._edit(label, added(self._writable(label).value, content), "appended", content)
+
+    def replace(self, label: str, old: str, new: str) -> None:
+        """Put `new` in place of every occurrence of `old`; an empty `new` deletes. `old` must occur exactly so."""
+        value = self._must_hold(label, old)
+        emptied = not new and not self._block(label).origin
+        self._edit(label, value.replace(old, new), "removed" if emptied else "replaced", new, old)
+
+    def remove(self, label: str, old: str) -> None:
+        """Delete every occurrence of `old`, and the line that it leaves empty."""
+        value = self._must_hold(label, old)
+        self._edit(label, without(value, old), "removed", "", old)
+
+    def set(self, label: str, value: str) -> None:
+        """Rewrite the whole block."""
+        self._edit(label, value, "set", value)
+
+    def emit(self, event: Event) -> None:
+        """Leave an event beside the edits, in order."""
+        self._events.append(event)
+
+    def taken(self) -> list[Event]:
+        """The events since the last time this was asked, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def restore(self, blocks: Sequence[MemoryBlock]) -> None:
+        """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
+        self._blocks = {block.label: block for block in blocks}
+        self._events, self._wishes = [], []
+
+    def wished(self) -> list[PendingEdit]:
+        """The edits of shared blocks since the last time this was asked, in order. None of them is made yet."""
+        wishes, self._wishes = self._wishes, []
+        return wishes
+
+    def adopt(self, event: MemoryEdited) -> None:
+        """Go by what the log is told of a block, for the calls after this one."""
+        block = self._block(event.label)
+        self._blocks[event.label] = msgspec.structs.replace(
+            block, value=event.text, limit=event.limit, description=event.description, read_only=event.read_only,
+            origin=event.origin, origin_version=event.origin_version,
+        )  # fmt: skip
+
+    def blocks(self) -> list[MemoryBlock]:
+        """The blocks as they are now."""
+        return list(self._blocks.values())
+
+    def _block(self, label: str) -> MemoryBlock:
+        try:
+            return self._blocks[label]
+        except KeyError:
+            raise FunctionError(
+                f"There is no memory block {label!r}; there are {', '.join(map(repr, self._blocks))}."
+            ) from None
+
+    def _writable(self, label: str) -> MemoryBlock:
+        block = self._block(label)
+        if block.read_only and not block.origin:  # a shared block answers for itself
+            raise FunctionError(
+                f"The memory block {label!r} is read-only: only people change it. Nothing was changed; keep what you "
+                "want to note in another block, or in archival memory."
+            )
+        return block
+
+    def _must_hold(self, label: str, old: str) -> str:
+        value = self._writable(label).value
+        if not old:
+            raise FunctionError("The old content must not be empty: say exactly what to replace.")
+        if old not in value:
+            raise FunctionError(f"Content not found in {label!r} (make sure to use the exact string).")
+        return value
+
+    def _edit(self, label: str, value: str, operation: MemoryOperation, content: str, old: str = "") -> None:
+        block = self._writable(label)
+        if not isinstance(value, str) or not _whole(value):
+            raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
+        if block.origin:
+            self._wishes.append(PendingEdit(label, block, operation, content, old))
+            self._blocks[label] = msgspec.structs.replace(block, value=value)
+            return
+        if len(value) > block.limit:
+            raise FunctionError(
+                f"Edit failed: Exceeds {block.limit} character limit (requested {len(value)}). Consider summarizing "
+                "existing core memory and/or moving some of it to archival memory."
+            )
+        self._blocks[label] = msgspec.structs.replace(block, value=value)
+        self._events.append(
+            MemoryEdited(
+                text=value,
+                label=label,
+                operation=operation,
+                limit=block.limit,
+                description=block.description,
+            )
+        )
+
+
+def _whole(text: str) -> bool:
+    """Whether the text can be written down: a lone half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class FunctionMemory(Memory):
+    """What MemGPT's own functions may reach besides core memory: time, zone, search, and the call they answer."""
+
+    def __init__(self, blocks: Sequence[MemoryBlock], *, now: int, zone: str, searcher: Searcher | None = None) -> None:
+        """`searcher` None: nothing is searched at this desk."""
+        super().__init__(blocks)
+        self.now = now
+        """When the reply arrived, microseconds UTC."""
+        self.zone = zone
+        self._searcher = searcher
+        self.call_id = ""
+        self.changes = ArchivalChanges()
+        """What the calls of this step did to archival memory."""
+
+    def archive(self, change: ArchivalChange) -> None:
+        """Leave an event about archival memory."""
+        self.changes.add(change)
+        self.emit(change)
+
+    @property
+    def searcher(self) -> Searcher:
+        """What functions search with."""
+        assert self._searcher is not None, "a search has a result in the log and is not made again"
+        return self._searcher

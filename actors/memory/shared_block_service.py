@@ -1,0 +1,132 @@
+"""The shared memory blocks of a store as people see them: what they said, who follows them, edits."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.agent_view import seq_of
+from everlog.actors.memory.live_agents import rows_of_living
+from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
+from everlog.actors.ports.agent_constants import BLOCK_CHARS
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import BadInput, BlockRemoved, MemoryEdited, StoreError, UnknownAgent, event_of
+from everlog.store import LogReader, Store, block_of, stream_of_block
+
+
+class BlockVersion(msgspec.Struct, frozen=True):
+    """One edit of a shared block."""
+
+    version: int
+    at: int
+    """Microseconds UTC."""
+    operation: str
+    """`erased` where the log no longer says what it was."""
+    author: str
+    """The agent that made it; empty for a person."""
+    value: str
+    limit: int
+    description: str = ""
+    read_only: bool = False
+
+
+class BlockSubscription(msgspec.Struct, frozen=True):
+    """An agent that has a shared block in its core memory."""
+
+    agent: str
+    label: str
+
+
+class SharedBlockService:
+    """The shared blocks of one store. What reads blocks until it is done, and owns nothing."""
+
+    def __init__(self, store: Store, blocks: BlockClient, *, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._blocks = blocks
+        self._clock = clock
+        self._ids = ids
+
+    def names(self) -> list[str]:
+        """Names of all shared blocks, the deleted ones too, sorted."""
+        return self._store.blocks()
+
+    def show(self, name: str, *, as_of: int | datetime | None = None) -> SharedBlock:
+        """A block as it is, or as it was at a version or a time. Raises BadInput where there was none."""
+        stream, reader = self._reader(name)
+        upto = None if as_of is None else seq_of(reader, stream, as_of)
+        found = folded(block_of(stream), list(reader.read(stream, 1, upto)))
+        if found is None:
+            raise BadInput(f"The shared block {name!r} said nothing then, or it was erased.")
+        return found
+
+    def history(self, name: str) -> list[BlockVersion]:
+        """Every edit of a block, in order. Raises BadInput where there is no such block."""
+        stream, reader = self._reader(name)
+        found = []
+        for record in reader.read(stream):
+            event = event_of(record)
+            if isinstance(event, MemoryEdited):
+                told: Any = (event.operation, event.author, event.text, event.limit, event.description, event.read_only)
+            elif record.type in (MemoryEdited.kind, BlockRemoved.kind):
+                told = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
+            else:
+                continue
+            found.append(BlockVersion(record.seq, record.recorded_at, *told))
+        return found
+
+    def followers(self) -> Mapping[str, Sequence[BlockSubscription]]:
+        """The living agents that follow each block, by name. One pass over the states of all agents."""
+        found: dict[str, list[BlockSubscription]] = defaultdict(list)
+        for row in rows_of_living(self._store, "core_memory"):
+            if row["origin"]:
+                found[row["origin"]].append(BlockSubscription(row["agent_id"], row["label"]))
+        return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}
+
+    async def create(
+        self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
+    ) -> SharedBlock:
+        """Make a block, or make one anew that was deleted. Raises BadInput where there is one, StoreError."""
+        if not name.isprintable():
+            raise BadInput(
+                f"A shared block's name is one line without control characters, not {name[:80]!r}. Nothing was made."
+            )
+        return await self._edit(
+            name, "created", content=value, limit=limit, description=description, read_only=read_only
+        )
+
+    async def set(self, name: str, value: str, *, base: int | None = None) -> SharedBlock:
+        """Rewrite a block. `base`: only if it still has that version. Raises BadInput, StoreError."""
+        return await self._edit(name, "set", content=value, base=base)
+
+    async def append(self, name: str, content: str) -> SharedBlock:
+        """Add a line to a block. Raises BadInput, StoreError."""
+        return await self._edit(name, "appended", content=content)
+
+    async def change(
+        self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None
+    ) -> SharedBlock:
+        """Change what is said of a block; None: as it is. Raises BadInput, StoreError."""
+        return await self._edit(name, "changed", limit=limit, description=description, read_only=read_only)
+
+    async def delete(self, name: str) -> SharedBlock:
+        """End a block. Its log stays; agents that follow it keep what it said, and cannot edit it. Raises BadInput."""
+        return await self._edit(name, "deleted")
+
+    async def _edit(self, name: str, operation: BlockOperation, **what: str | int | bool | None) -> SharedBlock:
+        name = block_of(stream_of_block(name))
+        edit_id = self._ids.new(self._clock.now())
+        made = await self._blocks.edit(BlockEdit(name=name, operation=operation, id=edit_id, **what))  # type: ignore[arg-type]
+        if made.error:
+            raise (StoreError if made.busy or made.unknown else BadInput)(made.error)
+        assert made.newest is not None, "an edit was made"
+        return made.newest
+
+    def _reader(self, name: str) -> tuple[str, LogReader]:
+        stream = stream_of_block(name)
+        try:
+            return stream, self._store.reader(stream)
+        except UnknownAgent:
+            known = ", ".join(map(repr, self.names())) or "none"
+            raise BadInput(f"There is no shared block {name!r} in this store; its shared blocks: {known}.") from None

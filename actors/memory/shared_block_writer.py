@@ -1,0 +1,338 @@
+"""Whoever owns the shared blocks of a store while they are edited: one writer for each, and what waits is one sync.
+
+Edits of a block that come together are appended together, each as a commit of its own,
+and told of when they are durable.
+Reading needs no owner: what was read is kept, and looked at anew now and then, for another process may have edited it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from everlog.actors.agent.activation import seal
+from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
+from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import (
+    Event,
+    FunctionError,
+    MemoryEdited,
+    PartitionBusy,
+    Record,
+    RecordsErased,
+    StoreError,
+    UnknownAgent,
+    draft,
+    event_of,
+    place,
+    time_of,
+)
+from everlog.store import ID_MEMORY_S, Append, Commit, Log, LogReader, Store, stream_of_block
+
+LOOK_US = MICROSECONDS
+"""What was read of a block counts for so long; what is edited in this process is known at once."""
+WAITING_MAX = 4096
+"""Edits of one block that may wait."""
+TOGETHER_MAX = 256
+"""Edits that are appended together."""
+BUSY_WAIT_S = 0.05
+"""Between two tries to own a block that another process owns just now."""
+BUSY_TRIES = 60
+FRESH_US = ID_MEMORY_S * MICROSECONDS // 2
+"""Ids that are older are no longer asked of the log: the edit gets one of its own, and names them as its cause."""
+
+
+class _Block:
+    """What is known of one block."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stream = stream_of_block(name)
+        self.log: Log | None = None
+        """While it is owned."""
+        self.looked_at = -LOOK_US
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew with the first record."""
+        self.seq = 0
+        """Up to which the stream was read."""
+        self.shared: SharedBlock | None = None
+        self.made: dict[str, int] = {}
+        """The seq of each edit, by its id."""
+        self.authors: list[tuple[int, str]] = []
+        """Who made which edit, in order."""
+
+    @property
+    def version(self) -> int:
+        return self.shared.version if self.shared else 0
+
+    def read(self, reader: LogReader) -> None:
+        """Take in what came since it was read last."""
+        head = reader.head(self.stream).seq
+        if head == self.seq:
+            return
+        records = list(reader.read(self.stream, self.seq + 1, head))
+        erased = any(record.type == RecordsErased.kind for record in records)
+        if erased and self.seq:
+            self.forget()
+            records = list(reader.read(self.stream, 1, head))
+        self.take(records)
+        if erased and reader.erasing(self.stream):  # the words are still there, and soon are not
+            self.seq = -1
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Take records in, in order."""
+        self.shared = folded(self.name, records, self.shared)
+        for record in records:
+            self.seq = record.seq
+            self.made[record.event_id] = record.seq
+            if record.cause is not None:
+                self.made[record.cause] = record.seq
+            self.authors.append((record.seq, _author(record)))
+
+    def authors_since(self, version: int | None) -> list[str]:
+        """Who edited it after a version."""
+        return [author for seq, author in self.authors if version is not None and seq > version]
+
+
+def _author(record: Record) -> str:
+    """Who made an edit; empty for a person."""
+    event = event_of(record)
+    return event.author if isinstance(event, MemoryEdited) else ""
+
+
+PendingEdits = list[tuple[BlockEdit, "asyncio.Future[BlockEditOutcome]"]]
+
+
+class SharedBlockWriter:
+    """The shared blocks of one store, in this process. Its coroutines are of one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        ids: Ids,
+        keeps: bool = False,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`keeps`: what is owned once stays owned, and what is read is owned too, until `close` or `release`."""
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._keeps = keeps
+        self._sleep = sleep
+        self._blocks: dict[str, _Block] = {}
+        self._waiting: dict[str, PendingEdits] = {}
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+
+    async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
+        """See `blocks.Blocks`."""
+        return {name: self._newest(name, version) for name, version in known.items()}
+
+    def _newest(self, name: str, version: int) -> SharedBlock | None:
+        block = self._block(name)
+        if block.log is None and self._keeps:
+            try:
+                self._own(block)
+            except (PartitionBusy, UnknownAgent):  # who owns it edits it: look each time
+                self._look(block)
+        elif block.log is None and (block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US):
+            self._look(block)
+        return block.shared
+
+    async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
+        """See `blocks.Blocks`. Edits of one block are made in the order in which they come."""
+        queue = self._waiting.setdefault(edit.name, [])
+        if len(queue) >= WAITING_MAX:
+            return BlockEditOutcome(
+                self._block(edit.name).shared, f"{WAITING_MAX} edits of {edit.name!r} wait. Try again later.", busy=True
+            )
+        outcome: asyncio.Future[BlockEditOutcome] = asyncio.get_running_loop().create_future()
+        queue.append((edit, outcome))
+        task = self._tasks.get(edit.name)
+        if task is None:
+            task = self._tasks[edit.name] = asyncio.get_running_loop().create_task(self._work_off(edit.name))
+        either: list[asyncio.Future[Any]] = [outcome, task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not outcome.done():
+            task.result()  # raises what nobody expected
+        return await outcome
+
+    async def unload(self, name: str) -> bool:
+        """Let go of a block, so that another process can own it; False while edits of it wait."""
+        if name in self._tasks:
+            return False
+        self._let_go(self._block(name))
+        return True
+
+    async def close(self) -> None:
+        """Have made what waits, and let go of every block."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+        for block in self._blocks.values():
+            self._let_go(block)
+
+    def _block(self, name: str) -> _Block:
+        if name not in self._blocks:
+            self._blocks[name] = _Block(name)
+        return self._blocks[name]
+
+    def _look(self, block: _Block) -> None:
+        try:
+            block.read(self._store.reader(block.stream))
+        except UnknownAgent:
+            block.forget()
+        block.looked_at = self._clock.now()
+
+    async def _work_off(self, name: str) -> None:
+        """Make the edits that wait, as many as there are together, until none does."""
+        block = self._block(name)
+        try:
+            await asyncio.sleep(0)  # all that are asked for in the same moment come first
+            while waiting := self._waiting.pop(name, None):
+                for start in range(0, len(waiting), TOGETHER_MAX):
+                    await self._settle(block, waiting[start : start + TOGETHER_MAX])
+                await asyncio.sleep(0)
+        finally:
+            del self._tasks[name]
+            if not self._keeps:
+                with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
+                    self._let_go(block)
+
+    async def _settle(self, block: _Block, waiting: PendingEdits) -> None:
+        edits = [edit for edit, _ in waiting]
+        try:
+            await self._owned(block, create=any(self._refusal(block, edit) is None for edit in edits))
+        except StoreError as error:
+            outcomes = [BlockEditOutcome(block.shared, f"It cannot be edited now: {error}", busy=True)] * len(edits)
+        except UnknownAgent:
+            outcomes = [refused for edit in edits if (refused := self._refusal(block, edit)) is not None]
+        else:
+            outcomes = self._made(block, edits)
+        for (_, outcome), edited in zip(waiting, outcomes, strict=True):
+            if not outcome.done():
+                outcome.set_result(edited)
+
+    @staticmethod
+    def _refusal(block: _Block, edit: BlockEdit) -> BlockEditOutcome | None:
+        """Why an edit cannot be where there is no block; None if it makes one."""
+        try:
+            event_after(edit, None)
+        except FunctionError as error:
+            return BlockEditOutcome(block.shared, str(error))
+        return None
+
+    async def _owned(self, block: _Block, *, create: bool) -> None:
+        """Own a block; who owns it just now is waited for. Raises UnknownAgent where there is none, StoreError."""
+        if create and block.log is None:
+            self._store.register(block.stream)
+        for left in reversed(range(BUSY_TRIES)):
+            try:
+                self._own(block)
+            except PartitionBusy:
+                if not left:
+                    raise
+                await self._sleep(BUSY_WAIT_S)
+            else:
+                return
+
+    def _own(self, block: _Block) -> None:
+        if block.log is not None:
+            return
+        self._store.partition_of(block.stream)  # UnknownAgent where there is none, also behind a retry
+        log = self._store.open(block.stream, "everlog shared")
+        read = False
+        try:
+            block.read(log)
+            read = True
+        finally:
+            if not read:
+                log.close()
+        block.log = log
+
+    def _let_go(self, block: _Block) -> None:
+        log, block.log = block.log, None
+        if log is None:
+            return
+        block.looked_at = self._clock.now()
+        try:
+            seal(log)
+        finally:
+            log.close()
+
+    def _made(self, block: _Block, edits: Sequence[BlockEdit]) -> list[BlockEditOutcome]:
+        """Append edits together; what became of each."""
+        assert block.log is not None
+        plan = _Plan(block, self._clock.now(), self._ids)
+        for edit in edits:
+            plan.add(edit)
+        if plan.appends:
+            try:
+                results = block.log.append_group(plan.appends)
+            except StoreError as error:
+                return self._lost(block, edits, error)
+            for result in results:
+                if not isinstance(result, Commit):
+                    return self._lost(block, edits, result)
+                block.take(result.records)
+            seal(block.log)
+        return [
+            BlockEditOutcome(block.shared, error) if error else BlockEditOutcome(block.shared, merged=merged)
+            for error, merged in plan.outcomes
+        ]
+
+    def _lost(self, block: _Block, edits: Sequence[BlockEdit], error: StoreError) -> list[BlockEditOutcome]:
+        """An append failed: what is in memory is not used again."""
+        log, block.log = block.log, None
+        if log is not None:
+            log.close()
+        block.forget()
+        block.looked_at = -LOOK_US
+        why = f"Whether it was made cannot be said now: {error}"
+        return [BlockEditOutcome(None, why, unknown=True)] * len(edits)
+
+
+class _Plan:
+    """Edits on their way into the log of a block, each on what the one before it leaves."""
+
+    def __init__(self, block: _Block, now: int, ids: Ids) -> None:
+        self._block = block
+        self._now = now
+        self._ids = ids
+        self._shared = block.shared
+        self._head = block.seq
+        self._authors: list[str] = []
+        self._made: set[str] = set()
+        self.appends: list[Append] = []
+        self.outcomes: list[tuple[str, bool]] = []
+        """Of each edit: why it cannot be, or empty; and whether it was merged."""
+
+    def add(self, edit: BlockEdit) -> None:
+        """Take the next edit."""
+        if edit.id in self._block.made or edit.id in self._made:
+            self.outcomes.append(("", False))  # it came again, after a crash or a call that was lost
+            return
+        authors = [*self._block.authors_since(edit.base), *self._authors]
+        try:
+            event = event_after(edit, self._shared, authors)
+        except FunctionError as error:
+            self.outcomes.append((str(error), False))
+            return
+        merged = edit.base is not None and self._shared is not None and self._shared.version != edit.base
+        self.outcomes.append(("", merged))
+        self._write(edit, event)
+
+    def _write(self, edit: BlockEdit, event: Event) -> None:
+        at = time_of(edit.id)
+        fresh = at is not None and 0 <= self._now - at < FRESH_US
+        name = edit.id if fresh else self._ids.new(self._now)
+        written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
+        self.appends.append(Append(self._block.stream, self._head, [written]))
+        self._head += 1
+        self._made.add(edit.id)
+        self._authors.append(edit.author)
+        placed = place(written, self._block.stream, self._head, 0)
+        self._shared = folded(self._block.name, [placed], self._shared)

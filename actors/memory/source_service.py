@@ -1,0 +1,226 @@
+"""The sources of a store: which there are, what is in them, and loading documents into one.
+
+A load owns the log of its source while it goes on, as an agent's host owns the agent's. What it commits, batch after
+batch, stays whatever happens then; saying the load again goes on from there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.activation import seal
+from everlog.actors.memory.document_load import (
+    Document,
+    LoadReport,
+    UnreadableDocument,
+    event_of,
+    removal,
+    vanished,
+    verdict,
+)
+from everlog.actors.memory.live_agents import rows_of_living
+from everlog.actors.ports.effects import Clock, Ids
+from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
+from everlog.projections import HEAD, Projections, activate
+from everlog.store import Log, LogReader, Store, source_of, stream_of
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""Text of the documents that are committed together, about: a batch is committed once it has so much, or more."""
+BATCH_DOCUMENTS = 256
+"""Most documents in a batch."""
+ROWS = 4096
+"""Records that are read at a time, to see what a source has."""
+
+
+class Sources:
+    """The sources of one store. Its methods block until they are done; they are safe to call from another thread."""
+
+    def __init__(self, store: Store, *, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+
+    def names(self) -> list[str]:
+        """Names of all sources that anything was ever loaded into, sorted."""
+        return self._store.sources()
+
+    def documents(self, source: str, until: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """The documents in a source, in the order of their loading: rows of the projection `documents`, without text.
+
+        `until`: as it was then, microseconds UTC; None: now. Raises BadInput where there is no such source.
+        """
+        stream = stream_of(source)
+        try:
+            reader = self._store.reader(stream)
+            return rows_of(reader, stream, HEAD if until is None else reader.seq_at(stream, until))
+        except UnknownAgent:
+            known = ", ".join(map(repr, self.names())) or "none"
+            raise BadInput(f"There is no source {source!r} in this store; its sources: {known}.") from None
+
+    def attached(self) -> Mapping[str, Sequence[str]]:
+        """The living agents that each source is attached to, sorted. One pass over the states of all agents."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for row in rows_of_living(self._store, "sources"):
+            if row["source"]:
+                found[row["source"]].append(row["agent_id"])
+        return {source: sorted(agents) for source, agents in sorted(found.items())}
+
+    def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
+        """The agents that lived at a time, microseconds UTC, and that each source was attached to then, sorted."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self._store.agents():
+            reader = self._store.reader(name)
+            if seq := reader.seq_at(name, until):
+                with Projections() as engine:
+                    activate(engine, reader, name, seq)
+                    if not engine.rows("standing", name)[0]["deleted"]:
+                        for row in engine.rows("sources", name):
+                            found[row["source"]] += [name] if row["source"] else []
+        return {source: agents for source, agents in sorted(found.items()) if agents}
+
+    def load(
+        self,
+        source: str,
+        documents: Iterable[Document | UnreadableDocument],
+        *,
+        origins: Sequence[str] = (),
+        prune: bool = False,
+        dry_run: bool = False,
+    ) -> LoadReport:
+        """Bring documents into a source, which is made if there is none; those that it has already leave nothing.
+
+        Documents that came from one of `origins` before, and do not now, have vanished: they stay in the source, unless
+        `prune`. With `dry_run` nothing is written. What cannot be loaded is in the result, and the rest goes on. Raises
+        PartitionBusy while another process loads into it, StoreError, and whatever `documents` raises: what was
+        committed by then stays.
+        """
+        stream = stream_of(source)
+        source = source_of(stream)
+        if dry_run:
+            return _Load(source, self._there(stream)).run(documents, origins, prune=prune)
+        self._store.register(stream)
+        log = self._store.open(stream, "everlog load")
+        try:
+            seal(log)  # of a load that was killed
+            load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids)
+            return load.run(documents, origins, prune=prune)
+        finally:
+            try:
+                seal(log)
+            finally:
+                log.close()
+
+    def _there(self, stream: str) -> Sequence[Mapping[str, Any]]:
+        try:
+            return rows_of(self._store.reader(stream), stream)
+        except UnknownAgent:
+            return []
+
+
+class _Load:
+    """A load that only finds out what there is to do."""
+
+    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._source = source
+        self._rows = rows
+        self._known = {row["document"]: row["sha256"] for row in rows}
+        self._loaded = LoadReport(source)
+        self._seen: set[str] = set()
+
+    def run(
+        self, documents: Iterable[Document | UnreadableDocument], origins: Sequence[str], *, prune: bool
+    ) -> LoadReport:
+        """Take the documents one by one, then what has vanished."""
+        for document in documents:
+            if isinstance(document, UnreadableDocument):
+                self._loaded.failed.append(document)
+            else:
+                self._take(document)
+        gone = vanished(self._rows, self._loaded, origins)
+        if prune:
+            for name in gone:
+                self.write(removal(self._source, name))
+            self._loaded.removed = gone
+        else:
+            self._loaded.vanished = gone
+        self.commit()
+        return self._loaded
+
+    def _take(self, document: Document) -> None:
+        try:
+            if document.name in self._seen:
+                raise BadInput("another document of this load has the same name; load it into another source")
+            event = event_of(self._source, document)
+        except BadInput as error:
+            self._loaded.failed.append(UnreadableDocument(document.name, str(error)))
+            return
+        self._seen.add(document.name)
+        found = verdict(self._known, event)
+        getattr(self._loaded, found).append(document.name)
+        if found != "unchanged":
+            self.write(event)
+
+    def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
+        """Put an event into the batch."""
+
+    def commit(self) -> None:
+        """Have what is in the batch durable."""
+
+
+class _Writing(_Load):
+    """A load into a log."""
+
+    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]], log: Log, clock: Clock, ids: Ids) -> None:
+        super().__init__(source, rows)
+        self._log = log
+        self._stream = stream_of(source)
+        self._head = log.head(self._stream).seq
+        self._clock = clock
+        self._ids = ids
+        self._batch: list[DocumentLoaded | DocumentRemoved] = []
+        self._bytes = 0
+
+    def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
+        """Put an event into the batch; a batch that is large enough is committed."""
+        self._batch.append(event)
+        self._bytes += len(event.text.encode())
+        if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_DOCUMENTS:
+            self.commit()
+
+    def commit(self) -> None:
+        """Append the batch as one commit."""
+        if not self._batch:
+            return
+        now = self._clock.now()
+        drafts = [draft(event, event_id=self._ids.new(now), recorded_at=now, turn=0, step=0) for event in self._batch]
+        self._log.append(self._stream, self._head, drafts)
+        self._head += len(drafts)
+        self._batch, self._bytes = [], 0
+
+
+def rows_of(reader: LogReader, stream: str, as_of: int = HEAD) -> list[dict[str, Any]]:
+    """The documents in the source with that stream. Raises BadInput where it is the log of an agent.
+
+    The records are read without their texts, so that a large source needs little memory.
+    """
+    with Projections() as engine:
+        for records in _bare(reader, stream):
+            engine.add(records)
+        return engine.rows("documents", stream, as_of)
+
+
+def _bare(reader: LogReader, stream: str) -> Iterator[list[Any]]:
+    batch = []
+    for record in reader.read(stream):
+        if record.type == AgentCreated.kind:
+            raise BadInput(
+                f"{stream!r} is an agent, made before such names were those of sources. Load into a source of another "
+                "name (--source)."
+            )
+        batch.append(msgspec.structs.replace(record, text=None))
+        if len(batch) >= ROWS:
+            yield batch
+            batch = []
+    yield batch

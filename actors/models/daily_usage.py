@@ -1,0 +1,170 @@
+"""What an agent uses up on a day: counted from its own log when that is first asked, and on from there."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import OFFLINE
+from everlog.actors.agent.journal import Journal
+from everlog.actors.models.token_usage import usage_of
+from everlog.actors.ports.effects import Clock, ModelResponse
+from everlog.events import (
+    AgentConfigured,
+    AgentForked,
+    ModelFailed,
+    ModelReply,
+    ModelSwitched,
+    Record,
+    ReplyRejected,
+    Summary,
+    Usage,
+    event_of,
+    is_erased,
+)
+
+DAY_US = 86_400_000_000
+BYTES_PER_TOKEN = 4
+"""What a request costs is guessed by, before it is sent, and where the endpoint does not say."""
+
+
+class DailyUsage(msgspec.Struct, frozen=True, gc=False):
+    """What an agent has used up on one day, and what it may."""
+
+    day: int = 0
+    """Days since 1970-01-01 UTC."""
+    models: Mapping[str, Usage] = {}
+    """By the name of the model that was asked."""
+    tokens_max: int = 0
+    """Tokens that the agent itself may use up on a day; 0: no limit."""
+    cost_max: float = 0.0
+    """What they may cost; 0: no limit."""
+
+    @property
+    def tokens(self) -> int:
+        """Of all models."""
+        return sum(usage.total for usage in self.models.values())
+
+
+NOTHING = DailyUsage()
+
+
+def used(request: bytes, answer: ModelResponse) -> Usage:
+    """What an answer cost, as the endpoint says; where it does not, a guess by the bytes."""
+    told = usage_of(answer.raw)
+    if told.total:
+        return told
+    asked, answered = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
+    return Usage(prompt=asked, completion=answered, total=asked + answered)
+
+
+def plus(one: Usage, other: Usage) -> Usage:
+    """The sum of two."""
+    return Usage(
+        prompt=one.prompt + other.prompt,
+        completion=one.completion + other.completion,
+        total=one.total + other.total,
+        cached=one.cached + other.cached,
+    )
+
+
+def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
+    """The tokens of the calls in `records`, by the model that was asked.
+
+    `records` are of one agent in order; `configuration` is the payload of the one that was in force before them, or
+    empty. What was erased is not known; what a fork reads through is its parent's.
+    """
+    models: dict[str, Usage] = {}
+    own, summarizer = _asks(configuration) if configuration else ("", "")
+    switched: dict[int, str] = {}
+    for record in records:
+        if record.type not in _KINDS or is_erased(record.payload):
+            continue
+        if record.type == AgentForked.kind:
+            models.clear()
+        elif record.type == AgentConfigured.kind:
+            own, summarizer = _asks(record.payload)
+        else:
+            event = event_of(record)
+            if isinstance(event, _Answered) and event.raw:
+                of_summary = isinstance(event, Summary) or (
+                    isinstance(event, ReplyRejected) and event.purpose == "summary"
+                )
+                failed = event.model if isinstance(event, ModelFailed | ModelSwitched) else ""
+                name = failed or switched.get(record.turn) or (summarizer if of_summary else "") or own
+                models[name] = plus(models.get(name, Usage()), _usage(event))
+            if isinstance(event, ModelSwitched):
+                switched[record.turn] = event.to
+    models.pop(OFFLINE, None)
+    return models
+
+
+def _asks(configuration: str) -> tuple[str, str]:
+    """The agent's own model and the one for summaries."""
+    found = msgspec.json.decode(configuration)
+    return found["model"], found.get("summarizer", "")
+
+
+_Answered = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary
+_EVENTS = (AgentConfigured, AgentForked, ModelSwitched, ModelFailed, ModelReply, ReplyRejected, Summary)
+_KINDS = frozenset(kind.kind for kind in _EVENTS)
+
+
+def _usage(event: _Answered) -> Usage:
+    """As it was recorded; as the raw reply says, or by the bytes, where nothing was."""
+    if event.usage.total:
+        return event.usage
+    return used(b" " * event.context_bytes, ModelResponse(event.raw, 0))
+
+
+class Spender(Protocol):
+    """What is asked of an agent to count what it used up."""
+
+    agent_id: str
+
+    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+
+
+async def by_the_log(agent: Spender, journal: Journal, since: int) -> Mapping[str, Usage]:
+    """What an agent's log says that it used up since a time (microseconds UTC), by the model that was asked."""
+    first = journal.seq_at(agent.agent_id, since - 1) + 1
+    before = [row["payload"] for row in await agent.rows("configurations") if row["seq"] < first and row["living"]]
+    return spent_in(journal.read(agent.agent_id, first), before[-1] if before else "")
+
+
+class Ledger:
+    """The accounts of one agent. The log is read when a model is first asked that may cost something, and each day."""
+
+    __slots__ = ("_clock", "_cost_max", "_log", "_models", "_today", "_tokens_max")
+
+    def __init__(self, clock: Clock, log: Callable[[int], Awaitable[Mapping[str, Usage]]]) -> None:
+        """`log`: what the log says was used up since a time, microseconds UTC, by model."""
+        self._clock = clock
+        self._log = log
+        self._models: dict[str, Usage] = {}
+        self._today = -1
+        self._tokens_max = 0
+        self._cost_max = 0.0
+
+    def begin(self) -> None:
+        """The agent has just begun: nothing was used up, and no log needs to be read for it."""
+        self._today = self._day()
+
+    def limit(self, configured: AgentConfigured) -> None:
+        """Go by the limits of a configuration."""
+        self._tokens_max, self._cost_max = configured.day_tokens_max, configured.day_cost_max
+
+    async def spent(self) -> DailyUsage:
+        """What was used up today, and what may be."""
+        today = self._day()
+        if today != self._today:
+            self._models = dict(await self._log(today * DAY_US))
+            self._today = today
+        return DailyUsage(today, dict(self._models), self._tokens_max, self._cost_max)
+
+    def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
+        """A model answered."""
+        self._models[name] = plus(self._models.get(name, Usage()), used(request, answer))
+
+    def _day(self) -> int:
+        return self._clock.now() // DAY_US

@@ -1,0 +1,112 @@
+"""What is known of endpoints and models, in files: the user's `models.toml`, what probes found, what is shipped.
+
+Files are read again when they have changed; nothing here asks an endpoint.
+"""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import OFFLINE
+from everlog.actors.models.model_types import (
+    OPENAI_URL,
+    Catalogue,
+    EndpointEntry,
+    ModelAddress,
+    ModelDefaults,
+    ProbeFindings,
+    is_gguf,
+)
+from everlog.actors.models.models_toml import described
+from everlog.events import BadInput
+from everlog.store import FileStamp, read_whole, stamp_of, write_whole
+
+DESCRIPTIONS = "models.toml"
+FOUND = "endpoints-found.json"
+
+_read: dict[Path, tuple[FileStamp | None, FileStamp | None, Catalogue]] = {}
+"""The newest catalogue of each store, and the stamps of the files that it was read from."""
+
+
+class _FoundFile(msgspec.Struct):
+    version: int = 1
+    found: list[ProbeFindings] = []
+
+
+def catalogue_of(root: Path) -> Catalogue:
+    """What is known to the agents of the store in `root`; it need not exist. Raises BadInput, StoreError."""
+    path = descriptions_of(root)
+    stamps = stamp_of(path), stamp_of(root / FOUND)
+    before = _read.get(path)
+    if before is None or before[:2] != stamps:
+        endpoints, models = described(_text(path), str(path))
+        before = (*stamps, Catalogue(endpoints, models, tuple(_found(root)), shipped()))
+        _read[path] = before
+    return before[2]
+
+
+def descriptions_of(root: Path) -> Path:
+    """The file of descriptions: EVERLOG_MODELS, else `models.toml` in the store. Raises BadInput for one not there."""
+    named = os.environ.get("EVERLOG_MODELS", "")
+    if not named:
+        return root / DESCRIPTIONS
+    path = Path(named).expanduser()
+    if stamp_of(path) is None:
+        raise BadInput(f"EVERLOG_MODELS names {named}, and there is no such file. Make it, or unset the variable.")
+    return path
+
+
+def _text(path: Path) -> str:
+    try:
+        return (read_whole(path) or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
+
+
+def _found(root: Path) -> list[ProbeFindings]:
+    """What probes found. A file that cannot be read is as one that is lost: it is asked for again."""
+    try:
+        return msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile).found
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+
+
+def keep_found(root: Path, found: ProbeFindings) -> None:
+    """Keep what a probe found, in the place of what was found before. Raises StoreError."""
+    others = [each for each in _found(root) if (each.url, each.model) != (found.url, found.model)]
+    content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=[*others, found])))
+    write_whole(root / FOUND, content)
+
+
+@cache
+def shipped() -> Mapping[str, EndpointEntry]:
+    """The endpoints that everlog knows by itself, by name."""
+    text = (resources.files(__package__ or "everlog.actors.models") / "endpoints.toml").read_text(encoding="utf-8")
+    return described(text, "endpoints.toml")[0]
+
+
+def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
+    """Where the model of that name is asked by agents of the store in `root`."""
+    if name == OFFLINE or is_gguf(name):
+        return ModelAddress(name, "")
+    return catalogue_of(root).place(name, base_url)
+
+
+def known_at(root: Path, name: str, base_url: str) -> ModelDefaults:
+    """What an agent of that store is set up with for a model, where it is not told otherwise."""
+    if name == OFFLINE:
+        return ModelDefaults(calling="native", stream=False)
+    if is_gguf(name):
+        from everlog.actors.models.gguf_model import known_of
+
+        return known_of(name, catalogue_of(root))
+    return catalogue_of(root).known(name, asked_at(place_at(root, name, base_url).url))
+
+
+def asked_at(url: str) -> str:
+    """The address that requests go to from this process, where none is given too."""
+    return url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL

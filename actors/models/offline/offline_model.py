@@ -1,0 +1,56 @@
+"""The offline model behind the model protocol. `reply` is pure: the same request has the same answer, byte for byte."""
+
+from everlog.actors.models.offline import answers, extractive_summary
+from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
+from everlog.actors.models.offline.request import Request, read
+from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.real_clock import monotonic_us
+
+__all__ = ["MODEL", "OfflineModel", "reply"]
+
+NO_HELPER = f"{INTRODUCTION} I know nothing that could answer this. A real model can be asked with --helper MODEL."
+
+_HELPER = "You help another assistant"
+"""In the system message of a question from another model."""
+
+
+class OfflineModel:
+    """The model protocol over `reply`."""
+
+    name = "offline"
+
+    async def ask(self, request: bytes) -> ModelResponse:
+        """Answer at once. Raises ModelError where the request is none."""
+        started = monotonic_us()
+        raw = reply(request).decode()
+        return ModelResponse(raw, monotonic_us() - started)
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def reply(body: bytes) -> bytes:
+    """Return the body of a chat completion that answers `body`. Raises ModelError where that is no request."""
+    request = read(body)
+    if request.functions is None:
+        if words := extractive_summary.limit(request.system):
+            return Completion(thought=extractive_summary.summary(request.last_text, words)).encoded(body)
+        if _HELPER in request.system:
+            return Completion(thought=NO_HELPER).encoded(body)
+    return _allowed(answers.answered(request), request).encoded(body)
+
+
+def _allowed(made: Completion, request: Request) -> Completion:
+    """Leave out calls of functions that are not there, and make a call of what is said: the first in a first reply."""
+    functions = request.functions or set()
+    wanted, made.calls = made.calls, [call for call in made.calls if call[0] in functions]
+    if len(made.calls) < len(wanted) and not made.says:
+        made.say("I would need a function for that which I was not given.")
+    if request.first and not made.says:
+        made.say(answers.greeting(request, ask=not made.calls))
+    if made.says and "send_message" in functions:
+        place = 0 if request.first else len(made.calls)
+        made.calls.insert(place, ("send_message", {"message": " ".join(made.says)}))
+    elif made.says:
+        made.thought = " ".join(made.says)
+    return made

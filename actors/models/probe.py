@@ -1,0 +1,400 @@
+"""What an endpoint can do with a model, found out by asking it: once, a few small questions, each answer a finding.
+
+Nothing that an endpoint answers is a failure of the probe: what it cannot do is what one wants to know. It is asked by
+whoever sets an agent up at the command line, and by `everlog models test`; never by an agent.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from everlog.actors.models.model_types import OPENAI_KEY, Abilities, ProbeFindings
+from everlog.actors.models.response_body import without_key
+
+REPLY_TOKENS = 200
+"""Most that an answer may take."""
+THINKING_TOKENS = 4000
+"""The same where a model was still thinking by then."""
+SAID_CHARS = 160
+"""Of what an endpoint says, so much is kept."""
+TIMEOUT_S = 120
+"""Longest wait for an answer: a server may have to load the model first."""
+LOOK_S = 15
+"""The same for what needs no model."""
+BODY_BYTES_MAX = 1 << 20
+
+WORDS = ("ready", "steady")
+
+
+class ProbeResponse(msgspec.Struct, frozen=True):
+    """What came back: a status and a body, without the key; status 0: nothing did, and the body says why."""
+
+    status: int
+    body: str
+
+
+ProbeTransport = Callable[[str, str, bytes | None], ProbeResponse]
+"""Sends a request: method, whole address, body."""
+
+_REPORT = {
+    "type": "function",
+    "function": {
+        "name": "report",
+        "description": "Reports one word.",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string", "enum": list(WORDS)}},
+            "required": ["word"],
+        },
+    },
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "enum": list(WORDS)}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+
+
+def probe(url: str, model: str, send: ProbeTransport, *, at: int, key: str = OPENAI_KEY) -> ProbeFindings:
+    """What was found out about `model` at `url`; `at` is now, `key` the name of the variable that `send` took one from.
+
+    Where nothing can be found out, `fault` of what is given says why and what to do.
+    """
+    return _Probe(url.rstrip("/"), model, send, key).found(at)
+
+
+def sender(key_name: str) -> ProbeTransport:
+    """Return what sends requests with the key in the variable of that name, or none; the key cannot come back."""
+    import httpx2
+
+    key = os.environ.get(key_name, "").strip() if key_name else ""
+    usable = key and key.isascii() and key.isprintable()
+    headers = {"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "User-Agent": "everlog"}
+    headers |= {"Authorization": f"Bearer {key}"} if usable else {}
+    trust = httpx2.create_ssl_context()
+
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
+        typed, wait = ({}, LOOK_S) if body is None else ({"Content-Type": "application/json"}, TIMEOUT_S)
+        found = b""
+        try:
+            with (
+                httpx2.Client(verify=trust, timeout=wait, follow_redirects=False) as client,
+                client.stream(method, url, content=body, headers=headers | typed) as answer,
+            ):
+                for part in answer.iter_raw():
+                    found += part
+                    if len(found) >= BODY_BYTES_MAX:
+                        break
+                return ProbeResponse(
+                    answer.status_code, without_key(found[:BODY_BYTES_MAX].decode(errors="replace"), key)
+                )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return ProbeResponse(0, without_key(str(error) or type(error).__name__, key))
+
+    return send
+
+
+class _Probe:
+    """One conversation with an endpoint."""
+
+    def __init__(self, url: str, model: str, send: ProbeTransport, key: str) -> None:
+        self._url, self._model, self._send, self._key = url, model, send, key
+        self._root = url.removesuffix("/v1")
+        self._said: dict[str, str] = {}
+        self._limit, self._tokens = "max_tokens", REPLY_TOKENS
+        self._server = ""
+        self._served: Sequence[str] = ()
+        self._window: int | None = None
+        self._usage: bool | None = None
+
+    def found(self, at: int) -> ProbeFindings:
+        fault = self._list()
+        abilities = Abilities()
+        if not fault:
+            fault, abilities = self._asked()
+        if not fault:
+            self._look_for_window()
+        return ProbeFindings(
+            url=self._url, model=self._model, at=at, server=self._server, models=self._served, window=self._window,
+            abilities=abilities, said=self._said, fault=fault,
+        )  # fmt: skip
+
+    def _list(self) -> str:
+        """Ask what is served; a fault in words where there is nobody who could be asked anything."""
+        reply = self._send("GET", f"{self._url}/models", None)
+        fault = self._fault(reply)
+        if fault:
+            return fault
+        rows = [row for row in _list_in(_json(reply.body), "data") if isinstance(row, dict)]
+        self._served = [row["id"] for row in rows if isinstance(row.get("id"), str)]
+        own = next((row for row in rows if row.get("id") == self._model), rows[0] if len(rows) == 1 else {})
+        self._server = _SERVERS.get(str(own.get("owned_by", "")), "")
+        self._window = _tokens(own.get("max_model_len")) or _tokens(own.get("context_length"))
+        self._said["models"] = f"it serves {_some(self._served)}" if self._served else "it does not say what it serves"
+        return ""
+
+    def _asked(self) -> tuple[str, Abilities]:
+        """The questions that the model answers; a fault in words where it is not there."""
+        tools, parallel, fault = self._tools()
+        if fault:
+            return fault, Abilities()
+        schema = self._schema()
+        streaming, stream_usage = self._stream()
+        grammar = self._grammar() if self._server == "llama.cpp" else None
+        return "", Abilities(tools, schema, grammar, parallel, streaming, self._usage, stream_usage)
+
+    def _tools(self) -> tuple[bool | None, bool | None, str]:
+        """Whether it calls functions, and several at once; a fault where it is nobody's model."""
+        words = f"Call the function `report` twice: with the word {WORDS[0]}, and with the word {WORDS[1]}."
+        reply = self._chat("tools", words, tools=[_REPORT])
+        fault = self._fault(reply, of_model=True)
+        if fault:
+            return None, None, fault
+        message = self._message(reply)
+        if message is None:
+            return (False if 400 <= reply.status < 500 and "tool" in reply.body.lower() else None), None, ""
+        calls = [call for call in _list_in(message, "tool_calls") if _word_of(call)]
+        if calls:
+            self._said["tools"] = f"it called the function{' twice' if len(calls) > 1 else ''}"
+            return True, True if len(calls) > 1 else None, ""
+        if self._was_cut("tools", reply):
+            return None, None, ""
+        self._said["tools"] = f"it answered in words: {self._cut(_words(message))}"
+        return False, None, ""
+
+    def _schema(self) -> bool | None:
+        form = {"type": "json_schema", "json_schema": {"name": "report", "strict": True, "schema": _SCHEMA}}
+        reply = self._chat("json_schema", "Say hello.", response_format=form)
+        message = self._message(reply)
+        if message is None:
+            return False if 400 <= reply.status < 500 else None
+        value = _json(_words(message))
+        kept = isinstance(value, dict) and list(value) == ["word"] and value["word"] in WORDS
+        if not kept and self._was_cut("json_schema", reply):
+            return None
+        self._said["json_schema"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
+        return kept
+
+    def _grammar(self) -> bool | None:
+        reply = self._chat("grammar", "Say hello.", grammar=f'root ::= "{WORDS[0]}"')
+        message = self._message(reply)
+        if message is None:
+            return None
+        kept = _words(message) == WORDS[0]
+        if not kept and self._was_cut("grammar", reply):
+            return None
+        self._said["grammar"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
+        return kept
+
+    def _stream(self) -> tuple[bool | None, bool | None]:
+        """Whether it streams, and says what a streamed reply took."""
+        reply = self._chat("streaming", "Say hello.", stream=True, stream_options={"include_usage": True})
+        if reply.status != 200:
+            return (False if 400 <= reply.status < 500 else None), None
+        chunks = list(_chunks(reply.body))
+        told = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
+        usage = any(_usage_in(chunk) for chunk in chunks)
+        self._said["streaming"] = f"{len(chunks)} pieces came" if told else "the reply came whole"
+        return told, usage if told else None
+
+    def _chat(self, question: str, words: str, **fields: Any) -> ProbeResponse:
+        """One question. Where newer models want their limit called otherwise, or one is still thinking when it is
+        reached, it is asked again so.
+        """
+        body = {"model": self._model, "messages": [{"role": "user", "content": words}], **fields}
+        while True:
+            limited = msgspec.json.encode({**body, self._limit: self._tokens})
+            reply = self._send("POST", f"{self._url}/chat/completions", limited)
+            if reply.status == 400 and self._limit == "max_tokens" and "max_completion_tokens" in reply.body:
+                self._limit = "max_completion_tokens"
+            elif self._tokens == REPLY_TOKENS and _still_thinking(_choice(reply)):
+                self._tokens = THINKING_TOKENS
+            else:
+                break
+        if reply.status == 200:
+            answer = _json(reply.body)
+            self._usage = self._usage or (_usage_in(answer) if isinstance(answer, dict) else None)
+        else:
+            what = f"refused with status {reply.status}" if reply.status else "no answer"
+            self._said[question] = f"{what}: {self._cut(_error_in(reply.body))}"
+        return reply
+
+    def _message(self, reply: ProbeResponse) -> Mapping[str, Any] | None:
+        """The message of a reply; None where there is none."""
+        message = _choice(reply).get("message")
+        return message if isinstance(message, dict) else None
+
+    def _was_cut(self, question: str, reply: ProbeResponse) -> bool:
+        """Whether a reply ended at the limit, so that what is missing in it says nothing."""
+        cut = _choice(reply).get("finish_reason") == "length"
+        if cut:
+            self._said[question] = f"not known: its reply did not end within {self._tokens:,} tokens"
+        return cut
+
+    def _fault(self, reply: ProbeResponse, *, of_model: bool = False) -> str:
+        """Why nothing can be found out, and what to do; empty where something can."""
+        said = self._cut(_error_in(reply.body))
+        if reply.status == 0:
+            return f"{self._url} cannot be reached ({said}). Is the server running, and is the address right?"
+        if reply.status in (401, 403):
+            cure = f"Set {self._key} to a key that is right for it." if self._key else "Name a variable as its `key`."
+            return f"{self._url} refused the key ({said}). {cure}"
+        if reply.body.lstrip()[:1] == "<":
+            return f"{self._url} answers with a web page and not as an endpoint does. Its address often ends in /v1."
+        if of_model and reply.status == 404:
+            return f"{self._url} does not know {self._model!r} ({said}). It serves {_some(self._served)}."
+        if of_model and reply.status >= 500:
+            return f"{self._url} failed with status {reply.status} ({said}). Try again later."
+        if of_model and reply.status == 200 and self._message(reply) is None:
+            return f"{self._url} answers {said}, which is no chat completion. Is the address right?"
+        return ""
+
+    def _look_for_window(self) -> None:
+        """Ask in the server's own words how long a request may be, now that it has the model loaded."""
+        for looks in _WINDOWS:
+            if self._window:
+                return
+            server, method, path, read = looks
+            if server and self._server and server != self._server:
+                continue
+            body = msgspec.json.encode({"model": self._model}) if method == "POST" else None
+            reply = self._send(method, f"{self._root}{path}", body)
+            value = _json(reply.body) if reply.status == 200 else None
+            self._window = read(value, self._model) if isinstance(value, dict) else None
+            if self._window:
+                self._server = self._server or server
+
+    def _cut(self, text: str) -> str:
+        text = " ".join(text.split())
+        return repr(text if len(text) <= SAID_CHARS else f"{text[:SAID_CHARS]}...")
+
+
+_SERVERS = {
+    "llamacpp": "llama.cpp", "library": "Ollama", "vllm": "vLLM", "sglang": "SGLang", "organization_owner": "LM Studio",
+    "koboldcpp": "KoboldCpp", "system": "OpenAI", "openai": "OpenAI",
+}  # fmt: skip
+"""Kinds of servers, by whom they say their models are owned by."""
+
+
+def _of_llama_cpp(value: Mapping[str, Any], _: str) -> int | None:
+    settings = value.get("default_generation_settings")
+    return _tokens(settings.get("n_ctx")) if isinstance(settings, dict) else None
+
+
+def _of_ollama(value: Mapping[str, Any], model: str) -> int | None:
+    for row in _list_in(value, "models"):
+        if isinstance(row, dict) and model in (row.get("name"), row.get("model"), str(row.get("name")).split(":")[0]):
+            return _tokens(row.get("context_length"))
+    return None
+
+
+def _of_ollama_file(value: Mapping[str, Any], _: str) -> int | None:
+    for line in str(value.get("parameters", "")).splitlines():
+        name, _, count = line.partition(" ")
+        if name == "num_ctx" and count.strip().isdecimal():
+            return _tokens(int(count))
+    return None
+
+
+def _of_lm_studio(value: Mapping[str, Any], model: str) -> int | None:
+    for row in _list_in(value, "data"):
+        if isinstance(row, dict) and row.get("id") == model:
+            return _tokens(row.get("loaded_context_length"))
+    return None
+
+
+def _of_kobold(value: Mapping[str, Any], _: str) -> int | None:
+    return _tokens(value.get("value"))
+
+
+_WINDOWS: Sequence[tuple[str, str, str, Callable[[Mapping[str, Any], str], int | None]]] = (
+    ("llama.cpp", "GET", "/props", _of_llama_cpp),
+    ("Ollama", "GET", "/api/ps", _of_ollama),
+    ("Ollama", "POST", "/api/show", _of_ollama_file),
+    ("LM Studio", "GET", "/api/v0/models", _of_lm_studio),
+    ("KoboldCpp", "GET", "/api/extra/true_max_context_length", _of_kobold),
+)
+"""Where servers say how long a request may be: of which kind, how they are asked, and how it is read."""
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _list_in(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _choice(reply: ProbeResponse) -> Mapping[str, Any]:
+    """The answer in a whole reply; empty where there is none."""
+    choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
+    return choices[0] if choices and isinstance(choices[0], dict) else {}
+
+
+def _still_thinking(choice: Mapping[str, Any]) -> bool:
+    """Whether a reply was cut off at its limit before it said anything, or among thoughts that it shows."""
+    message = choice.get("message")
+    if choice.get("finish_reason") != "length" or not isinstance(message, dict):
+        return False
+    words = _words(message)
+    return (not words and not message.get("tool_calls")) or words.rfind("<think>") > words.rfind("</think>")
+
+
+def _tokens(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**40 else None
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    return content.strip() if isinstance(content, str) else ""
+
+
+def _word_of(call: Any) -> str:
+    """The word that a call reports; empty where it is no call of the function that was described."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or function.get("name") != "report":
+        return ""
+    arguments = function.get("arguments")
+    value = _json(arguments) if isinstance(arguments, str) else arguments
+    word = value.get("word") if isinstance(value, dict) else None
+    return word if isinstance(word, str) else ""
+
+
+def _usage_in(answer: Mapping[str, Any]) -> bool:
+    usage = answer.get("usage")
+    return isinstance(usage, dict) and bool(_tokens(usage.get("prompt_tokens")))
+
+
+def _chunks(body: str) -> Iterator[Mapping[str, Any]]:
+    """The pieces of a streamed reply."""
+    for line in body.splitlines():
+        if line.startswith("data:"):
+            value = _json(line[5:].strip())
+            if isinstance(value, dict):
+                yield value
+
+
+def _error_in(body: str) -> str:
+    """What an error says, whatever shape it has."""
+    value = _json(body)
+    error = value.get("error", value) if isinstance(value, dict) else None
+    said = error.get("message") or error.get("detail") if isinstance(error, dict) else error
+    return said if isinstance(said, str) else body
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown or "nothing that it names"
+
+
+def is_own(url: str) -> bool:
+    """Whether an address is OpenAI's own, of which everything is known."""
+    return urlsplit(url).hostname == "api.openai.com"

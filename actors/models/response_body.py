@@ -1,0 +1,254 @@
+"""The body of an answer, read as it comes: a stream of events or one JSON text, whichever the server sends. Pure.
+
+What is told of it is told without the key, should the endpoint repeat it, in one piece or over several.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from everlog.actors.models.classify_failure import KEPT, broken_off
+from everlog.actors.models.failure_classes import cure_of
+from everlog.actors.models.stream_assembly import DONE, CompletionChunk, StreamAssembler, chunk_of
+from everlog.actors.ports.agent_constants import REPLY_BYTES_MAX
+from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
+from everlog.events import BadReply
+
+_WHOLE = (b"{", b"[", b"<", b'"')
+"""How a body begins that is no stream, whatever its header says."""
+_STREAM = (b":", b"d", b"e", b"i", b"r")
+"""How one begins that is: with a comment, `data`, `event`, `id` or `retry`."""
+
+ERROR = b"error"
+"""The name of an event that says that the rest will not come."""
+
+KEY_SHOWN = "[key]"
+"""What stands in the place of a key."""
+
+SECRET_CHARS_MIN = 16
+"""Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
+
+
+def without_key(text: str, key: str) -> str:
+    """`text` without the key, should the endpoint have repeated it."""
+    return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
+
+
+class ResponseReader:
+    """What has come of one answer."""
+
+    __slots__ = (
+        "_chunks",
+        "_clean",
+        "_events",
+        "_hear",
+        "_name",
+        "_parts",
+        "_size",
+        "_streamed",
+        "_typed",
+        "_url",
+        "done",
+    )
+
+    def __init__(
+        self, name: str, url: str, clean: Callable[[str], str], hear: DeltaCallback | None, content_type: str
+    ) -> None:
+        """`clean` takes the key out of a text; `content_type` is what the server says of the body."""
+        self._name, self._url, self._clean, self._hear = name, url, clean, hear
+        self._typed = content_type.startswith("text/event-stream")
+        self._events: SseDecoder | None = None
+        self._streamed = StreamAssembler()
+        self._parts: list[bytes] = []
+        """The body; of a stream, what came before its first chunk."""
+        self._size = self._chunks = 0
+        self.done = False
+        """The stream says that nothing more comes."""
+
+    def is_whole(self) -> bool:
+        """Whether it is a stream whose reply has ended, now that nothing more comes."""
+        if self._events is not None and not self.done:
+            for name, data in self._events.end():
+                self._take(name, data, last=True)
+        return self.done or self._streamed.finish is not None
+
+    @property
+    def chunks(self) -> int:
+        """How many events of the stream were parts of a reply. Comments are none."""
+        return self._chunks
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a stream, as far as has come."""
+        return self._events is not None
+
+    def feed(self, part: bytes) -> None:
+        """One more part of the body. Raises ModelError for an event that says that the rest will not come."""
+        self._size += len(part)
+        if self._size > REPLY_BYTES_MAX:
+            raise self._garbage(f"did not come to an end in {REPLY_BYTES_MAX:,} bytes")
+        if not self._parts and not self.streams:
+            part = part.lstrip()
+            first = part[:1]
+            if first and first not in _WHOLE and (self._typed or first in _STREAM):
+                self._events = SseDecoder()
+        if self._events is None:
+            if part:
+                self._parts.append(part)
+            return
+        if not self._streamed.begun:
+            self._parts.append(part)
+        for name, data in self._events.feed(part):
+            self._take(name, data)
+
+    def end(self) -> str:
+        """The completion. Raises ModelError where the body ended before it did."""
+        if self._events is None:
+            text = self.so_far()
+            if self._typed and not text:
+                raise self.cut("ended before the reply began")
+            if text.startswith('{"error"'):
+                raise self._told(text)
+            return text
+        if self.is_whole():
+            return self.so_far()
+        if not self._streamed.begun:
+            raise self._garbage("did not answer with a chat completion, but with a stream without one")
+        raise self.cut("ended before the reply did")
+
+    def so_far(self) -> str:
+        """What has come, without the key: of a stream, put together."""
+        if self._streamed.begun:
+            return self._clean(self._streamed.raw())
+        return self._clean(b"".join(self._parts).decode("utf-8", "replace"))
+
+    def cut(self, how: str, kind: str = "cut") -> BadReply:
+        """The error of an answer that does not come to its end."""
+        cure = cure_of(kind, self._name)
+        return BadReply(f"The answer of the model endpoint {self._url} {how}. {cure}{KEPT}", self.so_far(), kind=kind)
+
+    def _take(self, name: bytes, data: bytes, *, last: bool = False) -> None:
+        """One event. `last`: it may be the beginning of one that was cut."""
+        if self.done or not data:
+            return
+        if data == DONE:
+            self.done = True
+            return
+        if name == ERROR:
+            raise self._told(data.decode("utf-8", "replace"))
+        try:
+            chunk = chunk_of(data)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            if last:
+                return
+            raise self._garbage(
+                f"sent an event that is no part of a chat completion ({error}): {data[:200]!r}"
+            ) from error
+        if chunk.is_error:
+            raise self._told(data.decode("utf-8", "replace"))
+        self._say(chunk)
+
+    def _say(self, chunk: CompletionChunk) -> None:
+        self._chunks += 1
+        for piece in self._streamed.take(chunk):
+            if self._hear is not None:
+                self._hear(piece)
+        if self._parts:
+            self._parts.clear()
+
+    def _told(self, error: str) -> Exception:
+        return broken_off(self._clean(error), self.so_far(), name=self._name, url=self._url)
+
+    def _garbage(self, what: str) -> BadReply:
+        cure = cure_of("garbage", self._name)
+        return BadReply(self._clean(f"The model endpoint {self._url} {what}. {cure}{KEPT}"), self.so_far())
+
+
+class SseDecoder:
+    """The server-sent events of one stream, read from bytes in parts of any size: of each its name (often empty) and
+    its data.
+    """
+
+    __slots__ = ("_begun", "_data", "_name", "_rest")
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._rest = b""
+        """The beginning of a line whose end has not come."""
+        self._name = b""
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The events that end in this part. Comments, which servers send to keep a connection open, are none."""
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        for line in lines:
+            yield from self._line(line)
+
+    def end(self) -> Iterator[tuple[bytes, bytes]]:
+        """What is left when nothing more comes: some servers leave out the last end of line."""
+        yield from self._line(self._rest)
+        yield from self._line(b"")
+        self._rest = b""
+
+    def _line(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if not self._begun:
+            line, self._begun = line.removeprefix(codecs.BOM_UTF8), True
+        if not line:
+            if self._data:
+                yield self._name, b"\n".join(self._data)
+            self._name, self._data = b"", []
+            return
+        field, _, value = line.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if field == b"data":
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value
+        elif field == ERROR:  # as llama.cpp had it
+            self._name = ERROR
+            self._data.append(value)
+
+
+class KeyRedactor:
+    """Tells pieces on. The end of a piece that may be the beginning of the key is told with the next one."""
+
+    __slots__ = ("_hear", "_held", "_key")
+
+    def __init__(self, hear: DeltaCallback, key: str) -> None:
+        """`key` empty: there is none to look for."""
+        self._hear, self._key = hear, key
+        self._held = ReplyDelta()
+        """What was not told yet, as a piece of its own."""
+
+    def hear(self, piece: ReplyDelta) -> None:
+        """The next piece."""
+        if not self._key:
+            self._hear(piece)
+            return
+        if piece.restart or piece.name or piece.call != self._held.call:
+            self.end()
+        text, text_left = self._parted(self._held.text + piece.text)
+        arguments, arguments_left = self._parted(self._held.arguments + piece.arguments)
+        self._held = ReplyDelta(text_left, piece.call, arguments=arguments_left)
+        told = replace(piece, text=text, name=piece.name.replace(self._key, KEY_SHOWN), arguments=arguments)
+        if told != ReplyDelta(call=piece.call):
+            self._hear(told)
+
+    def end(self) -> None:
+        """Nothing more comes: what was held back was not the key."""
+        held, self._held = self._held, ReplyDelta()
+        if held.text or held.arguments:
+            self._hear(held)
+
+    def _parted(self, text: str) -> tuple[str, str]:
+        """What can be told, and what the key may begin with."""
+        clean = text.replace(self._key, KEY_SHOWN)
+        for size in range(min(len(self._key) - 1, len(clean)), 0, -1):
+            if clean.endswith(self._key[:size]):
+                return clean[:-size], clean[-size:]
+        return clean, ""

@@ -1,0 +1,209 @@
+"""How a context is made to fit its window, one measure at a time, until it does or nothing is left to do. Pure.
+
+The caller loops: render, estimate, ask `measure`, do what it says, render again. The loop always ends, because each
+measure moves something that can only move so far: a summary moves `kept_from` up, a trim shows fewer characters of one
+record or block (never under SHOWN_CHARS_MIN), and when neither is left the turn is given up with the figures.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from everlog.actors.ports.agent_constants import REPLY_FRACTION, SHOWN_CHARS_MIN, SUMMARY_FRACTION_MAX
+from everlog.actors.prompt import message_format
+from everlog.actors.prompt.context import Context, ContextMessage
+from everlog.events import ContextTrimmed, FunctionResult, MessageSent, ModelReply, Summary, TurnAbandoned
+
+MessageGroup = Sequence[ContextMessage]
+"""Messages that are never parted: a reply and its results, or one message."""
+
+
+class SummaryMeasure(msgspec.Struct, frozen=True):
+    """Replace the messages up to `covers_to` by a summary; the context goes on at `kept_from`."""
+
+    covers_from: int
+    covers_to: int
+    kept_from: int
+
+
+FitMeasure = SummaryMeasure | ContextTrimmed | TurnAbandoned
+
+
+def tokens_of(size: int, context: Context) -> int:
+    """Estimated tokens of a request of `size` bytes, by what a byte cost in the last call."""
+    return int(size * context.tokens_per_byte) + 1
+
+
+def tokens_max(context: Context) -> int:
+    """Tokens that a request may take, inclusive: the window less the room for the reply."""
+    window = context.config.window
+    return window - int(window * REPLY_FRACTION)
+
+
+def summary_bytes_max(context: Context) -> int:
+    """Bytes that a summary's words may take, inclusive."""
+    return int(context.config.window * SUMMARY_FRACTION_MAX / context.tokens_per_byte)
+
+
+def summary_room(context: Context, covers_to: int) -> int:
+    """Bytes that a summary of the messages up to `covers_to` may take, inclusive: no more than they take themselves."""
+    covered = sum(len((m.event.text or "").encode()) + 80 for m in context.messages if m.seq <= covers_to)
+    return min(summary_bytes_max(context), covered)
+
+
+def summary_fault(text: str, room: int) -> str | None:
+    """Why a model's summary is refused; None if it is not."""
+    size = len(text.strip().encode())
+    return None if 0 < size <= room else f"the summary has {size} bytes, and may have 1 to {room}"
+
+
+def transcript_bytes_max(context: Context) -> int:
+    """Bytes of transcript that a request for a summary may hold, so that it fits the window with room to spare."""
+    return max(2000, int(tokens_max(context) * 0.8 / context.tokens_per_byte))
+
+
+def measure(context: Context, tokens: int) -> FitMeasure:
+    """The next thing to do about a request of `tokens` tokens that is too long."""
+    item, size = _largest(context)
+    limit = tokens_max(context)
+    if size * context.tokens_per_byte > limit / 2:
+        trim = _trim(context, item, size, tokens - limit)
+        if trim is not None:
+            return trim
+    return summarize(context) or _trim(context, item, size, tokens - limit) or _given_up(tokens, limit)
+
+
+def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | None:
+    """The oldest part of the messages, as much as the configuration says; None if there is nothing to summarize.
+
+    The last `keep_last` messages stay; only where nothing else is left, the last one alone.
+    """
+    units = units_of(context.messages)
+    keeps = [keep] if keep is not None else [context.config.keep_last, 1]
+    for kept in keeps:
+        cut = _cut(units, context.config.summary_fraction, kept)
+        while cut:
+            found = _at(units, cut)
+            if found is not None:
+                return found
+            cut -= 1
+    return None
+
+
+def units_of(messages: Sequence[ContextMessage]) -> list[list[ContextMessage]]:
+    """The messages in order, each reply together with the results of its calls."""
+    units: list[list[ContextMessage]] = []
+    replies: dict[tuple[int, int], list[ContextMessage]] = {}
+    for message in messages:
+        place = (message.turn, message.step)
+        if isinstance(message.event, FunctionResult) and place in replies:
+            replies[place].append(message)
+            continue
+        units.append([message])
+        if isinstance(message.event, ModelReply):
+            replies[place] = units[-1]
+    return units
+
+
+def _cut(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
+    """How many units, from the oldest, hold `fraction` of all bytes and leave at least `keep` messages."""
+    sizes = [sum(_bytes(message) for message in unit) for unit in units]
+    wanted, taken, cut = fraction * sum(sizes), 0, 0
+    left = sum(len(unit) for unit in units)
+    for unit, size in zip(units, sizes, strict=True):
+        if taken >= wanted or left - len(unit) < keep:
+            break
+        taken, left, cut = taken + size, left - len(unit), cut + 1
+    return cut
+
+
+def _at(units: Sequence[MessageGroup], cut: int) -> SummaryMeasure | None:
+    """The summary of the first `cut` units; None where an input that waited would be hidden, or nothing would be."""
+    if cut >= len(units):
+        return None
+    kept_from = min(message.seq for unit in units[cut:] for message in unit)
+    hidden = [message.seq for unit in units[:cut] for message in unit]
+    if max(hidden) >= kept_from:
+        return None
+    return SummaryMeasure(min(hidden), max(hidden), kept_from)
+
+
+def _bytes(message: ContextMessage) -> int:
+    """About the bytes of the message in a request."""
+    event = message.event
+    calls = sum(len(call.arguments) for call in event.calls) if isinstance(event, ModelReply) else 0
+    return len((event.text or "").encode()) + calls + 80
+
+
+def _largest(context: Context) -> tuple[int | str, int]:
+    """The record (by seq) or block (by label) of which most bytes are shown, and how many."""
+    sizes: list[tuple[int, int | str]] = [
+        (len((message_format.cut(b.value, message_format.shown_chars(context.trims, b.label), 0)).encode()), b.label)
+        for b in context.blocks
+    ]
+    for message in context.messages:
+        shown = message_format.shown_chars(context.trims, message.seq)
+        text = len(message_format.cut(message.event.text or "", shown, 0).encode())
+        calls = message.event.calls if isinstance(message.event, ModelReply) else []
+        longest = sum(min(len(call.arguments.encode()), shown or len(call.arguments.encode())) for call in calls)
+        sizes.append((max(text, longest), message.seq))
+    size, key = max(sizes, key=lambda item: item[0], default=(0, ""))
+    return key, size
+
+
+def _trim(context: Context, key: int | str, size: int, excess: int) -> ContextTrimmed | None:
+    """Show so much less of one item that `excess` tokens go, as far as it has them; None if it is short already."""
+    if size <= SHOWN_CHARS_MIN * 2:
+        return None
+    whole = _characters(context, key)
+    before = message_format.shown_chars(context.trims, key) or whole
+    spare = int(excess / context.tokens_per_byte) + SHOWN_CHARS_MIN
+    share = max(0.0, 1 - spare / size)
+    shown = max(SHOWN_CHARS_MIN, min(int(before * share), before // 2 if share == 0 else before))
+    if shown >= before:
+        return None
+    if isinstance(key, str):
+        return ContextTrimmed(
+            label=key, shown_chars=shown, text=f"The memory block {key!r} is too large to be shown whole."
+        )
+    return ContextTrimmed(target_seq=key, shown_chars=shown, text=f"Record {key} is too large to be shown whole.")
+
+
+def _characters(context: Context, key: int | str) -> int:
+    for block in context.blocks:
+        if block.label == key:
+            return len(block.value)
+    for message in context.messages:
+        if message.seq == key:
+            calls = message.event.calls if isinstance(message.event, ModelReply) else []
+            return max(len(message.event.text or ""), *(len(call.arguments) for call in calls), 0)
+    return 0
+
+
+def _given_up(tokens: int, limit: int) -> TurnAbandoned:
+    return TurnAbandoned(
+        reason="context",
+        text=(
+            f"The request needs about {tokens} tokens and may take {limit}, and nothing in it can be shortened any "
+            "more: the system prompt, the functions and the memory blocks alone are too large. Use a model with a "
+            "larger window (--window), fewer functions, or smaller blocks."
+        ),
+    )
+
+
+def mechanical(context: Context, covered: Sequence[ContextMessage], bytes_max: int) -> str:
+    """A summary without a model: who said how much, and the first words of what was said, as far as they fit."""
+    said = [m for m in covered if isinstance(m.event, MessageSent) or type(m.event).__name__ == "UserMessage"]
+    before = context.summary.event if context.summary else None
+    head = f"{before.text[: bytes_max // 3]}\n" if isinstance(before, Summary) and before.text else ""
+    lines = [f"{len(covered)} records without a model's summary; it began so:"]
+    room = bytes_max - len(head.encode()) - len(lines[0]) - 100
+    for message in said or covered:
+        line = " ".join((message.event.text or "").split())[:120]
+        if not line:
+            continue
+        room -= len(line.encode()) + 3
+        if room < 0:
+            break
+        lines.append(f"- {line}")
+    return head + "\n".join(lines)

@@ -1,0 +1,139 @@
+"""How each event reads to the model: small JSON objects, MemGPT's shapes. Pure.
+
+Times are the record's own (`said_at` of an import, else `recorded_at`), told in the agent's zone.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.events import ContextTrimmed, FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
+
+HIDDEN = "[This is an automated system message hidden from the user] "
+
+_REASONS = {
+    "timer": "A timer went off",
+    "requested": HIDDEN + "Function called using request_heartbeat=true, returning control",
+    "function_failed": HIDDEN + "Function call failed, returning control",
+    "manual": "Someone asked for this heartbeat by hand",
+}
+
+_json = msgspec.json.Encoder()
+
+
+class _InputEnvelope(msgspec.Struct, omit_defaults=True, gc=False):
+    """What the model is told of an event; what is None is left out."""
+
+    type: str
+    message: str | None = None
+    reason: str | None = None
+    last_login: str | None = None
+    name: str | None = None
+    time: str | None = None
+
+
+class _ResultEnvelope(msgspec.Struct, gc=False):
+    status: str
+    message: str | None
+    time: str
+
+
+@lru_cache(maxsize=4096)
+def _clock(seconds: int, zone: str) -> str:
+    """As `strftime("%Y-%m-%d %I:%M:%S %p %Z%z")` has it, in half the time, and whatever the locale."""
+    at = datetime.fromtimestamp(seconds, ZoneInfo(zone))
+    half = "PM" if at.hour >= 12 else "AM"
+    time = f"{at.hour % 12 or 12:02}:{at.minute:02}:{at.second:02} {half}"
+    return f"{at.year}-{at.month:02}-{at.day:02} {time} {at.tzname()}{_offset(at.utcoffset() or timedelta())}"
+
+
+@lru_cache(maxsize=256)
+def _offset(offset: timedelta) -> str:
+    """The offset of a zone as +HHMM, and its seconds where it has any."""
+    minutes, seconds = divmod(abs(int(offset.total_seconds())), 60)
+    sign = "-" if offset < timedelta() else "+"
+    return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{seconds:02}" if seconds else "")
+
+
+def told(at: int, zone: str) -> str:
+    """Time `at` (microseconds UTC) as the model is told it, in the IANA `zone`."""
+    return _clock(at // MICROSECONDS, zone)
+
+
+def day(at: int, zone: str) -> str:
+    """The day of time `at` in `zone`, YYYY-MM-DD."""
+    return datetime.fromtimestamp(at / MICROSECONDS, UTC).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
+
+
+def cut(text: str, shown: int | None, seq: int) -> str:
+    """The first `shown` characters and a handle to the whole; all of it where `shown` is None."""
+    if shown is None or len(text) <= shown:
+        return text
+    return f"{text[:shown]} [... {len(text) - shown} more characters; the whole is record {seq} of the log]"
+
+
+def _dump(told: _InputEnvelope | _ResultEnvelope) -> str:
+    return _json.encode(told).decode()
+
+
+def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
+    """A user's words."""
+    return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=told(at, zone)))
+
+
+def login(event: UserLogin, at: int, zone: str) -> str:
+    """A user logged in."""
+    last = told(event.last_login, zone) if event.last_login else "Never (first login)"
+    return _dump(_InputEnvelope("login", last_login=last, time=told(at, zone)))
+
+
+def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
+    """The agent runs again, and why."""
+    reason = event.text or _REASONS[event.reason]
+    if event.timer:
+        reason = f"{reason} ({event.timer}{', late' if event.late else ''})"
+    return _dump(_InputEnvelope("heartbeat", reason=reason, time=told(at, zone)))
+
+
+def alert(at: int, zone: str, text: str) -> str:
+    """A word from the system."""
+    return _dump(_InputEnvelope("system_alert", message=text, time=told(at, zone)))
+
+
+def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
+    """What a function gave back."""
+    return _encoded_result(ok=event.ok, message=text or None, time=told(at, zone))
+
+
+def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
+    return _dump(_ResultEnvelope("OK" if ok else "Failed", message, time))
+
+
+def no_result(at: int, zone: str) -> str:
+    """What stands in for the result of a call that has none: a request is never sent with an orphaned call."""
+    return _encoded_result(ok=False, message="The call has no result yet.", time=told(at, zone))
+
+
+def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
+    """The summary, and how much it hides."""
+    message = (
+        f"Note: prior messages ({event.hidden} of {event.total} total messages) have been hidden from view due to "
+        f"conversation memory constraints.\nThe following is a summary of the previous {event.summarized} messages:\n"
+        f" {event.text}"
+    )
+    return _dump(_InputEnvelope("system_alert", message=message, time=told(at, zone)))
+
+
+def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:
+    """How many characters of a record (by seq) or block (by label) are shown; None for all."""
+    trim = trims.get(key)
+    return trim.shown_chars if trim else None
+
+
+def plain_ok(time: str) -> str:
+    """The result of an imported message: it was sent."""
+    return _encoded_result(ok=True, message=None, time=time)

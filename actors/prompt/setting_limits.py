@@ -1,0 +1,122 @@
+"""What a setting may be: the range of each number, the name of each key of sampling, and the rules of a block. Pure."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from everlog.actors.ports.agent_constants import BLOCK_CHARS_MAX, BLOCKS_MAX, DESCRIPTION_CHARS_MAX, TOKENS_MAX
+from everlog.events import BadInput, Sampling
+
+SettingRange = tuple[float, float, str]
+"""Smallest, largest, and how that is said."""
+
+SETTINGS: Mapping[str, SettingRange] = {
+    "steps_max": (1, 1000, "1 to 1,000 model calls"),
+    "pressure_fraction": (0.05, 1, "0.05 to 1 of the window"),
+    "summary_fraction": (0.05, 1, "0.05 to 1 of the messages' tokens"),
+    "keep_last": (0, 1000, "0 to 1,000 messages"),
+    "first_attempts_max": (1, 100, "1 to 100 replies"),
+    "monologue_chars_max": (0, 1_000_000, "0 (no limit) to 1,000,000 characters"),
+    "day_tokens_max": (0, TOKENS_MAX, "0 (no limit) or more tokens"),
+    "day_cost_max": (0, 1e12, "0 (no limit) or more"),
+}
+SAMPLING: Mapping[str, SettingRange] = {
+    "temperature": (0, 2, "0 to 2"),
+    "top_p": (0, 1, "0 to 1"),
+    "top_k": (-1, 1_000_000, "-1 or 0 (all words), or 1 to 1,000,000"),
+    "min_p": (0, 1, "0 to 1"),
+    "repeat_penalty": (0, 10, "0 to 10"),
+    "presence_penalty": (-2, 2, "-2 to 2"),
+    "frequency_penalty": (-2, 2, "-2 to 2"),
+    "seed": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
+    "max_tokens": (1, 100_000_000, "1 to 100,000,000 tokens"),
+    "max_completion_tokens": (1, 100_000_000, "1 to 100,000,000 tokens"),
+}
+WORD_CHARS_MAX = 64
+
+
+def check(settings: Any) -> None:
+    """Raises BadInput for a setting out of its range; those that are None are not looked at."""
+    for name, bounds in SETTINGS.items():
+        _within(name, getattr(settings, name), bounds)
+    if settings.sampling is not None:
+        for name, bounds in SAMPLING.items():
+            _within(name, getattr(settings.sampling, name), bounds)
+        effort = settings.sampling.reasoning_effort
+        if effort is not None and not (effort.isalpha() and len(effort) <= WORD_CHARS_MAX):
+            raise BadInput(f"reasoning_effort is a word such as low, medium or high, not {effort[:80]!r}.")
+    for name in ("summarizer", "fallback"):
+        model = getattr(settings, name)
+        if model and not model.strip():
+            raise BadInput(f"The name of the {name} is blank; an empty one stands for none. Nothing was changed.")
+
+
+def _within(name: str, value: float | None, bounds: SettingRange) -> None:
+    if value is not None and not (math.isfinite(value) and bounds[0] <= value <= bounds[1]):
+        raise BadInput(f"`{name}` is {bounds[2]}, not {value}. Nothing was changed.")
+
+
+def sampling(given: Iterable[str]) -> Sampling:
+    """Sampling from words as temperature=0.7; the word `default` alone is none at all. Raises BadInput."""
+    words = list(given)
+    if words == ["default"]:
+        return Sampling()
+    found: dict[str, Any] = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if key not in Sampling.__struct_fields__:
+            raise BadInput(f"There is no sampling setting {key[:80]!r}{_near(key)}.")
+        if not sign or key in found:
+            raise BadInput(f"--sampling {word[:80]}: give each setting once, as {key}=VALUE.")
+        found[key] = value
+    try:
+        return msgspec.convert(found, Sampling, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"--sampling {' '.join(words)[:200]}: {error}.") from error
+
+
+def _near(key: str) -> str:
+    near = difflib.get_close_matches(key, Sampling.__struct_fields__, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(Sampling.__struct_fields__)}"
+
+
+def check_label(label: str) -> None:
+    """Raises BadInput for what no memory block of an agent can be called."""
+    if not label or len(label) > WORD_CHARS_MAX or not label.replace("_", "a").replace("-", "a").isalnum():
+        raise BadInput(
+            f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}. Nothing was "
+            "changed."
+        )
+
+
+def check_blocks(count: int) -> None:
+    """Raises BadInput for more memory blocks than an agent may have."""
+    if count > BLOCKS_MAX:
+        raise BadInput(f"An agent has {BLOCKS_MAX} memory blocks at most. Nothing was changed.")
+
+
+def check_block(label: str, value: str, limit: int, description: str) -> None:
+    """Raises BadInput for a block that cannot be."""
+    check_label(label)
+    if not 1 <= limit <= BLOCK_CHARS_MAX:
+        raise BadInput(f"The limit of the block {label!r} is 1 to {BLOCK_CHARS_MAX:,} characters, not {limit}.")
+    if len(value) > limit:
+        raise BadInput(
+            f"The block {label!r} holds {len(value)} characters, and its limit is {limit}. Shorten it, or give a "
+            "higher limit. Nothing was changed."
+        )
+    if len(description) > DESCRIPTION_CHARS_MAX or not description.isprintable():
+        raise BadInput(
+            f"What a block is for is said in one line of up to {DESCRIPTION_CHARS_MAX:,} characters. Nothing was "
+            "changed."
+        )
+    for text in (value, description):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"Half a character (at {error.start}) cannot be written down. Nothing was changed."
+            ) from error

@@ -1,0 +1,346 @@
+"""What is different between two moments of an agent, and the event, turn and cause of each change. Pure.
+
+Changes are what the records between the two moments did, told forwards. Asked backwards, the same changes are told as
+undone: what was before stands after.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.formats.render_request import numbered
+from everlog.actors.prompt.context import Context
+from everlog.events import AgentConfigured, AnyEvent, Record, Sampling, Summary, SummaryExpanded, TurnsHidden, event_of
+
+SETTINGS = (
+    "model", "window", "text", "preset", "zone", "renderer", "verify_first", "steps_max", "pressure_fraction",
+    "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
+    "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
+)  # fmt: skip
+"""Fields of a configuration that are told of, as far as they differ; `text` is the system prompt."""
+INPUTS = frozenset({"user_message", "user_login", "heartbeat", "system_alert"})
+OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})
+"""Records that are part of no turn, whatever turn was the last."""
+REPLIES = frozenset({"model_reply", "reply_rejected", "model_failed", "summary"})
+"""Records that a call of a model left, with its tokens."""
+
+
+class RecordReference(msgspec.Struct, frozen=True):
+    """A record, as it is named in another's story."""
+
+    seq: int
+    type: str
+    text: str | None
+
+
+class ChangeCause(msgspec.Struct, frozen=True):
+    """The record that made a change, and how it came to that."""
+
+    seq: int
+    type: str
+    turn: int
+    """0 for none."""
+    time: int
+    """When it was recorded, microseconds UTC."""
+    cause: RecordReference | None
+    """The record that it names as its cause, where that is near."""
+    input: RecordReference | None
+    """What its turn began with, where that is near."""
+
+
+class ValueChange(msgspec.Struct, frozen=True):
+    """A value that is another: a memory block, or a field of the configuration."""
+
+    name: str
+    before: Any
+    after: Any
+    """None on the side where there is none."""
+    because: Sequence[ChangeCause]
+    """What changed it in between, in order; the last made it what it is."""
+
+
+class MessageChange(msgspec.Struct, frozen=True):
+    """A chat message of the context that only one side has, or that reads otherwise."""
+
+    seq: int
+    role: str
+    text: str
+    was: str | None
+    """Of one that reads otherwise: what it was."""
+    because: ChangeCause | None
+
+
+class BlockSnapshot(msgspec.Struct, frozen=True):
+    """A memory block at a moment."""
+
+    value: str
+    limit: int
+    description: str = ""
+    read_only: bool = False
+
+
+class AgentSnapshot(msgspec.Struct, frozen=True):
+    """One side: what the projections said of the agent then."""
+
+    seq: int
+    time: int
+    context: Context | None
+    """None where there is none: not set up yet, or erased."""
+    blocks: Mapping[str, BlockSnapshot]
+    """By label."""
+    recall: int
+    archival: int
+    tokens: int
+    """Of the last call."""
+    estimate: int
+    """Of the next."""
+    window: int
+
+
+class ModelUsage(msgspec.Struct, frozen=True):
+    """What the model calls between the two moments cost."""
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    tokens: int = 0
+
+
+class AgentDiff(msgspec.Struct, frozen=True):
+    """Everything that is different."""
+
+    before: AgentSnapshot
+    after: AgentSnapshot
+    events: int
+    turns: int
+    """Turns that records in between are of."""
+    memory: Sequence[ValueChange]
+    settings: Sequence[ValueChange]
+    functions_in: Sequence[str]
+    functions_out: Sequence[str]
+    shown_in: Sequence[MessageChange]
+    shown_out: Sequence[MessageChange]
+    reworded: Sequence[MessageChange]
+    spent: ModelUsage
+
+    @property
+    def is_nothing(self) -> bool:
+        """Nothing that an agent is made of differs. There may be events in between all the same."""
+        counts = [
+            (side.recall, side.archival, side.tokens, side.estimate, side.window) for side in (self.before, self.after)
+        ]
+        told = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
+        return counts[0] == counts[1] and not any((*told, self.reworded)) and self.spent == ModelUsage()
+
+
+class ChangeCauses:
+    """The records between two moments, with those a little before them: who did what, and why."""
+
+    def __init__(self, between: Sequence[Record], earlier: Sequence[Record]) -> None:
+        self.between = between
+        self._by_id = {record.event_id: record for record in (*earlier, *between)}
+        self._inputs: dict[int, Record] = {}
+        for record in (*earlier, *between):
+            if record.type == "agent_created":
+                self._inputs.clear()
+            if record.type in INPUTS and record.turn:
+                self._inputs.setdefault(record.turn, record)
+
+    def because(self, record: Record) -> ChangeCause:
+        """How a record came about."""
+        cause = self._by_id.get(record.cause) if record.cause is not None else None
+        turn = 0 if record.type in OUTSIDE else record.turn
+        began = self._inputs.get(turn)
+        return ChangeCause(
+            seq=record.seq,
+            type=record.type,
+            turn=turn,
+            time=record.recorded_at,
+            cause=_named(cause),
+            input=_named(began) if began is not cause and began is not record else None,
+        )
+
+    def of(self, kinds: Iterable[str]) -> list[tuple[Record, AnyEvent]]:
+        """The records of some kinds, in order, with their events."""
+        wanted = frozenset(kinds)
+        return [(record, event_of(record)) for record in self.between if record.type in wanted]
+
+
+def _named(record: Record | None) -> RecordReference | None:
+    return None if record is None else RecordReference(record.seq, record.type, record.text)
+
+
+def difference(
+    before: AgentSnapshot, after: AgentSnapshot, between: Sequence[Record], earlier: Sequence[Record]
+) -> AgentDiff:
+    """What differs. `between` are the records after the one moment up to the other, `earlier` some before those."""
+    if before.seq > after.seq:
+        return _undone(difference(after, before, between, earlier))
+    story = ChangeCauses(between, earlier)
+    known = [{f.name: f.sha256 for f in side.context.config.functions} if side.context else {} for side in
+             (before, after)]  # fmt: skip
+    shown_in, shown_out, reworded = _messages(before.context, after.context, story)
+    return AgentDiff(
+        before=before,
+        after=after,
+        events=len(between),
+        turns=len({record.turn for record in between if record.turn and record.type not in OUTSIDE}),
+        memory=_memory(before, after, story),
+        settings=_settings(before.context, after.context, story),
+        functions_in=sorted(name for name, sha256 in known[1].items() if known[0].get(name) != sha256),
+        functions_out=sorted(name for name, sha256 in known[0].items() if known[1].get(name) != sha256),
+        shown_in=shown_in,
+        shown_out=shown_out,
+        reworded=reworded,
+        spent=spent_in(between),
+    )
+
+
+def _undone(found: AgentDiff) -> AgentDiff:
+    """The same, told backwards."""
+    return msgspec.structs.replace(
+        found,
+        before=found.after,
+        after=found.before,
+        memory=[_swapped(change) for change in found.memory],
+        settings=[_swapped(change) for change in found.settings],
+        functions_in=found.functions_out,
+        functions_out=found.functions_in,
+        shown_in=found.shown_out,
+        shown_out=found.shown_in,
+        reworded=[msgspec.structs.replace(s, text=s.was or "", was=s.text) for s in found.reworded],
+    )
+
+
+def _swapped(change: ValueChange) -> ValueChange:
+    return msgspec.structs.replace(change, before=change.after, after=change.before)
+
+
+def _memory(before: AgentSnapshot, after: AgentSnapshot, story: ChangeCauses) -> list[ValueChange]:
+    found = []
+    edits = story.of(["memory_edited", "block_removed"])
+    births = [story.because(record) for record, _ in story.of(["agent_created"])]
+    for label in sorted({*before.blocks, *after.blocks}):
+        then, now = before.blocks.get(label), after.blocks.get(label)
+        if then != now:
+            because = [story.because(r) for r, event in edits if getattr(event, "label", None) == label] or births[-1:]
+            if then is None or now is None or then.value != now.value:
+                found.append(ValueChange(label, then.value if then else None, now.value if now else None, because))
+            for name in ("limit", "description", "read_only"):
+                sides = [None if side is None else getattr(side, name) for side in (then, now)]
+                if None not in sides and sides[0] != sides[1]:
+                    found.append(ValueChange(f"{label} {name.replace('_', '-')}", sides[0], sides[1], because))
+    return found
+
+
+def _settings(before: Context | None, after: Context | None, story: ChangeCauses) -> list[ValueChange]:
+    because = [story.because(record) for record, _ in story.of(["agent_configured"])][-1:]
+    sides = [None if side is None else side.config for side in (before, after)]
+    return [ValueChange(name, then, now, because) for name, then, now in differing(*sides)]
+
+
+def differing(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
+    """The settings that two configurations do not share, each with both values in JSON's own kinds."""
+    found = []
+    for name in SETTINGS:
+        then, now = (None if side is None else getattr(side, name) for side in (before, after))
+        if then != now:
+            found.append(("system prompt" if name == "text" else name, _told(then), _told(now)))
+    return found
+
+
+def _told(value: Any) -> Any:
+    """A setting in JSON's own kinds; templates and sampling as lines."""
+    match value:
+        case [*sections]:
+            return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in sections])
+        case Sampling():
+            return ", ".join([f"{key} {word}" for key, word in msgspec.to_builtins(value).items()])
+        case _:
+            return value
+
+
+def _messages(before: Context | None, after: Context | None, story: ChangeCauses
+              ) -> tuple[list[MessageChange], list[MessageChange], list[MessageChange]]:  # fmt: skip
+    """What came into the context, what went out of it, and what reads otherwise."""
+    then, now = _by_place(before), _by_place(after)
+    came = [_shown(place, now[place], _brought(place[0], story)) for place in now if place not in then]
+    turns = {message.seq: message.turn for message in before.messages} if before is not None else {}
+    went = [
+        _shown(place, then[place], _hid(place[0], turns.get(place[0], 0), story)) for place in then if place not in now
+    ]
+    other = []
+    for place in now:
+        if place in then and then[place] != now[place]:
+            made = story.of(["reply_rethought", "context_trimmed"])
+            because = [record for record, event in made if getattr(event, "target_seq", None) == place[0]][-1:]
+            told = story.because(because[0]) if because else None
+            other.append(_shown(place, now[place], told, was=_text(then[place])))
+    return came, went, other
+
+
+def _by_place(context: Context | None) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """The chat messages by seq, and by number among those of one seq; not the system message."""
+    found: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for seq, message in numbered(context) if context is not None else []:
+        number = 0
+        while (seq, number) in found:
+            number += 1
+        if seq:
+            found[seq, number] = message
+    return found
+
+
+def _shown(place: tuple[int, int], message: Mapping[str, Any], because: ChangeCause | None, was: str | None = None
+           ) -> MessageChange:  # fmt: skip
+    return MessageChange(place[0], message["role"], _text(message), was, because)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """What a chat message says: its content, and the calls in it."""
+    calls = (call["function"] for call in message.get("tool_calls") or ())
+    said = [str(message["content"])] if message.get("content") else []
+    return "\n".join([*said, *(f"{call['name']}({call['arguments']})" for call in calls)])
+
+
+def _brought(seq: int, story: ChangeCauses) -> ChangeCause | None:
+    """What brought a message into view: itself, or what was before it came back by a summary that was taken back."""
+    for record in story.between:
+        if record.seq == seq:
+            return story.because(record)
+    back = [record for record, _ in story.of(["summary_expanded"])]
+    return story.because(back[-1]) if back else None
+
+
+def _hid(seq: int, turn: int, story: ChangeCauses) -> ChangeCause | None:
+    """What took a message out of view."""
+    for record, event in story.of(["summary", "summary_expanded", "turns_hidden", "agent_created"]):
+        match event:
+            case Summary() | SummaryExpanded():
+                gone = seq < event.kept_from or (seq < record.seq and _is_summary(seq, story))
+            case TurnsHidden():
+                gone = turn in event.turns
+            case _:
+                gone = True
+        if gone:
+            return story.because(record)
+    return None
+
+
+def _is_summary(seq: int, story: ChangeCauses) -> bool:
+    return any(record.seq == seq and record.type.startswith("summary") for record in story.between)
+
+
+def spent_in(records: Iterable[Record]) -> ModelUsage:
+    """What the model calls of some records cost."""
+    calls = prompt = completion = tokens = 0
+    for record in records:
+        event = event_of(record) if record.type in REPLIES else None
+        if getattr(event, "context_sha256", ""):
+            usage = getattr(event, "usage", None)
+            calls += 1
+            prompt += usage.prompt if usage is not None else 0
+            completion += usage.completion if usage is not None else 0
+            tokens += usage.total if usage is not None else 0
+    return ModelUsage(calls, prompt, completion, tokens)

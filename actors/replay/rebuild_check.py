@@ -1,0 +1,68 @@
+"""Two of the four ways to replay an agent: rebuild (are the projections what the log says?), and verify, which has a
+file of its own. Neither writes.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import msgspec
+
+from everlog.actors.agent.activation_state import activation_state_of
+from everlog.actors.agent.local_system import AgentView
+from everlog.actors.prompt.context import context_of
+from everlog.actors.replay import check_chain
+from everlog.actors.replay.replay_report import ReplayReport
+from everlog.actors.replay.verify import verify
+from everlog.events import Record, is_erased
+from everlog.projections import DERIVER, OF_A_STATE, PROJECTIONS, Projections, Row
+
+__all__ = ["ReplayReport", "rebuild", "verify"]
+
+
+def rebuild(view: AgentView) -> ReplayReport:
+    """Build every projection again, commit by commit as the agent did, and compare with the one made at once."""
+    records = list(view.reader.read(view.agent_id))
+    report = ReplayReport(view.agent_id, faults=check_chain.faults(records, view.head))
+    with Projections() as fresh:
+        for _, commit in groupby(records, key=lambda record: record.commit):
+            fresh.add([_own(record, view.agent_id) for record in commit])
+        state = view.reader.state(view.agent_id, DERIVER.maker)
+        if state is not None and not any(is_erased(record.payload) for record in records):  # else it may show less
+            report.faults += _state_faults(view, fresh)
+        for name in PROJECTIONS:
+            report.checked += 1
+            ours, theirs = (p.checksum(name, view.agent_id) for p in (view.projections, fresh))
+            if ours != theirs:
+                report.faults.append(f"{name}: rebuilt {theirs}, found {ours}")
+    return report
+
+
+def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
+    """What the agent is activated with, its newest state and the records after it, and does not say as all records do.
+
+    To be asked before anything is that needs all of them.
+    """
+    return [
+        f"{name}: the newest state and what came after it do not give what all records give"
+        for name in sorted(OF_A_STATE)
+        if _told(name, view.projections.rows(name, view.agent_id)) != _told(name, fresh.rows(name, view.agent_id))
+    ]
+
+
+_COUNTS = ("recall", "archival")
+
+
+def _told(name: str, rows: Sequence[Row]) -> object:
+    """What rows say, whatever their order. Of two it is what they come to: of `waking` a state has fewer rows, and in
+    those of `context_window` counts may stand at another record; where there is no configuration they come to nothing.
+    """
+    if name == "waking":
+        return activation_state_of(rows)
+    if name == "context_window" and any(row["slot"] == "config" for row in rows):
+        return context_of("", 0, rows)
+    return sorted(repr({column: value for column, value in row.items() if column not in _COUNTS}) for row in rows)
+
+
+def _own(record: Record, agent_id: str) -> Record:
+    """The record under the name by which it is asked for: what another wrote is read through."""
+    return record if record.agent_id == agent_id else msgspec.structs.replace(record, agent_id=agent_id)

@@ -1,0 +1,42 @@
+"""Exports of agents into a file, and restoring them: what the store does, with what only projections know."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.effects import Clock
+from everlog.projections import DERIVER
+from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, export, stream_of
+
+
+def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
+                 with_sources: bool = False, replace: bool = False, progress: Progress | None = None
+                 ) -> ExportHeader:  # fmt: skip
+    """Write an agent into the file `path`, and what it is read through. Raises what `AgentSystem.export` does."""
+    view = system.view(agent_id)
+    try:
+        sources = sorted(row["source"] for row in view.rows("sources") if row["source"])
+    finally:
+        view.close()
+    return export(
+        store,
+        agent_id,
+        path,
+        store_id=store.store_id,
+        made_at=clock.now(),
+        sources=sources,
+        streams=_loaded(store, sources) if with_sources else (),
+        replace=replace,
+        progress=progress,
+    )
+
+
+def _loaded(store: FileStore, sources: Sequence[str]) -> list[str]:
+    """The streams of those sources that something was loaded into."""
+    streams = [stream_of(source) for source in sources if source in store.sources()]
+    return [stream for stream in streams if store.reader(stream).head(stream).seq]
+
+
+def restore_agent(store: FileStore, path: Path, progress: Progress | None = None) -> RestoreReport:
+    """Take in what an export holds. Raises what `AgentSystem.restore` does."""
+    return store.restore(path, DERIVER, progress)

@@ -1,0 +1,314 @@
+"""From arguments to a store, a system and the settings of an agent: what every command begins with."""
+
+import asyncio
+import importlib.util
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system, place_of
+from everlog.actors.archive.archive_index import local_archive
+from everlog.actors.cluster.ray_address import running
+from everlog.actors.functions.extras import Grants
+from everlog.actors.functions.tools import Tool
+from everlog.actors.ports.agent_constants import BLOCK_CHARS, BLOCK_CHARS_MAX
+from everlog.actors.ports.effects import ArchiveClient, Model
+from everlog.actors.ports.real_clock import make_store
+from everlog.actors.prompt import presets
+from everlog.events import BadInput, Fenced, PartitionBusy
+from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.settings_from_args import described, wanted
+from everlog.store import FileStore, name_of
+
+DEFAULT_STORE = "~/.everlog"
+
+
+def root_of(args: Namespace) -> Path:
+    """The folder of the store: --store, else EVERLOG_STORE, else ~/.everlog."""
+    return Path(args.store or os.environ.get("EVERLOG_STORE") or DEFAULT_STORE).expanduser()
+
+
+def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
+    """The store. Raises StoreError where there is none, unless it may be created."""
+    if create:
+        return make_store(root_of(args), world.clock, world.ids)
+    return FileStore(root_of(args), world.clock.now)
+
+
+def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
+    """The agents of the store, for reading, with the user's own functions. `archive`: see `searching`."""
+    grants = grants_of(args)
+    tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
+    return LocalSystem(
+        store_of(args, world),
+        tools=tools,
+        grants=grants,
+        clock=world.clock,
+        ids=world.ids,
+        archive=archive,
+    )
+
+
+@contextmanager
+def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
+    """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
+    archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
+    try:
+        with viewing(args, world, archive) as view:
+            yield view
+    finally:
+        if archive is not None:
+            asyncio.run(archive.close())
+
+
+def agents_of(
+    args: Namespace, world: CommandEnvironment, *, timers: bool = False
+) -> AbstractAsyncContextManager[AgentSystem]:
+    """The agents of the store, where --runtime says that they run; the store is made if there is none.
+
+    `timers`: whether they go off in this process. A command that ends at once would only begin what they lead to.
+    """
+    grants = grants_of(args)  # first: a file that an agent may write to is not run
+    return open_system(
+        root_of(args),
+        runtime=args.runtime,
+        tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
+        base_url=getattr(args, "base_url", None) or "",
+        grants=grants,
+        models=_models(world),
+        clock=world.clock,
+        ids=world.ids,
+        note=warn,
+        timers=timers,
+        placement=getattr(args, "placement", "dedicated"),
+        shards=getattr(args, "shards", None),
+    )
+
+
+def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
+    model = world.model
+    return None if model is None else lambda name, base_url: model(name, base_url or None)
+
+
+@asynccontextmanager
+async def owning(
+    args: Namespace, system: AgentSystem, name: str, settings: Settings, listen: CommitListener | None = None
+) -> AsyncIterator[AgentRef]:
+    """Open an agent, or begin it. What is the matter with its log is told; Fenced names the agent."""
+    command = f"everlog {args.command}"
+    try:
+        agent = await system.agent(name, settings, command=command, listen=listen, take_over=args.take_over)
+        for warning in agent.opened.warnings:
+            warn(warning)
+        yield agent
+    except Fenced as error:
+        raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
+
+
+def warn(text: str) -> None:
+    """Say on stderr what a person should know."""
+    complain(f"warning: {text}")
+
+
+@contextmanager
+def looking(
+    system: LocalSystem | AgentSystem, name: str, *, tell: bool = True, as_of: int | datetime | None = None
+) -> Iterator[AgentView]:
+    """An agent for reading, now or as of a moment. A torn tail is warned about, with `tell` a deleted agent too;
+    nothing is changed.
+    """
+    view = system.view(name_of(name), as_of=as_of)
+    try:
+        warn_of_damage(view.reader)
+        if tell and view.rows("standing")[0]["deleted"]:
+            complain(f"{view.agent_id!r} was deleted; this is how it was when it ended.")
+        yield view
+    finally:
+        view.close()
+
+
+@contextmanager
+def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> Iterator[AgentView]:
+    """The agent that a command reads, as of its --as-of. See `looking`. Raises BadInput, which names the head."""
+    system = system_of(args, world, archive)
+    try:
+        moment = asked(args.as_of, world)
+    except BadInput as error:
+        with looking(system, args.name, tell=False) as view:
+            raise BadInput(f"{error} {view.agent_id!r} has records 1 to {view.head.seq}, the head.") from error
+    with looking(system, args.name, as_of=moment) as view:
+        yield view
+
+
+async def release(args: Namespace, world: CommandEnvironment, names: Iterable[str]) -> None:
+    """Have the cluster, if one runs agents of this store, let go of agents, so that this process can have them."""
+    if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
+        async with agents_of(args, world) as system:
+            for name in names:
+                await system.unload(name)
+
+
+@contextmanager
+def leaving_alone() -> Iterator[None]:
+    """For a command that takes nothing over: a log that is open elsewhere is said to be, and nothing about a fence."""
+    try:
+        yield
+    except PartitionBusy as error:
+        raise PartitionBusy(
+            f"{str(error).rpartition('; ')[0]}; close it there first. Nothing was changed.", error.pid
+        ) from error
+
+
+def warn_of_damage(reader: object) -> None:
+    """Say on stderr what the last read found after the last whole frame."""
+    damage = getattr(reader, "damage", None)
+    if damage is not None:
+        complain(f"warning: {damage}.")
+
+
+def text_of(path: str) -> str:
+    """The text of a file, without the line breaks at its end. Raises BadInput."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}.") from error
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """The lines of a file. Raises BadInput."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
+    """What the arguments ask of an agent; files are read here, and an endpoint that nobody knows is asked what it can
+    do. Raises BadInput.
+    """
+    from everlog.interfaces.common.model_choice import chosen_model
+
+    blocks: dict[str, InitialBlock] = {}
+    chosen: dict[str, str] = {}
+    for label, given in (("persona", args.persona), ("human", args.human)):
+        known = presets.names("persona" if label == "persona" else "human")
+        if given in known:
+            chosen[label] = given
+        elif given:
+            blocks[label] = InitialBlock(label, _preset_file(label, given, known))
+    blocks.update((block.label, block) for block in map(_block, args.block))
+    described(blocks, chosen, args)
+    return Settings(
+        model=chosen_model(args, world, root_of(args), warn),
+        window=args.window,
+        zone=args.zone,
+        preset=args.preset,
+        system=text_of(args.system) if args.system else None,
+        verify_first=args.verify_first,
+        blocks=tuple(blocks.values()),
+        persona=chosen.get("persona", Settings().persona),
+        human=chosen.get("human", Settings().human),
+        **wanted(args, text_of),
+    )
+
+
+def grants_of(args: Namespace) -> Grants:
+    """What the arguments allow the agent; nothing where the command has none. Raises BadInput."""
+    folder = getattr(args, "workspace", None)
+    return Grants(
+        workspace=_workspace(folder, root_of(args), args.tools) if folder is not None else "",
+        hosts=tuple(getattr(args, "allow_host", ())),
+        helper=getattr(args, "helper", None) or "",
+    )
+
+
+def _workspace(folder: str, store: Path, tools: Sequence[str]) -> str:
+    """The whole path of a workspace: a folder apart from the store and from code, which no function may write to."""
+    try:
+        path, root = Path(folder).expanduser().resolve(strict=True), store.resolve()
+        code = [file for file in tools if Path(file).resolve().is_relative_to(path)]
+    except (OSError, RuntimeError) as error:
+        raise BadInput(f"--workspace {folder}: there is no such folder ({error}).") from error
+    if not path.is_dir():
+        raise BadInput(f"--workspace {folder}: this is no folder.")
+    if root.is_relative_to(path) or path.is_relative_to(root):
+        raise BadInput(f"--workspace {folder}: it holds the store {root}, or lies in it. Give a folder apart from it.")
+    if code:
+        raise BadInput(f"--workspace {folder}: {code[0]} lies in it, and the agent could change what it runs. Move it.")
+    return str(path)
+
+
+def _preset_file(label: str, given: str, known: Sequence[str]) -> str:
+    if not Path(given).expanduser().exists():
+        raise BadInput(f"--{label} {given}: there is no such file, and no such preset; presets: {', '.join(known)}.")
+    return text_of(given)
+
+
+def _block(text: str) -> InitialBlock:
+    """LABEL=FILE or LABEL=FILE:LIMIT; a file whose name ends so is taken at its word."""
+    label, _, path = text.partition("=")
+    limit = BLOCK_CHARS
+    head, colon, tail = path.rpartition(":")
+    if colon and tail.isdecimal() and not Path(path).expanduser().exists():
+        path, limit = head, int(tail[: len(str(BLOCK_CHARS_MAX)) + 1])
+        if limit > BLOCK_CHARS_MAX:
+            raise BadInput(f"--block {text}: a block holds at most {BLOCK_CHARS_MAX:,} characters.")
+    return InitialBlock(label, text_of(path), limit)
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """Every Tool in a Python file. Raises BadInput naming the file and the line, where it cannot be loaded."""
+    spec = importlib.util.spec_from_file_location(f"everlog_tools_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise BadInput(f"--tools {path}: this is no Python file (it should end in .py).")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # so that type hints in it can be resolved
+    try:
+        spec.loader.exec_module(module)
+    except _LOADING as error:
+        del sys.modules[spec.name]
+        raise BadInput(
+            f"--tools {path}{_line_in(path, error)}: {_told(error)}. Nothing was loaded; `python {path}` shows more."
+        ) from error
+    found = [value for value in vars(module).values() if isinstance(value, Tool)]
+    if not found:
+        raise BadInput(f"--tools {path}: it holds no function with @tool (from everlog import tool).")
+    return found
+
+
+_LOADING = (Exception, SystemExit)
+"""What a user's file may raise while it is loaded: all of it is its own fault."""
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """`, line N` of that file, as far as it is known."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f", line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _told(error: BaseException) -> str:
+    """An exception in words."""
+    if isinstance(error, SystemExit):
+        return f"the file ends the program (SystemExit: {error.code})"
+    if isinstance(error, BadInput):
+        return str(error).rstrip(".")
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {said}"

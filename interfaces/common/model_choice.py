@@ -1,0 +1,73 @@
+"""Which model is meant at the command line, where it is served, and, the first time, what it can do."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from everlog.actors.agent.agent_setup import OFFLINE
+from everlog.actors.models.model_catalogue import asked_at, catalogue_of, descriptions_of, keep_found
+from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
+from everlog.actors.models.probe import is_own
+from everlog.events import BadInput
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+
+
+def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: Callable[[str], None]) -> str | None:
+    """The name that the log will have for --model; None where none is given.
+
+    Where the name says where it is served (ENDPOINT/MODEL), that becomes --base-url. An endpoint of which nothing is
+    known is asked what it can do, unless --no-probe says not to. Raises BadInput for a file that cannot be run.
+    """
+    name: str | None = args.model
+    if name is None or name == OFFLINE:
+        return name
+    if is_gguf(name):
+        from everlog.actors.models import gguf_model
+
+        gguf_model.refuse_without_extra()
+        path = gguf_model.path_of(name)
+        gguf_model.header(path)
+        return str(path)
+    place = placed(name, args.base_url, root)
+    if place.url:
+        args.base_url = place.url
+    url = asked_at(place.url)
+    if world.probe is not None and not getattr(args, "no_probe", False) and not is_known(place.name, url, root):
+        found = probed(place.name, url, world, root)
+        if found.fault:
+            warn(
+                f"nothing could be found out about {place.name!r}: {found.fault} It is asked with native tools, unless "
+                "--calling says otherwise."
+            )
+    return place.name
+
+
+def placed(name: str, base_url: str | None, root: Path) -> ModelAddress:
+    """Where a model is asked. Raises BadInput where --base-url says otherwise than its description."""
+    place = catalogue_of(root).place(name, base_url or "")
+    if base_url and place.endpoint and not same_url(place.url, base_url):
+        raise BadInput(
+            f"--base-url is {base_url}, but {descriptions_of(root)} has {name!r} at the endpoint {place.endpoint!r}, "
+            f"{place.url}. Leave --base-url out, or correct the file."
+        )
+    return place
+
+
+def is_known(name: str, url: str, root: Path) -> bool:
+    """Whether anything is known of what a model at an address can do, and so nobody needs to be asked."""
+    catalogue = catalogue_of(root)
+    entry = catalogue.models.get(name)
+    if is_own(url) or (entry is not None and entry.calling is not None):
+        return True
+    return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).way is not None
+
+
+def probed(name: str, url: str, world: CommandEnvironment, root: Path) -> ProbeFindings:
+    """Ask an endpoint what it can do, and keep what it was."""
+    assert world.probe is not None
+    complain(f"asking {url} what it can do with {name!r}, this once (--no-probe leaves it out)")
+    found = world.probe(url, name, catalogue_of(root).key_of(url))
+    if not found.fault:
+        keep_found(root, found)
+    return found

@@ -1,0 +1,57 @@
+"""From a file to a document: the text that is in it, in one form whatever it was written on."""
+
+import importlib
+import re
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from everlog.actors.memory.document_load import Document, UnreadableDocument
+from everlog.events import BadInput
+from everlog.interfaces.documents.file_kinds import ExtractedText, kind_of
+from everlog.interfaces.documents.find_files import DocumentFile
+
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f\ufeff\ud800-\udfff]")
+"""What has no place in a text: control characters, byte order marks, halves of characters."""
+_BLANK_ENDS = re.compile(r"(?<![^\S\n])[^\S\n]+$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n{4,}")
+
+
+def read(file: DocumentFile) -> Document | UnreadableDocument:
+    """The document that a file is. Its size is looked at before it is read."""
+    kind = kind_of(file.path) or kind_of(Path(file.name))
+    assert kind is not None, "only files of a known kind are found"
+    try:
+        if not file.bytes:
+            raise BadInput("it is empty")
+        if file.bytes > kind.bytes_max:
+            raise BadInput(
+                f"it has {file.bytes:,} bytes, and a file of its kind may have {kind.bytes_max:,}; divide it"
+            )
+        module, name = kind.reader.split(":")
+        reader = cast(
+            "Callable[[Path], ExtractedText]", getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        )
+        content = reader(file.path)
+        text = normal(content.text)
+        if not text:
+            raise BadInput("it has no text")
+    except BadInput as error:
+        return UnreadableDocument(file.name, str(error))
+    except (RecursionError, MemoryError):
+        return UnreadableDocument(file.name, "it is nested too deeply, or too large, to be read")
+    except OSError as error:
+        return UnreadableDocument(file.name, f"it cannot be read ({error.strerror or error})")
+    title = " ".join(normal(content.title).split())[:200]
+    return Document(
+        name=file.name, text=text, title=title, media_type=kind.media_type, bytes=file.bytes, origin=file.origin
+    )
+
+
+def normal(text: str) -> str:
+    """The same words in one form: NFC, a line feed ends a line, no blanks before it, no more than two blank lines."""
+    text = _NO_TEXT.sub("", _LINE_ENDS.sub("\n", text))
+    text = _BLANK_LINES.sub("\n\n\n", _BLANK_ENDS.sub("", unicodedata.normalize("NFC", text)))
+    return text.strip("\n").rstrip()

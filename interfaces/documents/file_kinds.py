@@ -1,0 +1,56 @@
+"""The kinds of files that can be read, by their ending, and what a reader gives back. Imports no reader."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from everlog.actors.memory.document_load import DOCUMENT_BYTES_MAX
+
+FILE_BYTES_MAX = 256 * 1024 * 1024
+"""Largest file of a kind that holds more than text (pictures, fonts), inclusive."""
+
+
+class FileKind(NamedTuple):
+    """A kind of file."""
+
+    reader: str
+    """A function from path to Content, as "module:function" in this package; it raises BadInput or OSError."""
+    media_type: str
+    bytes_max: int = DOCUMENT_BYTES_MAX
+    """Largest file, inclusive: looked at before it is read."""
+
+
+class ExtractedText(NamedTuple):
+    """What was in a file."""
+
+    text: str
+    title: str = ""
+
+
+_TEXT = FileKind("plain:read", "text/plain")
+_MARKDOWN = FileKind("plain:read_markdown", "text/markdown")
+_HTML = FileKind("markup:read", "text/html")
+_JSON_LINES = FileKind("tables:read_json_lines", "application/jsonl")
+
+KINDS = {
+    ".txt": _TEXT,
+    ".text": _TEXT,
+    ".md": _MARKDOWN,
+    ".markdown": _MARKDOWN,
+    ".html": _HTML,
+    ".htm": _HTML,
+    ".pdf": FileKind("pdf:read", "application/pdf", FILE_BYTES_MAX),
+    ".docx": FileKind(
+        "office:read", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", FILE_BYTES_MAX
+    ),
+    ".csv": FileKind("tables:read_csv", "text/csv"),
+    ".tsv": FileKind("tables:read_csv", "text/tab-separated-values"),
+    ".json": FileKind("tables:read_json", "application/json"),
+    ".jsonl": _JSON_LINES,
+    ".ndjson": _JSON_LINES,
+}
+"""By ending, in lower case."""
+
+
+def kind_of(path: Path) -> FileKind | None:
+    """The kind of a file, by its ending; None if it cannot be read."""
+    return KINDS.get(path.suffix.lower())

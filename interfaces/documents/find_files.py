@@ -1,0 +1,139 @@
+"""Which files a load means: those that are named, and all in the folders that are named."""
+
+import stat
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from everlog.actors.memory.document_load import UnreadableDocument
+from everlog.events import BadInput
+from everlog.interfaces.documents.file_kinds import KINDS, kind_of
+
+
+class DocumentFile(NamedTuple):
+    """A file that becomes a document."""
+
+    name: str
+    """Of the document: the path in the folder that was named, or the file's own name; NFC, with slashes."""
+    path: Path
+    origin: str
+    """The folder or file that was named, as an absolute path."""
+    bytes: int
+
+
+class FileSelection(msgspec.Struct):
+    """What a load means."""
+
+    files: list[DocumentFile] = []
+    """By name, each file once."""
+    origins: list[str] = []
+    """The folders and files that were named, as far as they could be looked into."""
+    failed: list[UnreadableDocument] = []
+    skipped: list[str] = []
+    """Names of files in folders that are of no kind that can be read, sorted."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all files together."""
+        return sum(file.bytes for file in self.files)
+
+
+def find(paths: Sequence[str]) -> FileSelection:
+    """The files in folders, at any depth, and files by themselves. What begins with a dot is passed over in folders.
+
+    A link to a folder is followed unless that folder is met anyway. Raises BadInput for a path that does not exist.
+    """
+    found = FileSelection()
+    for given in paths:
+        try:
+            path = Path(given).expanduser()
+            real = path.resolve(strict=True)
+            is_folder = real.is_dir()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise BadInput(f"{given!r}: there is no such file or folder ({error}). Nothing was loaded.") from error
+        if is_folder:
+            _Folder(real, found).search()
+        else:
+            _add(found, _name(path.name), real, str(real), named=True)
+    once = {file.path.resolve(): file for file in reversed(found.files)}
+    found.files = sorted(once.values())
+    found.skipped.sort()
+    return found
+
+
+def _add(found: FileSelection, name: str, path: Path, origin: str, *, named: bool = False) -> None:
+    """A file; what is none, or of no kind that can be read, is told of."""
+    try:
+        name.encode()
+        status = path.stat()
+    except UnicodeEncodeError:
+        found.failed.append(UnreadableDocument(ascii(name)[1:-1], "its name is not UTF-8; rename it"))
+        return
+    except OSError as error:
+        found.failed.append(UnreadableDocument(name, f"it cannot be read ({error.strerror})"))
+        return
+    if not stat.S_ISREG(status.st_mode):
+        found.failed.append(UnreadableDocument(name, "it is a device, a pipe or a socket, and no file"))
+    elif kind_of(path) is not None or (named and kind_of(Path(name)) is not None):
+        found.files.append(DocumentFile(name, path, origin, status.st_size))
+        if named:
+            found.origins.append(origin)
+    elif named:
+        known = ", ".join(ending.removeprefix(".") for ending in KINDS)
+        found.failed.append(UnreadableDocument(name, f"it is of no kind that can be read; those are {known}"))
+    else:
+        found.skipped.append(name)
+
+
+def _name(path: str) -> str:
+    return unicodedata.normalize("NFC", path)
+
+
+class _Folder:
+    """A folder that was named, and the folders in it."""
+
+    def __init__(self, root: Path, found: FileSelection) -> None:
+        self._root = root
+        self._found = found
+        self._met = {root}
+        """Folders that links led to."""
+
+    def search(self) -> None:
+        """Add all files."""
+        waiting = [self._root]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                entries = sorted(folder.iterdir())
+            except OSError as error:
+                self._found.failed.append(
+                    UnreadableDocument(self._name_of(folder), f"the folder cannot be read ({error.strerror})")
+                )
+                continue
+            if folder == self._root:
+                self._found.origins.append(str(self._root))
+            for path in entries:
+                if path.name.startswith("."):
+                    continue
+                if self._is_folder(path):
+                    waiting.append(path)
+                elif not path.is_dir():
+                    _add(self._found, self._name_of(path), path, str(self._root))
+
+    def _name_of(self, path: Path) -> str:
+        return _name(path.relative_to(self._root).as_posix())
+
+    def _is_folder(self, path: Path) -> bool:
+        """Whether to go into a folder: by a link only where it leads out of all that is gone through anyway."""
+        if not path.is_dir():
+            return False
+        if not path.is_symlink():
+            return True
+        real = path.resolve()
+        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._met:
+            return False
+        self._met.add(real)
+        return True

@@ -1,0 +1,56 @@
+"""Rows of a query as documents: with DuckDB over Parquet, CSV, JSON, or a database of its own."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.memory.document_load import Document, UnreadableDocument
+from everlog.events import BadInput
+from everlog.interfaces.documents.extract_text import normal
+from everlog.interfaces.documents.table_text import paragraph
+from everlog.projections.external_rows import select
+
+SQL = "sql"
+"""The origin of documents that a query brought."""
+_NAMES = ("document", "id", "title")
+"""Columns that name a document, the first of them that there is."""
+
+
+def databases(paths: Sequence[str]) -> Mapping[str, Path]:
+    """Files of DuckDB under the names that a query has for them: their own, without the ending. Raises BadInput."""
+    found: dict[str, Path] = {}
+    for given in paths:
+        path = Path(given).expanduser()
+        if not path.is_file():
+            raise BadInput(f"{given}: there is no such file. With --sql each PATH is a database of DuckDB.")
+        if path.stem in found:
+            raise BadInput(f"{given}: there is a database {path.stem!r} already. Give one of them another name.")
+        found[path.stem] = path
+    return found
+
+
+def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | UnreadableDocument]:
+    """Each row as a document: its column `text`, or else all columns as lines `column: value`.
+
+    Raises BadInput at once for a query that cannot be, and for a row that cannot be had when it is its turn.
+    """
+    found = select(query, attached)
+    return (_document(number, row) for number, row in enumerate(found, 1))
+
+
+def _document(number: int, row: Sequence[tuple[str, Any]]) -> Document | UnreadableDocument:
+    values = {column.lower(): value for column, value in reversed(row) if value is not None}
+    name = next((str(values[key]) for key in _NAMES if key in values), f"row {number}")
+    name = normal(name) or f"row {number}"
+    text = values.get("text")
+    if text is None and any(column.lower() == "text" for column, _ in row):
+        return UnreadableDocument(name, f"row {number} has no text")
+    if isinstance(text, bytes):
+        return UnreadableDocument(name, f"the text of row {number} is bytes; decode it in the query")
+    return Document(
+        name=name,
+        text=normal(paragraph(row) if text is None else str(text)),
+        title=str(values.get("title", "")),
+        media_type="text/plain",
+        origin=SQL,
+    )

@@ -1,0 +1,167 @@
+"""`everlog up` and `everlog down`: a Ray on this machine that goes on running between commands.
+
+`everlog cluster status`: how the cluster is doing, whoever started it.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from everlog.actors.api import open_system, place_of
+from everlog.actors.cluster.os_processes import keeps
+from everlog.actors.cluster.ray_address import kept, running
+from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource
+from everlog.events import ClusterError, UsageError
+from everlog.interfaces.common.bootstrap import root_of, store_of, warn
+from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.store import caveat, refuse_unsafe
+
+STOP_S = 60
+"""Agents that are at work when the cluster stops are interrupted; it takes no longer than this."""
+LOOK_S = 0.1
+"""Between two looks at a process that is to end."""
+FOLLOW_S = 1.0
+"""Between two looks at a cluster."""
+
+
+def up(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `up`."""
+    place_of(None, root_of(args))  # a word in EVERLOG_RUNTIME that is no runtime is refused before a store is made
+    refuse_unsafe(root_of(args))
+    store = store_of(args, world, create=True)
+    if known := caveat(store.root):
+        warn(f"{known}.")
+    address = running(store.root)
+    if address:
+        raise UsageError(f"A Ray cluster runs already at {address}; agents of this store run in it.")
+    complain(f"starting Ray for {plain(str(store.root))}; this takes a few seconds")
+    with tempfile.TemporaryFile() as errors:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "everlog.actors.cluster.local_daemon", str(store.root.resolve())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+        )  # fmt: skip
+        assert keeper.stdout is not None
+        address = keeper.stdout.readline().strip()
+        if not address:
+            ended = keeper.wait()
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+            raise ClusterError(_last_line(said) or f"Ray ended with exit code {ended} and said nothing.")
+    print(f"Ray runs at {address} (process {keeper.pid}). `everlog down` stops it.")
+    return 0
+
+
+def down(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `down`."""
+    root = root_of(args)
+    known = kept(root)
+    if known is None or not keeps(known.pid, root):
+        raise UsageError(f"No Ray is kept running for the store {plain(str(root))}; `everlog up` starts one.")
+    os.kill(known.pid, signal.SIGTERM)
+    if not asyncio.run(_gone(known.pid, root, world)):
+        raise ClusterError(f"Ray (process {known.pid}) does not stop; end it by hand: kill -9 {known.pid}.")
+    print("Ray is stopped. The agents are in their logs.")
+    return 0
+
+
+async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
+    """Wait until the process has ended; False if it does not."""
+    for _ in range(int(STOP_S / LOOK_S)):
+        if not keeps(pid, root):
+            return True
+        await world.sleep(LOOK_S)
+    return False
+
+
+def _last_line(said: str) -> str:
+    """What an error came to: the last line of a traceback, without the name of its type."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1].partition(": ")[2] or lines[-1] if lines else ""
+
+
+def status(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `cluster status`."""
+    root = root_of(args)
+    if not running(root):
+        print(json_shapes.line({"running": False}) if args.json else plain(_nothing_runs(root)))
+        return 0
+    store_of(args, world)  # one that is not there is an error, and is not made
+    asyncio.run(_watch(args, world))
+    return 0
+
+
+def _nothing_runs(root: Path) -> str:
+    return (
+        f"No cluster runs for the store {root}: agents run in the process of each command.\n"
+        "`everlog up` starts one on this machine; docs/cluster.md has clusters of several machines, which RAY_ADDRESS "
+        "names."
+    )
+
+
+@asynccontextmanager
+async def source_of(args: Namespace, world: CommandEnvironment) -> AsyncIterator[StatusSource]:
+    """The cluster that runs agents of the store. Raises ClusterError."""
+    async with open_system(root_of(args), runtime="ray", clock=world.clock, ids=world.ids, note=warn) as system:
+        if not isinstance(system.runtime, StatusSource):
+            raise ClusterError("This cluster does not say how it is doing. `ray status` shows what Ray knows of it.")
+        yield system.runtime
+
+
+async def _watch(args: Namespace, world: CommandEnvironment) -> None:
+    """Look, and look again: rates are what happened in between."""
+    async with source_of(args, world) as source:
+        before = await source.status()
+        await world.sleep(FOLLOW_S)
+        now = await source.status()
+        if not args.follow:
+            _show(args, before, now)
+        elif sys.stdout.isatty() and not args.json:
+            await _redraw(source, world, before, now)
+        else:
+            await _go_on(args, source, world, before, now)
+
+
+def _show(args: Namespace, before: ClusterStatus, now: ClusterStatus) -> None:
+    from everlog.interfaces.fleet import status_page
+    from everlog.interfaces.output import show_pages
+
+    if args.json:
+        print(json_shapes.line(status_page.shape(before, now)))
+    else:
+        show_pages.show(status_page.page(before, now))
+
+
+async def _go_on(
+    args: Namespace, source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus
+) -> None:
+    """A line for each look, until Ctrl-C."""
+    from everlog.interfaces.fleet import status_page
+
+    while True:
+        said = json_shapes.line(status_page.shape(before, now)) if args.json else status_page.line(before, now)
+        print(said, flush=True)
+        await world.sleep(FOLLOW_S)
+        before, now = now, await source.status()
+
+
+async def _redraw(source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus) -> None:
+    """The page in its place, until Ctrl-C."""
+    from rich.live import Live
+
+    from everlog.interfaces.fleet import status_page
+    from everlog.interfaces.output.terminal_output import console
+
+    with Live(status_page.page(before, now), console=console(), auto_refresh=False) as live:
+        while True:
+            await world.sleep(FOLLOW_S)
+            before, now = now, await source.status()
+            live.update(status_page.page(before, now), refresh=True)

@@ -1,0 +1,270 @@
+"""`everlog fleet`: many agents at once, who are said real words to; what it took, and whether anything was lost."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import conversation
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.hosting.cluster_status import StatusSource
+from everlog.actors.hosting.process_memory import own_memory_bytes
+from everlog.actors.ports.real_clock import monotonic_us
+from everlog.events import BadInput, UsageError, UserMessage
+from everlog.interfaces.common.bootstrap import agents_of, lines_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.fleet import load_generator as load
+from everlog.interfaces.output import json_shapes, progress_bar
+from everlog.store import Progress
+
+NAME = "fleet-{:05}"
+TOLD_PARTS = 10
+"""Where no bar can be shown, a line is printed after each tenth."""
+EXAMPLE_CHARS = 200
+"""Longest example of an error in the report."""
+PERCENTILES = (50, 95, 99)
+
+
+class ErrorCount(msgspec.Struct, kw_only=True):
+    """Errors of one kind."""
+
+    kind: str
+    count: int
+    example: str
+    refused: bool
+    """A queue was full, and stayed so."""
+
+
+class FleetReport(msgspec.Struct, kw_only=True):
+    """All figures: what `--json` prints, key by key."""
+
+    agents: int
+    created_s: float
+    messages: int
+    """Answered."""
+    seconds: float
+    messages_per_s: float
+    latency_ms: dict[str, float]
+    """p50, p95, p99; empty where nothing was answered."""
+    model_calls: int
+    searched: int
+    acted: int
+    retried: int
+    errors: list[ErrorCount]
+    hosts: int
+    """0: the agents ran in the process of the command."""
+    memory_bytes: int
+    """More than before in the processes of the hosts, what they share with no other."""
+    bytes_per_message: int
+    acknowledged: int
+    lost: int
+    doubled: int
+    unanswered: int
+    interrupted: bool
+
+    @property
+    def fine(self) -> bool:
+        """Nothing is lost or doubled, and nothing was worse than refused."""
+        return not (self.lost or self.doubled or any(not failed.refused for failed in self.errors))
+
+
+def fleet(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    words = lines(args.source)
+    names = [NAME.format(number) for number in range(1, args.agents + 1)]
+    report = asyncio.run(_fleet(args, world, names, words))
+    print(json_shapes.line(report) if args.json else plain(page(report, args.store)), flush=True)
+    if report.interrupted:
+        raise KeyboardInterrupt("what was acknowledged is kept, and unfinished turns are finished later.")
+    return int(not report.fine)
+
+
+def lines(path: str | None) -> list[str]:
+    """What is said: lines of a text file, or what the user says in a file of `everlog import`; None: everyday words.
+
+    Raises BadInput.
+    """
+    if path is None:
+        return files(__package__).joinpath("everyday.txt").read_text(encoding="utf-8").splitlines()
+    if path.endswith(".jsonl"):
+        said = [message.event for message in conversation(lines_of(path), Path(path).name)]
+        found = [event.text for event in said if isinstance(event, UserMessage)]
+    else:
+        found = [text for number, line in enumerate(lines_of(path), 1) if (text := _text(line, path, number))]
+    if not found:
+        raise BadInput(f"{path} holds nothing that a user says. It is text, one message a line. Nothing was said.")
+    return found
+
+
+def _text(line: bytes, path: str, number: int) -> str:
+    try:
+        return line.decode().strip()
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path}, line {number}: it is not UTF-8 (byte {error.start + 1} of the line). Nothing was said."
+        ) from error
+
+
+async def _fleet(args: Namespace, world: CommandEnvironment, names: Sequence[str], words: Sequence[str]) -> FleetReport:
+    async with agents_of(args, world) as system:
+        before, _ = await memory_of(system)
+        began = monotonic_us()
+        await _make(args, world, system, names)
+        created_s = (monotonic_us() - began) / 1e6
+        size = load.store_bytes(system.store, names)
+        with told("messages") as moved:
+            run = load.LoadRun(
+                system, names, words, args.messages, at_once=args.at_once, now=monotonic_us, sleep=world.sleep,
+                moved=moved,
+            )  # fmt: skip
+            interrupted = await _until_interrupted(run)
+        after, hosts = await memory_of(system)
+        size = load.store_bytes(system.store, names) - size
+    tally = run.tally
+    checked = load.check(system.store, names, tally.acknowledged)
+    return FleetReport(
+        agents=len(names),
+        created_s=round(created_s, 3),
+        messages=tally.answered,
+        seconds=round(tally.seconds, 3),
+        messages_per_s=round(tally.per_s, 1),
+        latency_ms=latencies(tally.latencies_us),
+        model_calls=tally.model_calls,
+        searched=tally.searched,
+        acted=tally.acted,
+        retried=tally.retried,
+        errors=[ErrorCount(kind=kind, **msgspec.structs.asdict(fault)) for kind, fault in sorted(tally.faults.items())],
+        hosts=hosts,
+        memory_bytes=after - before,
+        bytes_per_message=max(0, round(size / max(1, tally.answered))),
+        interrupted=interrupted,
+        **msgspec.structs.asdict(checked),
+    )
+
+
+async def _make(args: Namespace, world: CommandEnvironment, system: AgentSystem, names: Sequence[str]) -> None:
+    with told("agents") as moved:
+        failed = await load.make(
+            system, names, Settings(model=args.model), at_once=args.at_once, sleep=world.sleep, moved=moved
+        )
+    if failed:
+        raise UsageError(
+            f"{len(failed):,} of {len(names):,} agents could not be opened, and nothing was said to the others. "
+            f"{failed[0].agent_id}: {failed[0].error}"
+        )
+
+
+async def _until_interrupted(run: load.LoadRun) -> bool:
+    """Run the load; True if Ctrl-C ended it, which is then done with: the report follows."""
+    try:
+        await run.run()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+        return True
+    return False
+
+
+async def memory_of(system: AgentSystem) -> tuple[int, int]:
+    """Memory that the processes with agents share with no other, in bytes; and how many hosts these are.
+
+    0 hosts: it is this process. 0 bytes where the system does not tell.
+    """
+    if isinstance(system.runtime, StatusSource):
+        hosts = (await system.runtime.status()).hosts
+        return sum(host.memory_bytes for host in hosts), len(hosts)
+    return own_memory_bytes(), 0
+
+
+def latencies(taken_us: Sequence[int]) -> dict[str, float]:
+    """Percentiles by nearest rank, milliseconds."""
+    ordered = sorted(taken_us)
+    return {f"p{part}": ordered[-(-len(ordered) * part // 100) - 1] / 1000 for part in PERCENTILES if ordered}
+
+
+@contextmanager
+def told(what: str) -> Iterator[Progress]:
+    """How far it is: a bar on a terminal, else a line on stderr after each tenth."""
+    if sys.stderr.isatty():
+        with progress_bar.shown(what) as moved:
+            yield moved
+        return
+    last = 0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        part = done * TOLD_PARTS // max(1, total)
+        if part > last:
+            last = part
+            print(f"{done:,} of {total:,} {what}", file=sys.stderr, flush=True)
+
+    yield tell
+
+
+def page(report: FleetReport, store: str | None) -> str:
+    """The report for people: what each figure is, then how to look on."""
+    rows = [
+        ("agents", f"{report.agents:,}, ready after {report.created_s:,.1f} s"),
+        ("messages", f"{report.messages:,} answered in {report.seconds:,.1f} s: {report.messages_per_s:,.0f}/s"),
+        ("latency", ", ".join(f"{part} {_ms(ms)}" for part, ms in report.latency_ms.items()) or "–"),
+        ("model calls", _calls(report)),
+        ("memory", f"{_size(report.memory_bytes, report.agents)} an agent, {_more(report)}"),
+        ("log", f"{json_shapes.size(report.bytes_per_message)} a message, before it is sealed"),
+        ("retried", f"{report.retried:,}"),
+        *_errors(report),
+        ("lost", f"{report.lost:,} of {report.acknowledged:,} acknowledged, each looked up in the logs"),
+        ("doubled", f"{report.doubled:,}"),
+    ]
+    if report.unanswered:
+        rows.append(("unanswered", f"{report.unanswered:,}: the turn ended, and the agent sent no message"))
+    width = max(len(key) for key, _ in rows)
+    told = [f"{key:>{width}}: {value}" for key, value in rows]
+    return "\n".join([*told, "", *_next(report, store)])
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def _calls(report: FleetReport) -> str:
+    searched, acted = _share(report.searched, report), _share(report.acted, report)
+    return f"{report.model_calls:,}; {searched} of the messages had memory searched, {acted} any function called"
+
+
+def _share(count: int, report: FleetReport) -> str:
+    return f"{count / max(1, report.acknowledged):.0%}"
+
+
+def _size(count: int, parts: int) -> str:
+    return json_shapes.size(max(0, count) // parts)
+
+
+def _more(report: FleetReport) -> str:
+    where = f"{report.hosts:,} host{'s' * (report.hosts != 1)}" if report.hosts else "this process"
+    return f"{json_shapes.size(max(0, report.memory_bytes))} more than before in {where}"
+
+
+def _errors(report: FleetReport) -> Iterator[tuple[str, str]]:
+    if not report.errors:
+        yield "errors", "none"
+    for failed in report.errors:
+        words = " ".join(failed.example.split())
+        example = words if len(words) <= EXAMPLE_CHARS else words[: EXAMPLE_CHARS - 1] + "…"
+        yield "refused" if failed.refused else "errors", f"{failed.count:,} {failed.kind}, as: {example}"
+
+
+def _next(report: FleetReport, store: str | None) -> Iterator[str]:
+    """How to look on."""
+    everlog = f"everlog --store {store}" if store else "everlog"
+    first = NAME.format(1)
+    yield f"Look on: {everlog} chat {first}, {everlog} events {first}, {everlog} log stats --all" + (
+        f", {everlog} cluster status" if report.hosts else ""
+    )

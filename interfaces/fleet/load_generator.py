@@ -1,0 +1,313 @@
+"""A load for many agents at once: each hears its next message once it has answered the one before, at its own pace.
+
+What comes back is counted and nothing of it is believed: `check` looks every acknowledged input up in the logs.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.events import EverlogError, ModelError
+from everlog.projections import input_outcomes
+from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of
+
+RETRIES_MAX = 20
+"""How often a message that was refused is said again; then it counts as an error."""
+RECALLING = ("conversation_search", "conversation_search_date", "archival_memory_search")
+"""Functions that search memory."""
+
+
+class ErrorTally(msgspec.Struct):
+    """Errors of one kind."""
+
+    count: int
+    example: str
+    refused: bool
+    """It was said to be too much now, again and again."""
+
+
+class LoadTally(msgspec.Struct):
+    """What came back of a load."""
+
+    answered: int = 0
+    """Messages that were carried out to their end."""
+    latencies_us: list[int] = msgspec.field(default_factory=list)
+    """Of those: from when it was given away until the turn had ended, microseconds."""
+    acknowledged: list[str] = msgspec.field(default_factory=list)
+    """Ids of the inputs that were said to be durable."""
+    model_calls: int = 0
+    searched: int = 0
+    """Turns that searched memory."""
+    acted: int = 0
+    """Turns that called any function but `send_message`."""
+    retried: int = 0
+    """Messages that were said again, because they had been refused."""
+    faults: dict[str, ErrorTally] = msgspec.field(default_factory=dict)
+    """By kind: what was not carried out to its end."""
+    began_us: int = 0
+    ended_us: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """From the first message to the last answer."""
+        return (self.ended_us - self.began_us) / 1e6
+
+    @property
+    def per_s(self) -> float:
+        """Messages that were answered, by the second."""
+        return self.answered / self.seconds if self.seconds > 0 else 0.0
+
+    def fault(self, error: EverlogError) -> None:
+        """Take note of an error."""
+        fault = self.faults.setdefault(kind_of(error), ErrorTally(0, str(error), retry_after_s(error) is not None))
+        fault.count += 1
+
+    def heard(self, sent: SendOutcome) -> None:
+        """Take note of what followed from a message."""
+        if any(record.event_id == sent.event_id for record in sent.records):
+            self.acknowledged.append(sent.event_id)
+        kinds = Counter(record.type for record in sent.records)
+        self.model_calls += kinds["model_reply"] + kinds["model_failed"]
+        called = {_name(record.payload) for record in sent.records if record.type == "function_result"}
+        called -= {"send_message"}
+        self.acted += bool(called)
+        self.searched += any(name in RECALLING for name in called)
+
+
+class _CallName(msgspec.Struct):
+    name: str = ""
+
+
+_named = msgspec.json.Decoder(_CallName)
+
+
+def _name(payload: str) -> str:
+    return _named.decode(payload).name
+
+
+def kind_of(error: EverlogError) -> str:
+    """What errors are counted by."""
+    name = type(error).__name__
+    return f"{name}: {error.kind}" if isinstance(error, ModelError) else name
+
+
+def retry_after_s(error: EverlogError | None) -> float | None:
+    """When to say again what was refused and not kept, seconds; None for any other error."""
+    return None if isinstance(error, ModelError) else getattr(error, "retry_after_s", None)
+
+
+class _LoadTurn(msgspec.Struct):
+    """An agent in the load, and what it hears next."""
+
+    name: str
+    place: int
+    """Of its first line."""
+    said: int = 0
+    """Messages that it has heard."""
+    tries: int = 0
+    """Of the one that it hears now."""
+
+
+_News = tuple[SendOutcome, int] | _LoadTurn | BaseException
+
+
+class LoadRun:
+    """Says `messages` lines to each of these agents. `run` it once."""
+
+    def __init__(
+        self,
+        system: AgentSystem,
+        names: Sequence[str],
+        lines: Sequence[str],
+        messages: int,
+        *,
+        at_once: int,
+        now: Callable[[], int],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        moved: Progress = lambda _done, _total: None,
+    ) -> None:
+        """`at_once`: messages under way, at most; `now`: a clock in microseconds that never goes back; `moved` is told
+        how many messages are done, of how many.
+
+        The lines are a circle: an agent begins where the one before it will end.
+        """
+        self.tally = LoadTally()
+        self._system = system
+        self._lines = lines
+        self._messages = messages
+        self._at_once = at_once
+        self._now = now
+        self._sleep = sleep
+        self._moved = moved
+        self._turns = {name: _LoadTurn(name, number * messages % len(lines)) for number, name in enumerate(names)}
+        self._ready = deque(self._turns.values() if messages else ())
+        self._open = len(self._ready)
+        """Agents that have not heard everything yet."""
+        self._under_way = 0
+        self._done = 0
+        self._news: asyncio.Queue[_News] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> LoadTally:
+        """Until everything is said and answered. Raises what ends all of it: ClusterError, StoreError.
+
+        When it is cancelled, nothing more is said, and what is under way is left to the agents.
+        """
+        self.tally.began_us = self.tally.ended_us = self._now()
+        try:
+            while self._open:
+                self._say()
+                self._take(await self._news.get())
+                while not self._news.empty():
+                    self._take(self._news.get_nowait())
+                self._moved(self._done, len(self._turns) * self._messages)
+        finally:
+            self.tally.ended_us = self._now()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        return self.tally
+
+    def _say(self) -> None:
+        """To all who are ready, as one, as far as there is room."""
+        room = min(len(self._ready), self._at_once - self._under_way)
+        if room:
+            turns = [self._ready.popleft() for _ in range(room)]
+            self._under_way += room
+            self._spawn(self._sent([(turn.name, self._words(turn)) for turn in turns]))
+
+    def _words(self, turn: _LoadTurn) -> str:
+        return self._lines[(turn.place + turn.said) % len(self._lines)]
+
+    async def _sent(self, said: Sequence[tuple[str, str]]) -> None:
+        began = self._now()
+        async for sent in self._system.send_many(said):
+            self._news.put_nowait((sent, self._now() - began))
+
+    async def _later(self, turn: _LoadTurn, seconds: float) -> None:
+        await self._sleep(seconds)
+        self._news.put_nowait(turn)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._news.put_nowait(error)
+
+    def _take(self, news: _News) -> None:
+        """One thing that has happened. Raises the error that ended a whole group of messages."""
+        if isinstance(news, BaseException):
+            raise news
+        if isinstance(news, _LoadTurn):
+            self._ready.append(news)
+            return
+        sent, took_us = news
+        self._under_way -= 1
+        turn = self._turns[sent.agent_id]
+        self.tally.heard(sent)
+        again = retry_after_s(sent.error)
+        if again is not None and turn.tries < RETRIES_MAX:
+            turn.tries += 1
+            self.tally.retried += 1
+            self._spawn(self._later(turn, again))
+            return
+        if sent.error is None:
+            self.tally.answered += 1
+            self.tally.latencies_us.append(took_us)
+        else:
+            self.tally.fault(sent.error)
+        self._go_on(turn)
+
+    def _go_on(self, turn: _LoadTurn) -> None:
+        self._done += 1
+        turn.said += 1
+        turn.tries = 0
+        if turn.said < self._messages:
+            self._ready.append(turn)
+        else:
+            self._open -= 1
+
+
+async def make(
+    system: AgentSystem,
+    names: Sequence[str],
+    settings: Settings,
+    *,
+    at_once: int,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    moved: Progress = lambda _done, _total: None,
+) -> list[SendOutcome]:
+    """Make the agents, and open those that there are, `at_once` of them together; who is refused is tried again.
+
+    Gives those that could not be opened.
+    """
+    failed: list[SendOutcome] = []
+    left, tries, done = deque(names), 0, 0
+    while left:
+        refused: list[SendOutcome] = []
+        async for sent in system.create_many([left.popleft() for _ in range(min(at_once, len(left)))], settings):
+            if retry_after_s(sent.error) is not None and tries < RETRIES_MAX:
+                refused.append(sent)
+                continue
+            failed += [sent] if sent.error is not None else []
+            done += 1
+            moved(done, len(names))
+        if refused:
+            tries += 1
+            left.extendleft(sent.agent_id for sent in refused)
+            await sleep(max(retry_after_s(sent.error) or 0 for sent in refused))
+    return failed
+
+
+class LoadCheck(msgspec.Struct, frozen=True):
+    """What the logs say of a load."""
+
+    acknowledged: int
+    lost: int
+    """Acknowledged, and in no log, or nothing came of it."""
+    doubled: int
+    """In the logs more than once."""
+    unanswered: int
+    """The turn ended, and the agent sent no message in it."""
+
+
+def logs_of(store: FileStore, names: Sequence[str]) -> Iterator[str]:
+    """The partitions that may hold records of these agents: the shared ones, and their own."""
+    own = {partition_of(name) for name in names}
+    return (partition for partition in store.partitions() if partition in own or is_shared(partition))
+
+
+def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> LoadCheck:
+    """Look the inputs up in the logs. Raises StoreError."""
+    logs = (PartitionReader(store.partition(partition)) for partition in logs_of(store, names))
+    found = list(input_outcomes(logs, event_ids).values())
+    return LoadCheck(
+        acknowledged=len(event_ids),
+        lost=sum(fate.lost for fate in found),
+        doubled=sum(fate.times > 1 for fate in found) + len(event_ids) - len(found),
+        unanswered=sum(not fate.answered and not fate.lost for fate in found),
+    )
+
+
+def store_bytes(store: FileStore, names: Sequence[str]) -> int:
+    """Bytes of all files in the partitions that may hold these agents."""
+    folders = [store.partition(partition).path for partition in logs_of(store, names)]
+    return sum(_size(path) for folder in folders for path in folder.iterdir())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # it was sealed, or swept, meanwhile
+        return 0

@@ -1,0 +1,174 @@
+"""The commands that begin an agent and fill it, and that say where it lives: create, import, move."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import ImportedMessage, conversation
+from everlog.actors.agent_system import AgentSystem
+from everlog.events import BadInput, EverlogError, Record, UnknownAgent, UsageError
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    leaving_alone,
+    lines_of,
+    looking,
+    owning,
+    settings_of,
+    store_of,
+)
+from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.talk.send import GatedInterface
+from everlog.store import name_of, refuse_reserved
+
+
+def create(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `create`."""
+    asyncio.run(_create(args, world))
+    return 0
+
+
+async def _create(args: Namespace, world: CommandEnvironment) -> None:
+    name = name_of(args.name)
+    refuse_reserved(name)
+    settings = settings_of(args, world)
+    async with agents_of(args, world) as system:
+        if lives(system, name):
+            raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
+        async with owning(args, system, name, settings) as agent:
+            shape = {"agent": name, "events": agent.opened.head}
+    print(json_shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
+
+
+class _RecordCollector:
+    """The interface that only remembers."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        self._records.extend(records)
+
+    def on_error(self, error: EverlogError) -> None:
+        """The caller raises it."""
+
+
+def lives(system: AgentSystem, name: str) -> bool:
+    """Whether there is an agent of that name that was not deleted."""
+    try:
+        with looking(system, name, tell=False) as view:
+            return not view.rows("standing")[0]["deleted"]
+    except UnknownAgent:
+        return False
+
+
+def import_(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `import`. The whole file is read and checked before anything is written."""
+    name = name_of(args.name)
+    settings = settings_of(args, world)
+    with _watched(args.file) as lines:
+        said = conversation(lines, Path(args.file).name)
+    shape = asyncio.run(_import(args, world, name, settings, said))
+    if args.json:
+        print(json_shapes.line(shape))
+    else:
+        print(
+            f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} "
+            f"into {plain(name)}; "
+            f"{shape['summaries']} summar{'y was' if shape['summaries'] == 1 else 'ies were'} made."
+        )
+    return 0
+
+
+async def _import(
+    args: Namespace, world: CommandEnvironment, name: str, settings: Settings, said: Sequence[ImportedMessage]
+) -> json_shapes.JsonObject:
+    made: list[Record] = []
+    gate = GatedInterface(_RecordCollector(made))
+    async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
+        gate.opened(args, born=agent.opened.born)
+        if not args.again:
+            _refuse_known(system, name, said, args.file)
+        with _busy(f"importing {len(said):,} messages"):
+            imported = await agent.import_messages(said)
+    if imported.delayed is not None:
+        complain(
+            f"warning: all {len(said):,} messages are kept, but the model could not be asked for summaries; they are "
+            f"made before the next reply. {imported.delayed}"
+        )
+    spoken = [message.said_at for message in said]
+    return {
+        "agent": name,
+        "messages": len(said),
+        "first": time_text.iso(min(spoken)),
+        "last": time_text.iso(max(spoken)),
+        "summaries": sum(record.type == "summary" for record in made),
+    }
+
+
+def _refuse_known(system: AgentSystem, name: str, said: Sequence[ImportedMessage], path: str) -> None:
+    """Raises BadInput where every message of the file that has a ref is in recall already."""
+    refs = {getattr(message.event, "ref", "") for message in said} - {""}
+    if not refs:
+        return
+    with looking(system, name) as view:
+        known = refs <= {row["ref"] for row in view.rows("recall_memory")}
+    if known:
+        raise BadInput(
+            f"{Path(path).name} was imported already: {name!r} knows every ref in it. Nothing was kept; to "
+            "import it all the same, say --again."
+        )
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """A spinner on a terminal: a model that writes summaries takes its time."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def _watched(path: str) -> Iterator[Iterator[bytes]]:
+    """The lines of a file, under a progress bar on a terminal."""
+    if not sys.stderr.isatty() or not Path(path).is_file():
+        yield lines_of(path)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=Path(path).stat().st_size)
+
+        def lines() -> Iterator[bytes]:
+            for line in lines_of(path):
+                progress.advance(task, len(line))
+                yield line
+
+        yield lines()
+
+
+def move(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `move`."""
+    name = name_of(args.name)
+    with leaving_alone():
+        asyncio.run(_move(args, world, name))
+    store = store_of(args, world)
+    print(plain(f"{name} is in {store.partition_of(name)} now; its log goes on there."))
+    return 0
+
+
+async def _move(args: Namespace, world: CommandEnvironment, name: str) -> None:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
+        await agent.move(args.to)

@@ -1,0 +1,155 @@
+"""`everlog archive`: what a person keeps in an agent's archival memory, reads there, changes, deletes and searches."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+
+from everlog.actors.agent.local_system import AgentView
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.memory.agent_search import AgentSearcher
+from everlog.actors.memory.archival_rules import id_of
+from everlog.actors.ports.effects import Filters, Page
+from everlog.events import BadInput, FunctionError
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    leaving_alone,
+    looking,
+    searching,
+    system_of,
+    text_of,
+    viewing,
+    warn,
+)
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.talk.send import checked
+from everlog.store import name_of
+
+LIST_RESULTS = 20
+SEARCH_RESULTS = 5
+"""On a page."""
+
+
+def insert(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive insert`."""
+    text, tags = _text(args), tuple(map(checked, args.tags or ()))
+    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
+        known = asyncio.run(view.searcher().kept(text))
+        kept = asyncio.run(_done(args, world, lambda agent: agent.archive.insert(text, tags)))
+    if args.json:
+        print(json_shapes.line({"agent": view.agent_id, "memory": kept, "known": known == kept}))
+    else:
+        print(f"Kept already, as {kept}." if known == kept else f"Kept as {kept}.")
+    return 0
+
+
+def update(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive update`."""
+    if args.no_tags and args.tags:
+        args.fail("give either --tag or --no-tags")
+    text = _text(args)
+    tags = list(map(checked, args.tags)) if args.tags else [] if args.no_tags else None
+    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
+        asyncio.run(_done(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
+    return _told(args, view, "Changed")
+
+
+def delete(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive delete`."""
+    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
+        asyncio.run(_done(args, world, lambda agent: agent.archive.delete(args.memory)))
+    return _told(args, view, "Deleted")
+
+
+def _told(args: Namespace, view: AgentView, what: str) -> int:
+    shape = {"agent": view.agent_id, "memory": id_of(args.memory)}
+    print(json_shapes.line(shape) if args.json else plain(f"{what} {shape['memory']}."))
+    return 0
+
+
+async def _done(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str | None]]
+) -> str | None:
+    """Have an agent that exists do something that runs no turn."""
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        return await work(agent)
+
+
+def _text(args: Namespace) -> str:
+    """What was typed, read from stdin, or is in the file."""
+    if (args.text is None) == (args.file is None):
+        args.fail("give either a TEXT or --file FILE")
+    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
+    if not checked(text).strip():
+        args.fail("there is nothing to keep: the text is empty")
+    return text.strip()
+
+
+def listed(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive list`."""
+    with viewing(args, world) as view:
+        searcher, filters = view.searcher(), _filters(args)
+        page = _asked(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
+    return _page(args, page, world, "")
+
+
+def search(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive search`."""
+    if args.query is None or not checked(args.query).strip():
+        args.fail("give a QUERY")
+    with searching(args, world) as view:
+        searcher, filters = view.searcher(), _filters(args)
+        page = _asked(lambda: asyncio.run(_found(searcher, args, filters)))
+    if page.archive_down:
+        warn("the archive does not answer, so this was found by words alone, and no documents.")
+    return _page(args, page, world, args.query)
+
+
+async def _found(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
+    return await searcher.archival(args.query, args.page, SEARCH_RESULTS, filters)
+
+
+def show(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `archive show`."""
+    with viewing(args, world) as view:
+        found = asyncio.run(view.searcher().memory(id_of(args.memory)))
+    if found is None:
+        raise BadInput(
+            f"{view.agent_id!r} has no memory {args.memory!r} as of seq {view.seq}. `everlog archive list "
+            f"{view.agent_id}` shows those that it has."
+        )
+    if args.json:
+        print(json_shapes.line(json_shapes.hit(found)))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now()))
+    return 0
+
+
+def _filters(args: Namespace) -> Filters:
+    return Filters(
+        tags=tuple(map(checked, args.tags or ())), start=args.start, end=args.end, source=checked(args.source)
+    )
+
+
+def _asked(ask: Callable[[], Page]) -> Page:
+    """What is found. Raises BadInput for days or a source that cannot be."""
+    try:
+        return ask()
+    except FunctionError as error:
+        raise BadInput(str(error)) from error
+
+
+def _page(args: Namespace, found: Page, world: CommandEnvironment, query: str) -> int:
+    shape = json_shapes.page(found)
+    if args.json:
+        print(json_shapes.line(shape))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.search(query, shape, world.clock.now()))
+    return 0

@@ -1,0 +1,228 @@
+"""The commands about documents: load, sources, attach, detach."""
+
+import asyncio
+import difflib
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.memory.document_load import Document, LoadReport, UnreadableDocument
+from everlog.actors.memory.source_service import Sources
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    leaving_alone,
+    looking,
+    owning,
+    root_of,
+    settings_of,
+    store_of,
+    system_of,
+    viewing,
+)
+from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.documents import FileSelection, find, query_rows, read
+from everlog.interfaces.output import json_shapes, progress_bar
+from everlog.interfaces.talk.send import GatedInterface
+from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
+
+NAMES_SHOWN = 10
+"""Names that are said one by one."""
+
+
+def load(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `load`. What is asked for is looked at before anything is written."""
+    name, settings = name_of(args.name), settings_of(args, world)
+    source = source_of(stream_of(name if args.source is None else args.source))
+    if not args.paths and args.sql is None:
+        args.fail("give files or folders to load, or a query (--sql)")
+    rows: Iterable[Document | UnreadableDocument] | None = None
+    if args.sql is None:
+        found = find(args.paths)
+    else:
+        rows, found = (
+            query_rows.rows(args.sql, query_rows.databases(args.paths)),
+            FileSelection(origins=[query_rows.SQL]),
+        )
+    attached = False if args.dry_run else asyncio.run(_attached(args, world, name, source, settings))
+    with leaving_alone(), progress_bar.shown(f"loading into {source}") as moved:
+        brought = _read(found, moved) if rows is None else rows
+        loaded = _sources(args, world).load(
+            source, brought, origins=found.origins, prune=args.prune, dry_run=args.dry_run
+        )
+    for failed in loaded.failed:
+        complain(f"{failed.name}: {failed.reason}.")
+    if args.json:
+        print(json_shapes.line({"agent": name, "attached": attached, **_shape(loaded, found, dry_run=args.dry_run)}))
+    else:
+        _tell(loaded, found, dry_run=args.dry_run)
+    return int(bool(loaded.failed))
+
+
+def _read(found: FileSelection, moved: Progress) -> Iterator[Document | UnreadableDocument]:
+    """The documents in files, one by one."""
+    yield from found.failed
+    done = 0
+    for file in found.files:
+        yield read(file)
+        done += file.bytes
+        moved(done, found.bytes)
+
+
+def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
+    """The sources of the store; none where a dry run finds no store."""
+    if getattr(args, "dry_run", False) and not (root_of(args) / "everlog.json").exists():
+        return Sources(MemoryStore(), clock=world.clock, ids=world.ids)
+    return Sources(store_of(args, world), clock=world.clock, ids=world.ids)
+
+
+async def _attached(args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings) -> bool:
+    """Have the agent search the source, an agent that is made if there is none; False if it could already."""
+    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+        GatedInterface(json_shapes.JsonLines(sys.stdout)).opened(args, born=agent.opened.born)
+        return await agent.attach_source(source)
+
+
+def _shape(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> json_shapes.JsonObject:
+    counts = {key: len(getattr(loaded, key)) for key in ("new", "changed", "unchanged", "removed")}
+    return {
+        "source": loaded.source,
+        "documents": loaded.documents,
+        **counts,
+        "vanished": loaded.vanished,
+        "skipped": found.skipped,
+        "failed": [{"document": one.name, "reason": one.reason} for one in loaded.failed],
+        "dry_run": dry_run,
+    }
+
+
+def _tell(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> None:
+    """Say what a load did, or would do."""
+    parts = [f"{len(getattr(loaded, key)):,} {key}" for key in ("new", "changed", "unchanged", "removed")]
+    did = ", ".join(part for part in parts if not part.startswith("0 "))
+    failed = f"; {len(loaded.failed):,} could not be read" if loaded.failed else ""
+    begin = f"{'Would load' if dry_run else 'Loaded'} {_documents(loaded.documents)}"
+    print(plain(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
+    if loaded.vanished:
+        print(plain(f"No longer where they were loaded from: {_some(loaded.vanished)}. They stay, unless --prune."))
+    if found.skipped:
+        print(plain(f"Passed over, being of no kind that can be read: {_some(found.skipped)}."))
+
+
+def _documents(count: int) -> str:
+    return f"{count:,} document{'s' * (count != 1)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names, the first of them where there are many."""
+    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def sources(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `sources`: the sources of the store or of an agent, or the documents in one."""
+    if args.source is not None:
+        return _list_documents(args, _sources(args, world), time_in(args, world))
+    until = _until(args, world)
+    known = _sources(args, world)
+    attached = known.attached() if until is None else known.attached_at(until)
+    found = []
+    for source in sorted({*known.names(), *attached}):
+        agents = attached.get(source, [])
+        if args.name is None or name_of(args.name) in agents:
+            rows = known.documents(source, until) if source in known.names() else []
+            characters = sum(row["chars"] for row in rows)
+            found.append({"source": source, "documents": len(rows), "characters": characters, "agents": agents})
+    if args.json:
+        print(json_shapes.line(found))
+        return 0
+    for one in found:
+        readers = _some(one["agents"]) or "nobody"
+        print(plain(f"{one['source']}  {_documents(one['documents'])}, {one['characters']:,} characters  {readers}"))
+    if not found:
+        whose = "This store has" if args.name is None else f"{args.name} has"
+        print(plain(f"{whose} no sources; `everlog load` fills one."))
+    return 0
+
+
+def _until(args: Namespace, world: CommandEnvironment) -> int | None:
+    """The time that --as-of names, microseconds UTC; a seq is one of the agent's. Raises UnknownAgent."""
+    if args.name is None:
+        return time_in(args, world)
+    with viewing(args, world) as view:
+        return next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at if view.is_past else None
+
+
+def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
+    """The documents in a source."""
+    if args.name is not None:
+        args.fail("give either a NAME or --source")
+    rows = known.documents(args.source, until)
+    shown = [
+        {
+            "document": row["document"],
+            "title": row["title"],
+            "characters": row["chars"],
+            "bytes": row["bytes"],
+            "media_type": row["media_type"],
+            "sha256": row["sha256"],
+            "origin": row["origin"],
+            "seq": row["seq"],
+            "loaded": time_text.iso(row["time"]),
+        }
+        for row in rows
+    ]
+    if args.json:
+        print(json_shapes.line(shown))
+        return 0
+    for row in rows:
+        title = f"  {row['title']}" if row["title"] else ""
+        print(plain(f"{row['document']}  {row['chars']:,} characters{title}"))
+    if not rows:
+        print(plain(f"The source {args.source} is empty."))
+    return 0
+
+
+def attach(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `attach`."""
+    name = name_of(args.name)
+    known = _sources(args, world).names()
+    if args.source not in known:
+        near = difflib.get_close_matches(args.source, known, 3) or known[:3]
+        hint = f"Near it: {', '.join(near)}." if near else "The store has none yet."
+        raise BadInput(f"There is no source {args.source!r} here. {hint} `everlog load` fills one.")
+    changed = _changed(args, world, name, attach=True)
+    if args.json:
+        print(json_shapes.line({"agent": name, "source": args.source, "attached": True, "changed": changed}))
+    else:
+        print(plain(f"{name} {'can now search' if changed else 'could already search'} the source {args.source}."))
+    return 0
+
+
+def detach(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `detach`."""
+    name = name_of(args.name)
+    if not _changed(args, world, name, attach=False):
+        with looking(system_of(args, world), name, tell=False) as view:
+            own = ", ".join(row["source"] for row in view.rows("sources") if row["source"]) or "none"
+        raise BadInput(f"{name!r} cannot search a source {args.source!r}; those that it can search: {own}.")
+    if args.json:
+        print(json_shapes.line({"agent": name, "source": args.source, "attached": False, "changed": True}))
+    else:
+        print(plain(f"{name} can no longer search the source {args.source}; what is in it stays."))
+    return 0
+
+
+def _changed(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
+    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+        return asyncio.run(_change(args, world, name, attach=attach))
+
+
+async def _change(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, as_it_is=True, command=f"everlog {args.command}")
+        return await (agent.attach_source(args.source) if attach else agent.detach_source(args.source))

@@ -1,0 +1,75 @@
+"""The commands that begin an agent from another one's past, and end one: fork, delete."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from datetime import datetime
+
+from everlog.actors.agent.fork_agent import NewFork
+from everlog.events import UnknownAgent
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.store import name_of
+
+
+def fork(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `fork`."""
+    made = asyncio.run(_fork(args, world, asked(args.as_of, world)))
+    if args.json:
+        print(
+            json_shapes.line(
+                {
+                    "agent": made.agent_id, "parent": made.parent, "parent_seq": made.parent_seq, "head": made.head,
+                    "closed_turns": made.closed,
+                }
+            )
+        )  # fmt: skip
+        return 0
+    print(plain(f"{made.agent_id} is {made.parent} as of seq {made.parent_seq}, and goes on by itself from there."))
+    if made.closed:
+        which = " and ".join(map(str, made.closed))
+        print(f"Turn {which} was open there: it goes on in the parent, and is closed in the fork.")
+    return 0
+
+
+async def _fork(args: Namespace, world: CommandEnvironment, at: int | datetime | None) -> NewFork:
+    async with agents_of(args, world) as system:
+        return await system.fork(args.name, args.new, at=at, placement=args.placement)
+
+
+def delete(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `delete`."""
+    name = name_of(args.name)
+    system = system_of(args, world)
+    with looking(system, name, tell=False) as view:
+        deleted = view.rows("standing")[0]["deleted"]
+        row = {} if deleted or args.yes else view.rows("agents")[0]
+    if deleted:
+        raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
+    forks = system.living_forks(name)
+    if forks and not args.with_forks:
+        system.refuse_with_forks(name)
+    if not args.yes:
+        if not sys.stdin.isatty():
+            args.fail("nobody can be asked here: say --yes")
+        said = time_text.relative(row["last_active"], world.clock.now())
+        also = f" and its forks {plain(', '.join(forks))}" if forks else ""
+        answer = world.ask(f"Delete {plain(name)} ({row['messages']:,} messages, last active {said}){also}? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
+            print("Nothing was deleted.")
+            return 1
+    with leaving_alone():
+        ended = asyncio.run(_delete(args, world, name))
+    for one in ended:
+        print(plain(f"Deleted {one}. Its records stay in the log; `everlog create {one}` begins anew."))
+    return 0
+
+
+async def _delete(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[str]:
+    async with agents_of(args, world) as system:
+        return await system.delete(name, with_forks=args.with_forks)

@@ -1,0 +1,189 @@
+"""`everlog models`: which models there are, what they can do, and a test of one."""
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from everlog.actors.agent.agent_setup import OFFLINE, window_of
+from everlog.actors.models.model_catalogue import asked_at, catalogue_of, known_at, place_at
+from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindings, is_gguf
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.bootstrap import root_of
+from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.model_choice import placed, probed
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.output.show_pages import show
+
+ABILITIES = {
+    "tools": "tools",
+    "json_schema": "schema",
+    "grammar": "grammar",
+    "parallel_calls": "several calls",
+    "streaming": "stream",
+    "usage": "usage",
+}
+"""Abilities that are shown, and their words."""
+
+
+def models(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    if args.action == "test":
+        if not args.model:
+            args.fail("MODEL is missing: everlog models test MODEL")
+        return _test(args, world)
+    rows = list(rows_of(root_of(args)))
+    if args.json:
+        print(json_shapes.line(rows))
+    else:
+        show(page(rows))
+    return 0
+
+
+def _test(args: Namespace, world: CommandEnvironment) -> int:
+    root, name = root_of(args), args.model
+    if name == OFFLINE:
+        raise BadInput("`offline` is part of everlog and always works: there is nothing to test.")
+    if is_gguf(name):
+        from everlog.actors.models import gguf_model
+
+        path = str(gguf_model.path_of(name))
+        found = gguf_model.described(path, catalogue_of(root), world.clock.now())
+        gguf_model.refuse_without_extra()
+    else:
+        place = placed(name, args.base_url, root)
+        url = asked_at(place.url)
+        if world.probe is None:
+            raise BadInput("There is nobody here who could ask an endpoint.")
+        found = probed(place.name, url, world, root)
+    known = known_at(root, found.model, found.url)
+    shown = {**msgspec.to_builtins(found), "abilities": _abilities(found.abilities), "calling": known.calling}
+    if args.json:
+        print(json_shapes.line(shown))
+    else:
+        show(tested(found, known.calling or ""))
+    if found.fault and not args.json:
+        complain(found.fault)
+    return int(bool(found.fault))
+
+
+def rows_of(root: Path) -> Iterator[dict[str, Any]]:
+    """The models that are known, by name: offline first."""
+    catalogue = catalogue_of(root)
+    yield _row(OFFLINE, "", "", window_of(OFFLINE), "native", Abilities(tools=True), ModelEntry(), None)
+    seen: set[tuple[str, str]] = set()
+    for name, url in [*((name, "") for name in catalogue.models), *_served(catalogue.found)]:
+        place = place_at(root, name, url)
+        at = "" if is_gguf(name) else asked_at(place.url)
+        if (place.name, at) in seen:
+            continue
+        seen.add((place.name, at))
+        try:
+            known = known_at(root, name, url)
+        except BadInput as error:  # a file that is described and is not there
+            complain(error)
+            continue
+        found = catalogue.found_of(place.name, at)
+        entry = catalogue.models.get(name) or ModelEntry()
+        can = (
+            Abilities(json_schema=True, streaming=True, usage=True)
+            if is_gguf(name)
+            else catalogue.abilities(place.name, at)
+        )
+        yield _row(place.name, place.endpoint, at, known.window, known.calling, can, entry, found)
+
+
+def _served(found: Iterable[ProbeFindings]) -> Iterator[tuple[str, str]]:
+    for each in found:
+        yield each.model, each.url
+        yield from ((name, each.url) for name in each.models)
+
+
+def _row(
+    name: str, endpoint: str, url: str, window: int | None, calling: str | None, can: Abilities, entry: ModelEntry,
+    found: ProbeFindings | None,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "model": name,
+        "endpoint": endpoint or None,
+        "url": url or None,
+        "window": window,
+        "calling": calling,
+        "abilities": _abilities(can),
+        "price_in": entry.price_in,
+        "price_out": entry.price_out,
+        "price_cached": entry.price_cached,
+        "tested": found.at if found else None,
+        "server": found.server or None if found else None,
+    }
+
+
+def _abilities(can: Abilities) -> dict[str, bool | None]:
+    return {name: getattr(can, name) for name in can.__struct_fields__}
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """The list for people."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for column in ("model", "served at", "window", "calling", "can", "price per 1M", "tested"):
+        table.add_column(column, justify="right" if column == "window" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(
+            Text(plain(row["model"]), "bold"),
+            Text(
+                plain(
+                    row["endpoint"]
+                    or row["url"]
+                    or ("in this process" if row["model"] == OFFLINE or is_gguf(row["model"]) else "")
+                )
+            ),
+            "–" if row["window"] is None else f"{row['window']:,}",
+            row["calling"] or "–",
+            _can(row["abilities"]),
+            _price(row),
+            "–" if row["tested"] is None else time_text.day(row["tested"]),
+        )
+    if len(rows) > 1:
+        return table
+    hint = "No other model is known yet. `everlog models test MODEL --base-url URL` asks an endpoint what it can do."
+    return Group(table, Text(hint, "dim"))
+
+
+def _can(abilities: Mapping[str, bool | None]) -> Text:
+    """What a model can do in green, what it cannot struck through; what is not known is left out."""
+    words = Text()
+    for name, word in ABILITIES.items():
+        if abilities[name] is not None:
+            words.append(word if abilities[name] else f"no {word}", "green" if abilities[name] else "dim")
+            words.append("  ")
+    words.rstrip()
+    return words if words.plain else Text("–")
+
+
+def _price(row: Mapping[str, Any]) -> str:
+    if row["price_in"] is None and row["price_out"] is None:
+        return "–"
+    return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
+
+
+def tested(found: ProbeFindings, calling: str) -> RenderableType:
+    """What a test found, for people."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("model", Text(plain(found.model), "bold"))
+    if found.url:
+        table.add_row("served at", Text(plain(f"{found.url}{f' ({found.server})' if found.server else ''}")))
+    if not found.fault:
+        table.add_row("window", "not told" if found.window is None else f"{found.window:,} tokens")
+        table.add_row("can", _can(_abilities(found.abilities)))
+        table.add_row("calling", calling or "not known; native unless --calling says otherwise")
+    for question, said in found.said.items():
+        table.add_row(Text(question, "dim"), Text(plain(said), "dim"))
+    return table

@@ -1,0 +1,137 @@
+"""`everlog prompt`: the sections of an agent's system prompt, shown and changed. Each change is one event."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.prompt import prompt_sections
+from everlog.events import BadInput, Section
+from everlog.interfaces.common.bootstrap import text_of, viewing
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.settings_from_args import variables_of
+from everlog.interfaces.manage.configure_command import changed, recorded, told
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.talk.send import checked
+
+SectionTransform = Callable[[Sequence[Section]], list[Section]]
+
+
+def show(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt show`."""
+    with viewing(args, world) as view:
+        context = view.context()
+        blocks = view.rows("core_memory")
+        known = view.schemas(context.config.functions)
+        agent_id, seq = view.agent_id, view.seq
+    config = context.config
+    facts = prompt_sections.facts_of(agent_id, blocks)
+    schemas = [known[function.sha256] for function in config.functions if function.sha256 in known]
+    rows = [
+        _row(place, section, prompt_sections.gives(config, section, schemas, facts), context.tokens_per_byte)
+        for place, section in enumerate(prompt_sections.of(config), 1)
+        if args.section in {None, section.name}
+    ]
+    if not rows:
+        names = ", ".join(section.name for section in prompt_sections.of(config))
+        raise BadInput(f"The prompt of {agent_id!r} has no section {args.section!r}; it has {names}.")
+    shape = {
+        "agent": agent_id,
+        "as_of": seq,
+        "preset": config.preset or None,
+        "characters": len(config.text),
+        "tokens": _tokens(config.text, context.tokens_per_byte),
+        "sections": rows,
+    }
+    print(json_shapes.line(shape)) if args.json else _print(shape, one=args.section is not None)
+    return 0
+
+
+def _row(place: int, section: Section, gives: str, tokens_per_byte: float) -> json_shapes.JsonObject:
+    return {
+        "place": place,
+        "name": section.name,
+        "visible": section.visible,
+        "characters": len(gives),
+        "tokens": _tokens(gives, tokens_per_byte),
+        "template": section.text,
+        "text": gives,
+    }
+
+
+def _tokens(text: str, tokens_per_byte: float) -> int:
+    return round(len(text.encode()) * tokens_per_byte)
+
+
+def _print(shape: json_shapes.JsonObject, *, one: bool) -> None:
+    if not one:
+        preset = f", preset {shape['preset']}" if shape["preset"] else ""
+        print(plain(f"{shape['agent']}: {shape['characters']:,} characters, ~{shape['tokens']:,} tokens{preset}"))
+    for row in shape["sections"]:
+        hidden = "" if row["visible"] else ", hidden"
+        size = f"{row['characters']:,} characters, ~{row['tokens']:,} tokens"
+        print(plain(f"\n{row['place']}. {row['name']} ({size}{hidden})"))
+        if one and row["template"] != row["text"]:
+            print(plain(f"--- template\n{row['template']}\n--- what it gives"))
+        print(plain(row["text"]))
+
+
+def add(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt add`."""
+    section = _section(args)
+    return _change(args, world, lambda known: prompt_sections.added(known, section, args.place))
+
+
+def set_(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt set`."""
+    section = _section(args)
+    return _change(args, world, lambda known: prompt_sections.reworded(known, section.name, section.text))
+
+
+def move(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt move`."""
+    return _change(args, world, lambda known: prompt_sections.moved(known, args.section, args.place))
+
+
+def hide(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt hide`."""
+    return _change(args, world, lambda known: prompt_sections.shown(known, args.section, visible=False))
+
+
+def unhide(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt unhide`."""
+    return _change(args, world, lambda known: prompt_sections.shown(known, args.section, visible=True))
+
+
+def remove(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt remove`."""
+    return _change(args, world, lambda known: prompt_sections.removed(known, args.section))
+
+
+def render(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt render`."""
+    return _change(args, world, list)
+
+
+def reset(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `prompt reset`."""
+    return told(args, *changed(args, world, Settings(sections=(), preset=args.preset)))
+
+
+def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) -> int:
+    """Put other sections in the place of those that the agent has; one that has a text, or a preset, has them now."""
+    config = recorded(args, world)
+    wanted = work(prompt_sections.of(config))
+    if wanted == prompt_sections.of(config) and not config.sections:
+        return told(args, config, config)
+    return told(args, *changed(args, world, Settings(sections=wanted)))
+
+
+def _section(args: Namespace) -> Section:
+    """The section that was typed, read from stdin, or is in the file, with its variables."""
+    if (args.text is None) == (args.file is None):
+        args.fail("give either a TEXT or --file FILE")
+    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
+    (made,) = prompt_sections.with_variables([Section(args.section, checked(text))], variables_of(args.var))
+    return made

@@ -1,0 +1,225 @@
+"""`everlog shared`: memory blocks that several agents have in their core memory."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.memory.shared_block_rules import SharedBlock
+from everlog.actors.memory.shared_block_service import BlockVersion, SharedBlockService
+from everlog.actors.memory.shared_block_writer import SharedBlockWriter
+from everlog.actors.ports.agent_constants import BLOCK_CHARS
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, store_of, system_of, text_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.talk.send import checked
+from everlog.store import name_of
+
+BlockResultT = TypeVar("BlockResultT")
+
+
+def create(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared create`."""
+    text = "" if args.text is None and args.file is None else _text(args)
+    limit = BLOCK_CHARS if args.limit is None else args.limit
+    made = asyncio.run(
+        _edited(
+            args,
+            world,
+            lambda blocks: blocks.create(
+                args.block, text, limit=limit, description=checked(args.description or ""), read_only=args.read_only
+            ),
+        )
+    )
+    return _told(args, made, "Made")
+
+
+def set_(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared set`."""
+    text = _text(args)
+    _there(args, world)
+    made = asyncio.run(_edited(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
+    return _told(args, made, "Rewrote")
+
+
+def describe(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared describe`."""
+    if args.read_only and args.editable:
+        args.fail("give either --read-only or --editable")
+    protected = True if args.read_only else False if args.editable else None
+    if args.limit is None and args.description is None and protected is None:
+        args.fail("say what to change: --limit, --description, --read-only or --editable")
+    description = None if args.description is None else checked(args.description)
+    _there(args, world)
+    made = asyncio.run(
+        _edited(
+            args,
+            world,
+            lambda blocks: blocks.change(args.block, limit=args.limit, description=description, read_only=protected),
+        )
+    )
+    return _told(args, made, "Changed")
+
+
+def delete(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared delete`."""
+    _there(args, world)
+    made = asyncio.run(_edited(args, world, lambda blocks: blocks.delete(args.block)))
+    return _told(args, made, "Deleted")
+
+
+async def _edited(
+    args: Namespace, world: CommandEnvironment, edit: Callable[[SharedBlockService], Awaitable[SharedBlock]]
+) -> SharedBlock:
+    async with agents_of(args, world) as system:
+        return await edit(system.shared)
+
+
+def _there(args: Namespace, world: CommandEnvironment) -> None:
+    """Raises BadInput where there is no such block, StoreError where there is no store: none is made."""
+    _reading(args, world).show(args.block)
+
+
+def _told(args: Namespace, block: SharedBlock, what: str) -> int:
+    if args.json:
+        print(json_shapes.line(_shape(block)))
+    else:
+        print(plain(f"{what} the shared block {block.name}: version {block.version}, {_size(block)}."))
+    return 0
+
+
+def listed(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared list`."""
+    blocks = _reading(args, world)
+    followers = blocks.followers()
+    found = []
+    for name in blocks.names():
+        try:
+            block = blocks.show(name)
+        except BadInput:  # all of it was erased
+            continue
+        follows = [{"agent": one.agent, "label": one.label} for one in followers.get(name, ())]
+        found.append((block, follows))
+    if args.json:
+        print(json_shapes.line([{**_shape(block), "followers": follows} for block, follows in found]))
+        return 0
+    for block, follows in found:
+        who = ", ".join(one["agent"] for one in follows) or "nobody"
+        print(plain(f"{block.name}  version {block.version}, {_size(block)}{_marks(block)}  {who}"))
+    if not found:
+        print("This store has no shared blocks; `everlog shared create` makes one.")
+    return 0
+
+
+def show(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared show`."""
+    block = _reading(args, world).show(args.block, as_of=asked(args.as_of, world))
+    if args.json:
+        print(json_shapes.line(_shape(block)))
+        return 0
+    by = block.author or "a person"
+    when = time_text.relative(block.at, world.clock.now())
+    print(plain(f"{block.name}  version {block.version}, {_size(block)}{_marks(block)}, edited {when} by {by}"))
+    if block.description:
+        print(plain(block.description))
+    print(plain(block.value))
+    return 0
+
+
+def history(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared history`."""
+    versions = _reading(args, world).history(args.block)
+    if args.json:
+        print(json_shapes.line([_version(version) for version in versions]))
+        return 0
+    for version in versions:
+        head = f"{version.version}  {time_text.iso(version.at)}  {version.operation}  {version.author or 'a person'}"
+        print(plain(head))
+        for line in version.value.split("\n") if version.value else ():
+            print(plain(f"    {line}"))
+    return 0
+
+
+def attach(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared attach`."""
+    changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, checked(args.label)))
+    name, label = name_of(args.name), args.label or args.block
+    if args.json:
+        print(
+            json_shapes.line({"agent": name, "block": args.block, "label": label, "attached": True, "changed": changed})
+        )
+    else:
+        print(plain(f"{name} {'now follows' if changed else 'followed already'} {args.block}, as {label}."))
+    return 0
+
+
+def detach(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `shared detach`."""
+    name = name_of(args.name)
+    if not _of_agent(args, world, lambda agent: agent.detach_block(args.block)):
+        raise BadInput(f"{name!r} follows no shared block {args.block!r}. `everlog memory {name}` shows its blocks.")
+    if args.json:
+        print(json_shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))
+    else:
+        print(plain(f"{name} no longer follows {args.block}; the block stays for others."))
+    return 0
+
+
+def _of_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
+    with looking(system_of(args, world), name_of(args.name), tell=False), leaving_alone():
+        return asyncio.run(_done(args, world, work))
+
+
+async def _done(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[BlockResultT]]
+) -> BlockResultT:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        return await work(agent)
+
+
+def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
+    """For reading alone: nothing is owned."""
+    store = store_of(args, world)
+    return SharedBlockService(
+        store, SharedBlockWriter(store, clock=world.clock, ids=world.ids), clock=world.clock, ids=world.ids
+    )
+
+
+def _text(args: Namespace) -> str:
+    """What was typed, read from stdin, or is in the file."""
+    if (args.text is None) == (args.file is None):
+        args.fail("give either a TEXT or --file FILE")
+    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
+    return checked(text).strip()
+
+
+def _size(block: SharedBlock) -> str:
+    return f"{len(block.value):,} of {block.limit:,} characters"
+
+
+def _marks(block: SharedBlock) -> str:
+    return ", deleted" if block.deleted else ", read-only" if block.read_only else ""
+
+
+def _shape(block: SharedBlock) -> json_shapes.JsonObject:
+    """A block for programs."""
+    return {
+        "block": block.name, "version": block.version, "value": block.value, "limit": block.limit,
+        "description": block.description, "read_only": block.read_only, "author": block.author or None,
+        "edited": time_text.iso(block.at), "deleted": block.deleted,
+    }  # fmt: skip
+
+
+def _version(version: BlockVersion) -> json_shapes.JsonObject:
+    return {
+        "version": version.version, "edited": time_text.iso(version.at), "operation": version.operation,
+        "author": version.author or None, "value": version.value, "limit": version.limit,
+        "description": version.description, "read_only": version.read_only,
+    }  # fmt: skip

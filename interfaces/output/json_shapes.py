@@ -1,0 +1,124 @@
+"""The machine-readable shapes of the command line, promised in `docs/cli.md`: only ever extended. No colour."""
+
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import msgspec
+
+from everlog.actors.ports.effects import Hit, Page
+from everlog.events import EverlogError, Record
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.time_text import iso
+
+JsonObject = dict[str, Any]
+
+_json = msgspec.json.Encoder()
+
+
+def line(shape: object) -> str:
+    """`shape` as one line of JSON."""
+    return _json.encode(shape).decode()
+
+
+def event(record: Record) -> JsonObject:
+    """The envelope's columns, times in ISO 8601, and the payload as an object."""
+    shape = msgspec.structs.asdict(record)
+    shape["recorded_at"] = iso(record.recorded_at)
+    shape["said_at"] = None if record.said_at is None else iso(record.said_at)
+    shape["payload"] = msgspec.Raw(record.payload.encode())
+    return shape
+
+
+def hit(found: Hit) -> JsonObject:
+    """One result of a search."""
+    return {**msgspec.structs.asdict(found), "time": iso(found.time)}
+
+
+def page(found: Page) -> JsonObject:
+    """One page of results."""
+    return {
+        "total": found.total,
+        "page": found.page,
+        "pages": found.pages,
+        "by_meaning": found.by_meaning,
+        "archive_down": found.archive_down,
+        "results": [hit(result) for result in found.results],
+    }
+
+
+def answer(query: str, found: Page) -> JsonObject:
+    """The first results of one query of many."""
+    return {"query": query, "total": found.total, "results": [hit(result) for result in found.results]}
+
+
+def agent(row: Mapping[str, Any]) -> JsonObject:
+    """One row of the projection `agents`, with the parent of a fork."""
+    return {
+        "agent": row["agent_id"],
+        "events": row["events"],
+        "messages": row["messages"],
+        "last_active": iso(row["last_active"]),
+        "parent": row["parent"],
+        "parent_seq": row["parent_seq"],
+    }
+
+
+def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> JsonObject:
+    """Core memory: rows of the projection `core_memory`, in the order given."""
+    keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
+    return {"agent": name, "as_of": as_of, "blocks": [{key: row[key] for key in keys} for row in rows]}
+
+
+def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> JsonObject:
+    """Memory pressure: the row of the projection, and the estimate of the next request.
+
+    Zeros where the row is empty or has no window: the configuration was erased.
+    """
+    return {
+        "agent": name,
+        "as_of": as_of,
+        "tokens": row.get("tokens", 0),
+        "cached": row.get("cached", 0),
+        "estimate": estimate,
+        "window": row.get("window") or 0,
+        "fraction": row.get("fraction", 0.0),
+        "warned": row.get("warned", False),
+        "summary_seq": row.get("summary_seq"),
+        "summaries": summaries,
+    }
+
+
+def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, JsonObject]]) -> JsonObject:
+    """What the model would see: every chat message with the seq of the record that it shows (0: the system message)."""
+    return {
+        "agent": name,
+        "as_of": as_of,
+        "tokens": tokens,
+        "window": window,
+        "messages": [{"seq": seq, **message} for seq, message in numbered],
+    }
+
+
+def size(count: int) -> str:
+    """A number of bytes for people: 812 B, 12.3 kB, 1.2 GB; a thousand bytes are a kilobyte."""
+    if count < 1000:
+        return f"{count} B"
+    power = next((power for power in (1, 2, 3) if count < 999_950 * 1000 ** (power - 1)), 4)
+    return f"{count / 1000**power:,.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
+
+
+class JsonLines:
+    """The interface of programs: one line of JSON for each record, written out as soon as it is durable."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Write the records and flush."""
+        for record in records:
+            self._out.write(line(event(record)) + "\n")
+        self._out.flush()
+
+    def on_error(self, error: EverlogError) -> None:
+        """Write the paragraph to stderr."""
+        complain(error)

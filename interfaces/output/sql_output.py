@@ -1,0 +1,191 @@
+"""Answers of SQL as people and other tools read them: a table, JSON, CSV, Parquet, Arrow."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.output.json_shapes import JsonObject, line
+from everlog.store import Snapshot
+
+CELL_CHARS = 200
+"""Longest value of a table."""
+ROWS_AT_ONCE = 1024
+"""Rows that are Python's at a time."""
+_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_ENDLESS, _ENDLESS_DAY = 2**63 - 1, 2**31 - 1
+"""What DuckDB writes for the times `infinity` and, negative, `-infinity`."""
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone is held against one without a zone
+
+RecordBatches = Iterable[pa.RecordBatch]
+
+
+def head(schema: pa.Schema, position: Snapshot, at: int) -> JsonObject:
+    """The answer for programs, without its rows."""
+    return {
+        "as_of": time_text.iso(at),
+        "records": position.records,
+        "partitions": msgspec.to_builtins(position.parts),
+        "left_out": msgspec.to_builtins(position.left_out),
+        "columns": [{"name": field.name, "type": str(field.type)} for field in schema],
+    }
+
+
+def write_json(head: JsonObject, batches: RecordBatches, out: IO[bytes]) -> None:
+    """The answer for programs, one object: the head, and the rows as they come."""
+    out.write(line(head).removesuffix("}").encode() + b',"rows":[')
+    between = b""
+    for batch in batches:
+        for row in _rows(batch):
+            out.write(between + _row(row))
+            between = b","
+    out.write(b"]}\n")
+
+
+def _row(row: Sequence[Any]) -> bytes:
+    try:
+        return msgspec.json.encode([_json(value) for value in row])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _untold(error) from error
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+        part = batch.slice(start, ROWS_AT_ONCE)
+        yield from zip(*[_values(column) for column in part.columns], strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column; times and days as ISO texts, whatever their year. Raises BadInput."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        ends = "Z" if kind.tz else ""
+        return [None if at is None else _iso(at, kind.unit, ends) for at in column.view(pa.int64()).to_pylist()]
+    if pa.types.is_date32(kind):
+        return [None if day is None else _day(day) for day in column.view(pa.int32()).to_pylist()]
+    try:
+        if pa.types.is_time(kind):
+            return list(column.cast(pa.string()).to_pylist())
+        return list(column.to_pylist())
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise _untold(error) from error
+
+
+def _iso(at: int, unit: str, ends: str) -> str:
+    second = _A_SECOND[unit]
+    if abs(at) == _ENDLESS:
+        return "infinity" if at > 0 else "-infinity"
+    seconds, rest = divmod(at, second)
+    try:
+        when = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{at} {unit}"
+    fraction = f".{rest:0{len(str(second)) - 1}}" if second > 1 else ""
+    return when.isoformat(timespec="seconds") + fraction + ends
+
+
+def _day(day: int) -> str:
+    if abs(day) == _ENDLESS_DAY:
+        return "infinity" if day > 0 else "-infinity"
+    try:
+        return (_EPOCH + timedelta(days=day)).date().isoformat()
+    except OverflowError:
+        return f"{day} days"
+
+
+def _untold(error: Exception) -> BadInput:
+    return BadInput(
+        f"The query was answered, and a value cannot be written ({error}). Cast the column to VARCHAR in the query."
+    )
+
+
+def _json(value: Any) -> Any:
+    return value if isinstance(value, int | str | float | None) else msgspec.to_builtins(value, str_keys=True)
+
+
+def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> RenderableType:
+    """The answer for people; of more than `rows_max` rows the first ones, and how many more there are. 0: all."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for field in schema:
+        right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        grid.add_column(Text(_cell(field.name)), justify="right" if right else "left", overflow="fold")
+    shown = more = 0
+    for batch in batches:
+        take = batch.num_rows if not rows_max else min(batch.num_rows, rows_max - shown)
+        for row in _rows(batch.slice(0, take)):
+            grid.add_row(*(Text(_cell(value), "dim" if value is None else "") for value in row))
+        shown += take
+        more += batch.num_rows - take
+    if not shown:
+        return Group(grid, Text("no rows", "dim"))
+    if not more:
+        return grid
+    told = f"and {more:,} more row{'s' * (more != 1)}: --rows 0 shows all, --format csv writes them"
+    return Group(grid, Text(told, "dim"))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    text = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else str(value)
+    text = plain(text).replace("\n", "\\n").replace("\t", "\\t")
+    return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
+
+
+def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
+    """The answer as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput."""
+    try:
+        _write(form, schema, batches, out)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        raise _untold(error) from error
+
+
+def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
+    if form == "csv":
+        _write_csv(schema, batches, out)
+        return
+    if form == "parquet":
+        from pyarrow import parquet
+
+        writer = parquet.ParquetWriter(out, schema, compression="zstd")
+    else:
+        writer = pa.ipc.new_file(out, schema)
+    with writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_csv(schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
+    from pyarrow import csv
+
+    flat = pa.schema([field.with_type(pa.string()) if _is_odd(field.type) else field for field in schema])
+    with csv.CSVWriter(out, flat) as writer:
+        for batch in batches:
+            columns = [_as_text(c) if _is_odd(c.type) else c for c in batch.columns]
+            writer.write_batch(pa.record_batch(columns, schema=flat))
+
+
+def _is_odd(kind: pa.DataType) -> bool:
+    """What CSV has no form for: it is written as JSON; and times and days, which are ISO 8601, and words."""
+    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind) or _is_text(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind) or pa.types.is_dictionary(kind))
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    values = _values(column)
+    if _is_text(column.type):
+        return pa.array(values, pa.string())
+    texts = [None if value is None else msgspec.json.encode(value).decode() for value in values]
+    return pa.array(texts, pa.string())

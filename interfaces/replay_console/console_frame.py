@@ -1,0 +1,177 @@
+"""One frame of the console: a moment of a story, in exactly as many lines and cells as the terminal has. Pure."""
+
+from rich.text import Text
+
+from everlog.interfaces.common.time_text import clock, span
+from everlog.interfaces.output.terminal_output import one_line
+from everlog.interfaces.replay_console import console_panes
+from everlog.interfaces.replay_console.console_state import Console
+from everlog.interfaces.replay_console.line_fitting import beside, fitted, sides, stacked
+from everlog.interfaces.replay_console.playback import Playback
+from everlog.interfaces.replay_console.timeline import ReplayTimeline
+
+SIDES_WIDTH = 90
+"""Least width at which memory stands beside the story; else below it."""
+MEMORY_WIDTH_MAX = 72
+BODY_LINES_MIN = 6
+"""Lines that the story gets before anything but its heading and the keys does."""
+MEMORY_LINES_MIN = 5
+"""Least lines of a memory below the story."""
+
+KEYS = (
+    ("space", "play, pause"),
+    ("← →", "event"),
+    ("n p", "turn"),
+    ("s", "summary"),
+    ("e", "edit"),
+    ("f", "failure"),
+    ("+ -", "speed"),
+    ("/", "search"),
+    ("F", "fork"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+HELP = (
+    ("space", "play or pause; at the end, from the beginning"),
+    ("← →", "an event back or forward (also h and l)"),
+    ("p n", "a turn back or forward (also shift and an arrow)"),
+    ("s S", "the next summary, the one before"),
+    ("e E", "the next memory edit, the one before"),
+    ("f", "the next failure"),
+    ("g G", "the first event, the last (also home and end)"),
+    ("+ -", "twice the speed, half of it"),
+    ("/", "search for words; N searches on"),
+    ("F", "fork the agent at the event that is shown (also b): asks for a name"),
+    ("q", "quit"),
+)
+"""Every key, and what it does."""
+
+
+def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> Text:
+    """The whole screen."""
+    playback = console.playback
+    above = [_head(story, playback, width), console_panes.gauge(story, playback.seq, width)]
+    signs, bar = console_panes.timeline(story, playback, width)
+    below = [signs, bar, _status(story, playback, width), _foot(console, width)]
+    spare = height - len(above) - len(below) - 1 - BODY_LINES_MIN
+    for least_wanted in (signs, above[1], bar, below[2]):
+        if spare < 0:
+            above, below = [[line for line in part if line is not least_wanted] for part in (above, below)]
+            spare += 1
+    body = height - len(above) - len(below)
+    lines = [*above, *_body(console, story, width, body), *below][: max(height, 1)]
+    shown = Text("\n").join(fitted(line, width) for line in lines)
+    shown.no_wrap = True
+    return shown
+
+
+def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> list[Text]:
+    """The heading, and below it what happened and core memory, beside each other or one above the other."""
+    if height < 2:
+        return []
+    if console.mode == "help":
+        return stacked([_rule("keys", width), *_help()], width, height)
+    seq = console.playback.seq
+    if width >= SIDES_WIDTH:
+        right = min(width * 2 // 5, MEMORY_WIDTH_MAX)
+        left = width - right - 2
+        happened = console_panes.happened(story, seq, left - 1, height - 1, console.sought)
+        story_lines = stacked(happened, left, height - 1)
+        memory_lines = stacked(console_panes.memory(story, seq, right, height - 1), right, height - 1)
+        heading = Text.assemble(_rule("story", left), ("┬", "bright_black"), _rule("core memory", right + 1))
+        return [heading, *beside(story_lines, memory_lines)]
+    lower = max(height // 3, MEMORY_LINES_MIN) if height >= MEMORY_LINES_MIN * 2 else 0
+    upper = height - lower - 1
+    lines = [_rule("story", width)]
+    lines += stacked(console_panes.happened(story, seq, width, upper, console.sought), width, upper)
+    if lower:
+        lines += [_rule("core memory", width)]
+        lines += stacked(console_panes.memory(story, seq, width, lower - 1), width, lower - 1)
+    return lines
+
+
+def _help() -> list[Text]:
+    return [Text(), *[Text.assemble((f"  {key:<8}", "bold cyan"), does) for key, does in HELP]]
+
+
+def _rule(what: str, width: int) -> Text:
+    head = Text.assemble(("─ ", "bright_black"), (what, "dim"), (" ", ""))
+    return fitted(Text.assemble(head, ("─" * max(0, width - head.cell_len), "bright_black")), width)
+
+
+def _head(story: ReplayTimeline, playback: Playback, width: int) -> Text:
+    word, style = _state(playback)
+    left = Text.assemble(
+        (f" {word} {speed(playback.speed)} ", f"bold reverse {style}"), "  ", (one_line(story.agent_id), "bold")
+    )
+    model = story.gauge(playback.seq).model
+    left.append(f" · {one_line(model)}" if model else "", "dim")
+    return sides(left, Text(f"  {clock(story.record(playback.seq).recorded_at)} UTC", "cyan"), width)
+
+
+def _state(playback: Playback) -> tuple[str, str]:
+    if playback.at_end:
+        return ("LIVE", "magenta") if playback.follow and playback.playing else ("END", "blue")
+    return ("PLAY", "green") if playback.playing else ("PAUSE", "yellow")
+
+
+def speed(times: float) -> str:
+    """A speed as it is typed: 8x."""
+    return f"{times:g}x"
+
+
+def _status(story: ReplayTimeline, playback: Playback, width: int) -> Text:
+    seq = playback.seq
+    now = story.record(seq)
+    left = Text.assemble((f" seq {seq:,}", "bold"), (f" of {playback.last:,}", "dim"))
+    turn = f" · turn {now.turn}.{now.step}" if now.turn else ""
+    left.append(f"{turn} · {one_line(now.type)}{_since(story, seq)}", "dim")
+    known = story.gauge(seq)
+    edits, summaries, failures = (story.count(kind, seq) for kind in ("edit", "summary", "failure"))
+    parts = [_many(edits, "edit"), _many(failures, "failure")]
+    if summaries:
+        parts.insert(1, f"{known.hidden:,} of {known.total:,} messages summarized")
+    right = Text(f"  {' · '.join(parts)} ", "dim")
+    return sides(left, right, width) if left.cell_len + right.cell_len <= width else fitted(left, width)
+
+
+def _since(story: ReplayTimeline, seq: int) -> str:
+    """How long after the event before, where that is worth saying; when it was said, where that is another time."""
+    now = story.record(seq)
+    if now.said_at is not None:
+        return f" · said {clock(now.said_at)}"
+    seconds = (now.recorded_at - story.record(seq - 1).recorded_at) / 1e6 if seq > 1 else 0
+    return f" · {f'{seconds:.1f} s' if seconds < 60 else span(int(seconds))} later" if seconds >= 0.1 else ""
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _foot(console: Console, width: int) -> Text:
+    """What is being typed, or what people are told, or the keys."""
+    match console.mode:
+        case "search":
+            return console_panes.said(f" search: {console.typed}█", width, "bold")
+        case "fork":
+            return console_panes.said(
+                f" fork at seq {console.playback.seq}, under the name: {console.typed}█", width, "bold"
+            )
+        case "help":
+            return console_panes.said(" any key goes back", width, "dim")
+    return console_panes.said(f" {console.said}", width) if console.said else _keys(width)
+
+
+def _keys(width: int) -> Text:
+    """As many keys as there is room for; how to get help and how to leave come first."""
+    kept, room = set(KEYS[-2:]), width - sum(map(_cells, KEYS[-2:])) - 1
+    for key in KEYS[:-2]:
+        if _cells(key) <= room:
+            kept.add(key)
+            room -= _cells(key)
+    parts = [((f" {key}", "bold cyan"), (f" {does} ", "dim")) for key, does in KEYS if (key, does) in kept]
+    return fitted(Text.assemble(*(part for pair in parts for part in pair)), width)
+
+
+def _cells(key: tuple[str, str]) -> int:
+    return len(key[0]) + len(key[1]) + 3

@@ -1,0 +1,148 @@
+"""What the keys do: the state of the console, a key in, the next state out. Pure.
+
+What has an effect outside is only asked for here: a fork, and to leave. Whoever drives the console does it.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from everlog.interfaces.replay_console import playback as player
+from everlog.interfaces.replay_console.playback import Playback
+from everlog.interfaces.replay_console.timeline import JumpPoint, ReplayTimeline
+
+ConsoleMode = Literal["watch", "help", "search", "fork"]
+
+_LANDMARKS: Mapping[str, tuple[JumpPoint, str]] = {
+    "n": ("turn", "later turn"),
+    "shift-right": ("turn", "later turn"),
+    "s": ("summary", "later summary"),
+    "e": ("edit", "later memory edit"),
+    "f": ("failure", "later failure"),
+}
+"""Keys that go to the next of something, and what is said where there is none."""
+_BACK: Mapping[str, tuple[JumpPoint, str]] = {
+    "p": ("turn", "earlier turn"),
+    "shift-left": ("turn", "earlier turn"),
+    "S": ("summary", "earlier summary"),
+    "E": ("edit", "earlier memory edit"),
+}
+_replace = msgspec.structs.replace
+
+
+class Console(msgspec.Struct, frozen=True, kw_only=True):
+    """The console: its player, and what is being typed."""
+
+    playback: Playback
+    mode: ConsoleMode = "watch"
+    typed: str = ""
+    """The line that is being typed, in the modes `search` and `fork`."""
+    said: str = ""
+    """What people are told in place of the keys, until the next key."""
+    sought: str = ""
+    """What was searched for last."""
+    fork: str = ""
+    """The name of a fork that is asked for, at the record that is shown."""
+    leaving: bool = False
+
+
+def pressed(console: Console, key: str, story: ReplayTimeline) -> Console:
+    """After a key: a character, or the name of a key (`left`, `enter`, `escape`, `backspace`, `home` and so on)."""
+    console = _replace(console, said="")
+    match console.mode:
+        case "watch":
+            return _watching(console, key, story)
+        case "help":
+            return _replace(console, mode="watch")
+    return _typing(console, key, story)
+
+
+def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
+    playback = console.playback
+    match key:
+        case " ":
+            return _replace(console, playback=player.toggled(playback))
+        case "right" | "l":
+            return _replace(console, playback=player.moved(playback, playback.seq + 1))
+        case "left" | "h":
+            return _replace(console, playback=player.moved(playback, playback.seq - 1))
+        case "g" | "home":
+            return _replace(console, playback=player.moved(playback, playback.first))
+        case "G" | "end":
+            return _replace(console, playback=player.moved(playback, playback.last))
+        case "+" | "=" | "up":
+            return _replace(console, playback=player.faster(playback, 2))
+        case "-" | "down":
+            return _replace(console, playback=player.faster(playback, 0.5))
+        case "q" | "end of input":
+            return _replace(console, leaving=True)
+        case _:
+            return _going(console, key, story)
+
+
+def _going(console: Console, key: str, story: ReplayTimeline) -> Console:
+    """The keys that go to a place of the story, or ask for a line."""
+    playback = console.playback
+    if key in _LANDMARKS:
+        kind, what = _LANDMARKS[key]
+        return _to(console, story.after(kind, playback.seq), what)
+    if key in _BACK:
+        kind, what = _BACK[key]
+        return _to(console, story.before(kind, playback.seq), what)
+    match key:
+        case "?":
+            return _replace(console, mode="help")
+        case "/":
+            return _asking(console, "search")
+        case "F" | "b":
+            return _asking(console, "fork")
+        case "N":
+            return _search(console, console.sought, story)
+    return console
+
+
+def _to(console: Console, seq: int | None, what: str) -> Console:
+    """At a place, if there is one between the ends."""
+    playback = console.playback
+    if seq is None or not playback.first <= seq <= playback.last:
+        return _replace(console, said=f"There is no {what}.")
+    return _replace(console, playback=player.moved(playback, seq))
+
+
+def _asking(console: Console, mode: ConsoleMode) -> Console:
+    """Waiting for a line; the player rests meanwhile."""
+    return _replace(console, mode=mode, typed="", playback=player.moved(console.playback, console.playback.seq))
+
+
+def _typing(console: Console, key: str, story: ReplayTimeline) -> Console:
+    match key:
+        case "escape" | "end of input":
+            return _replace(console, mode="watch", typed="")
+        case "backspace":
+            return _replace(console, typed=console.typed[:-1])
+        case "enter":
+            return _entered(_replace(console, mode="watch", typed=""), console, story)
+    return _replace(console, typed=console.typed + key) if len(key) == 1 and key.isprintable() else console
+
+
+def _entered(console: Console, asked: Console, story: ReplayTimeline) -> Console:
+    """After a line: `asked` is the console that asked for it."""
+    if asked.mode == "search":
+        return _search(console, asked.typed or console.sought, story)
+    return _replace(console, fork=asked.typed.strip())
+
+
+def _search(console: Console, words: str, story: ReplayTimeline) -> Console:
+    """At the next record that says the words; from the beginning where none comes later."""
+    if not words:
+        return _replace(console, said="Nothing was searched for yet: / begins.")
+    playback, console = console.playback, _replace(console, sought=words)
+    later = range(playback.seq + 1, playback.last + 1)
+    found = story.find(words, later)
+    if found is not None:
+        return _to(console, found, "")
+    found = story.find(words, range(playback.first, playback.seq + 1))
+    if found is None:
+        return _replace(console, said=f"Nothing says “{words}”.")
+    return _replace(_to(console, found, ""), said=f"“{words}” is not said later: on from the beginning.")

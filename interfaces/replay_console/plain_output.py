@@ -1,0 +1,68 @@
+"""A story without a console: plain lines for people, or JSON, a line for each record. Pure but for what is printed."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from everlog.events import FunctionResult, ModelReply, event_of
+from everlog.interfaces.common import time_text
+from everlog.interfaces.output.json_shapes import JsonObject
+from everlog.interfaces.output.terminal_output import hanging
+from everlog.interfaces.replay_console import record_entries, word_diff
+from everlog.interfaces.replay_console.timeline import ReplayTimeline
+
+
+def tell(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
+    """Print what these records say, on lines as long as they are where nobody looks."""
+    for seq in seqs:
+        record = story.record(seq)
+        if story.opens_turn(seq):
+            out.print(Text(f"── turn {record.turn} · {time_text.clock(record.recorded_at)}", "dim"), soft_wrap=True)
+        for number, line in enumerate(record_entries.entry(record, story, marked=not out.is_terminal)):
+            label = Text("" if number else str(seq), "dim")
+            label.align("right", 6)
+            told = Text(line.label, line.style)
+            told.align("left", record_entries.LABEL_CELLS)
+            shown = hanging(Text.assemble(label, "  ", told, " "), line.words, out, wrap=out.is_terminal)
+            shown.rstrip()
+            out.print(shown, soft_wrap=True)
+
+
+def shape(story: ReplayTimeline, seq: int) -> JsonObject:
+    """One record, and what it changed."""
+    record = story.record(seq)
+    return {
+        "agent": story.agent_id,
+        "seq": seq,
+        "time": time_text.iso(record.recorded_at),
+        "turn": record.turn,
+        "step": record.step,
+        "type": record.type,
+        "text": record.text,
+        "changed": _changed(story, seq),
+    }
+
+
+def _changed(story: ReplayTimeline, seq: int) -> JsonObject:
+    """Only what is otherwise than at the record before."""
+    changed: JsonObject = {}
+    now = story.gauge(seq)
+    if seq == 1 or now != story.gauge(seq - 1):
+        names = ("model", "tokens", "window", "fraction", "warned", "summary_seq", "hidden", "total")
+        changed["context"] = {name: getattr(now, name) for name in names}
+    if (edit := story.edits.get(seq)) is not None:
+        changed["memory"] = {
+            "label": edit.label,
+            "operation": edit.operation,
+            "limit": edit.limit,
+            "before": edit.before,
+            "value": edit.value,
+            "difference": word_diff.difference(edit.before, edit.value),
+        }
+    match event_of(story.record(seq)):
+        case ModelReply() as reply:
+            changed["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.calls]
+        case FunctionResult() as result:
+            changed["result"] = {"call_id": result.call_id, "name": result.name, "ok": result.ok}
+    return changed

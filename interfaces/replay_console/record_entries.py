@@ -1,0 +1,182 @@
+"""What one record says in a replay: lines of a label and words. Words that came from outside lose their power here.
+
+The frame, the plain lines and the tests read the same entries; only the width differs.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from rich.text import Text
+
+from everlog.events import (
+    AnyEvent,
+    ArchivalInserted,
+    Call,
+    FunctionResult,
+    FunctionStarted,
+    Heartbeat,
+    MessageSent,
+    ModelReply,
+    Record,
+    Summary,
+    SystemAlert,
+    UnknownEvent,
+    UserLogin,
+    UserMessage,
+    event_of,
+    is_erased,
+)
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.output.narrator import SEND_MESSAGE, notice_of
+from everlog.interfaces.output.terminal_output import ERASED, call_text, detail, one_line
+from everlog.interfaces.replay_console import word_diff
+from everlog.interfaces.replay_console.timeline import ReplayTimeline, WindowGauge
+from everlog.interfaces.replay_console.word_diff import DiffSegment
+
+LABEL_CELLS = 9
+WORDS_CHARS = 4000
+"""Characters of one record's words that are looked at, at most."""
+ARGUMENT_CHARS = 300
+
+STYLES = {"same": "", "removed": "red strike", "added": "bold green underline"}
+FAILED = "bold red"
+_MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
+"""How changes are written where there is no colour."""
+
+
+class EntryLine(msgspec.Struct, frozen=True):
+    """Words, and who or what they are of."""
+
+    label: str
+    style: str
+    words: Text
+
+
+def words_of(text: str, style: str = "", chars: int = WORDS_CHARS) -> Text:
+    """Text as it can be shown: without power over the terminal, and not endless."""
+    shown = plain(text[:chars]).replace("\t", "    ").strip("\n")
+    return Text(f"{shown} … ({len(text) - chars:,} more characters)" if len(text) > chars else shown, style)
+
+
+def changes(pieces: Sequence[DiffSegment], *, marked: bool = False) -> Text:
+    """A difference, coloured; `marked`: in signs."""
+    shown = Text()
+    for change, text in pieces:
+        before, after = _MARKS[change] if marked else ("", "")
+        words = plain(text).replace("\t", "    ")
+        bare = words.strip()
+        head, tail = words.split(bare) if bare else (words, "")  # blanks are not underlined
+        shown.append(before + head).append(bare, STYLES[change]).append(tail + after)
+    return shown
+
+
+def entry(record: Record, story: ReplayTimeline, *, marked: bool = False) -> list[EntryLine]:
+    """What a record says, at least one line."""
+    if is_erased(record.payload):
+        return [EntryLine(one_line(record.type, LABEL_CELLS), "dim", Text(ERASED, "dim italic"))]
+    if record.seq in story.edits:
+        return [_edited(record.seq, story, marked=marked)]
+    return _lines(event_of(record), record, story)
+
+
+def _lines(event: AnyEvent, record: Record, story: ReplayTimeline) -> list[EntryLine]:
+    match event:
+        case UserMessage():
+            return [EntryLine(one_line(event.name or "user", LABEL_CELLS), "bold green", words_of(event.text))]
+        case MessageSent():
+            return [EntryLine(one_line(event.name or record.agent_id, LABEL_CELLS), "bold cyan", words_of(event.text))]
+        case ModelReply():
+            return _reply(event, story.gauge(record.seq))
+        case FunctionStarted():
+            return [EntryLine("starts", "cyan", Text(call_text(event.name, event.arguments, ARGUMENT_CHARS), "dim"))]
+        case FunctionResult():
+            return [_result(event)]
+        case ArchivalInserted():
+            return [EntryLine("keeps", "bright_magenta", words_of(event.text))]
+        case Summary():
+            told = f"{event.summarized} messages up to seq {event.covers_to}: "
+            return [EntryLine("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
+        case _:
+            return [_noticed(event, record)]
+
+
+def _reply(reply: ModelReply, gauge: WindowGauge) -> list[EntryLine]:
+    lines = [EntryLine("thinks", "blue", words_of(reply.text, "italic"))] if reply.text else []
+    lines += [_called(call) for call in reply.calls if call.name != SEND_MESSAGE or not reply.text]
+    share = f", {reply.usage.total / gauge.window:.0%}" if gauge.window else ""
+    cost = f"  · {reply.usage.total:,} tokens{share}" if reply.usage.total else ""
+    if not lines:
+        return [EntryLine("model", "blue", Text(f"said nothing{cost}", "dim"))]
+    lines[0].words.append(cost, "dim not italic")
+    return lines
+
+
+def is_quiet(record: Record) -> bool:
+    """Whether it only says that a message was sent, which the message itself has said."""
+    event = event_of(record) if record.type == FunctionResult.kind else None
+    return isinstance(event, FunctionResult) and event.ok and event.name == SEND_MESSAGE
+
+
+def _called(call: Call) -> EntryLine:
+    if call.name == SEND_MESSAGE:
+        return EntryLine("calls", "cyan", Text(call.name, "dim"))
+    return EntryLine("calls", "cyan", Text(call_text(call.name, call.arguments, ARGUMENT_CHARS), "cyan"))
+
+
+def _result(result: FunctionResult) -> EntryLine:
+    if not result.ok:
+        return EntryLine("failed", FAILED, words_of(f"{one_line(result.name)}: {result.text}", "red"))
+    said = "" if result.text in {"", "None"} else f": {result.text}"
+    return EntryLine("→ ok", "dim", words_of(f"{one_line(result.name)}{said}", "dim"))
+
+
+def _edited(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
+    edit = story.edits[seq]
+    pieces = word_diff.around(word_diff.difference(edit.before, edit.value))
+    told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
+    flat = [(change, re.sub(r"\s+", " ", text)) for change, text in pieces]
+    return EntryLine("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
+
+
+_NOTICED = {
+    "memory_pressure": ("pressure", "bold yellow"),
+    "heartbeat": ("♥", "magenta"),
+    "context_trimmed": ("trimmed", "yellow"),
+    "summary_expanded": ("summary", "bold yellow"),
+    "turn_cancelled": ("stopped", "yellow"),
+    "unknown": ("unknown", "dim"),
+}
+"""Labels of what is noticed; any other is a failure."""
+
+
+def _noticed(event: AnyEvent, record: Record) -> EntryLine:
+    """What is none of the above: as people are told of it elsewhere, or the line that `events` has."""
+    if isinstance(event, Heartbeat | UserLogin | SystemAlert | UnknownEvent):
+        return _outside(event, record)
+    found = notice_of(event)
+    if found is None:
+        return EntryLine("·", "dim", Text(f"{one_line(record.type)}  {detail(record)}"[:WORDS_CHARS], "dim"))
+    label, style = _NOTICED.get(found[0], ("failed", FAILED))
+    return EntryLine(label, style, words_of(found[1], "red" if style == FAILED else "yellow"))
+
+
+def _outside(event: AnyEvent, record: Record) -> EntryLine:
+    match event:
+        case Heartbeat():
+            return EntryLine(
+                "♥", "magenta", Text.assemble((event.reason.replace("_", " "), "magenta"), _after(event.text))
+            )
+        case UserLogin():
+            return EntryLine("login", "green", Text("a user logged in", "dim"))
+        case SystemAlert(source="memory_pressure"):
+            return EntryLine(
+                "pressure", "bold yellow", Text("the agent is warned that its context is filling up", "yellow")
+            )
+        case SystemAlert():
+            return EntryLine("system", "yellow", words_of(event.text, "yellow"))
+    return EntryLine("unknown", "dim", Text(f"{one_line(record.type)}, version {record.version}", "dim"))
+
+
+def _after(text: str) -> Text:
+    return Text.assemble("  ", words_of(text, "dim")) if text else Text()

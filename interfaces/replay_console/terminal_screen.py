@@ -1,0 +1,116 @@
+"""The real terminal: a full screen by rich's Live, keys one by one. Left as it was found, however it ends."""
+
+import codecs
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType, TracebackType
+from typing import Self
+
+from rich.live import Live
+from rich.text import Text
+
+from everlog.interfaces.output.terminal_output import console
+from everlog.interfaces.replay_console.key_decoder import keys_of
+
+READ_BYTES = 1024
+ESCAPE_S = 0.05
+"""How long to wait for the rest of a key before an escape is taken for the key of that name."""
+TERMINATED = 128 + signal.SIGTERM
+
+
+class TerminalScreen:
+    """The terminal of this process, for as long as the block runs. Ctrl-Z gives it back until the process goes on."""
+
+    def __init__(self) -> None:
+        self._fd = sys.stdin.fileno()
+        self._out = console()
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
+        self._sent = ""
+        self._live: Live | None = None
+        self._undo = ExitStack()
+        self._page = Text()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            for number, handler in ((signal.SIGTSTP, self._stop), (signal.SIGTERM, self._end)):
+                undo.callback(signal.signal, number, signal.signal(number, handler))
+            undo.callback(self._leave)
+            self._take()
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    def size(self) -> tuple[int, int]:
+        """Cells in a line, and lines."""
+        return self._out.size.width, self._out.size.height
+
+    def show(self, page: Text) -> None:
+        """Show a frame in place of the one before."""
+        self._page = page
+        if self._live is not None:
+            self._live.update(page, refresh=True)
+
+    def keys(self, seconds: float) -> Sequence[str]:
+        """The keys that were pressed; waits for the first one, so long at most."""
+        wait = ESCAPE_S if self._sent else seconds
+        if not select.select([self._fd], [], [], wait)[0]:
+            found, self._sent = keys_of(self._sent, over=True)
+            return found
+        read = os.read(self._fd, READ_BYTES)
+        if not read:
+            return ["q"]
+        found, self._sent = keys_of(self._sent + self._text.decode(read), over=False)
+        return found
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The terminal as it was before, while the block runs."""
+        self._leave()
+        try:
+            yield
+        finally:
+            self._take()
+
+    def _take(self) -> None:
+        """Idempotent."""
+        if self._live is not None:
+            return
+        self._saved = termios.tcgetattr(self._fd)
+        tty.setcbreak(self._fd)
+        self._live = Live(
+            self._page, console=self._out, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
+        with ExitStack() as undo:
+            undo.callback(self._leave)
+            self._live.start(refresh=True)
+            undo.pop_all()
+
+    def _leave(self) -> bool:
+        """Whether it had the terminal. Idempotent."""
+        live, self._live = self._live, None
+        if live is None:
+            return False
+        try:
+            live.stop()
+        finally:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
+        return True
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        had = self._leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if had:
+            self._take()
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(TERMINATED)

@@ -1,0 +1,317 @@
+"""The command that tells two moments of an agent apart: diff. It writes nothing."""
+
+import difflib
+import os
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.gateway.gateway_limits import limits_from
+from everlog.actors.replay.agent_diff import (
+    AgentDiff,
+    AgentSnapshot,
+    BlockSnapshot,
+    ChangeCause,
+    MessageChange,
+    RecordReference,
+    ValueChange,
+    difference,
+)
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.bootstrap import looking, system_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes, show_pages
+from everlog.interfaces.output.terminal_output import one_line
+from everlog.interfaces.show import show_commands
+from everlog.store import name_of
+
+EARLIER_RECORDS = 256
+"""Records before the first moment among which causes and the beginnings of turns are looked for."""
+LINES_MAX = 12
+"""Messages of each kind that are shown without --full."""
+CHARS_MAX = 88
+MILLION = 1_000_000
+
+
+def diff(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    system = system_of(args, world)
+    name = name_of(args.name)
+    with looking(system, name, tell=False) as now:
+        head = now.head.seq
+    before = _moment(system, name, args.first, world, head)
+    after = _moment(system, name, args.last, world, head)
+    found = compare(system, name, before, after)
+    if args.json:
+        print(json_shapes.line(shape(found, name)))
+    else:
+        show_pages.show(page(found, name, full=args.full))
+    return 0
+
+
+def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnvironment, head: int) -> AgentSnapshot:
+    try:
+        moment = asked(given, world)
+    except BadInput as error:
+        raise BadInput(f"{error} {name!r} has records 1 to {head}, the head.") from error
+    with looking(system, name, tell=False, as_of=moment) as view:
+        return moment_of(view)
+
+
+def moment_of(view: AgentView) -> AgentSnapshot:
+    """What the projections say at the view's moment."""
+    configured = any(row["slot"] == "config" for row in view.rows("context_window"))
+    context = show_commands.context_at(view) if configured else None
+    pressure = show_commands.pressure_of(view, context)
+    recall, archival = view.counts()
+    return AgentSnapshot(
+        seq=view.seq,
+        time=next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at,
+        context=context,
+        blocks={
+            row["label"]: BlockSnapshot(row["value"], row["limit"], row["description"], row["read_only"])
+            for row in view.rows("core_memory")
+        },
+        recall=recall,
+        archival=archival,
+        tokens=pressure["tokens"],
+        estimate=pressure["estimate"],
+        window=pressure["window"],
+    )
+
+
+def compare(system: LocalSystem, name: str, before: AgentSnapshot, after: AgentSnapshot) -> AgentDiff:
+    """What differs between two moments of an agent."""
+    low, high = sorted((before.seq, after.seq))
+    reader = system.store.reader(name)
+    earlier = list(reader.read(name, max(1, low - EARLIER_RECORDS), low))
+    return difference(before, after, list(reader.read(name, low + 1, high)), earlier)
+
+
+def shape(found: AgentDiff, name: str) -> json_shapes.JsonObject:
+    """The shape that docs/cli.md promises."""
+    sides = {
+        key: {"seq": side.seq, "time": time_text.iso(side.time)}
+        for key, side in (("before", found.before), ("after", found.after))
+    }
+    numbers = {
+        key: {"before": getattr(found.before, key), "after": getattr(found.after, key)}
+        for key in ("recall", "archival", "tokens", "estimate", "window")
+    }
+    return {
+        "agent": name,
+        **sides,
+        "same": found.is_nothing,
+        "events": found.events,
+        "turns": found.turns,
+        "memory": [_change(change) for change in found.memory],
+        "configuration": [_change(change) for change in found.settings],
+        "functions": {"added": list(found.functions_in), "removed": list(found.functions_out)},
+        "context": {
+            "in": [_message(shown) for shown in found.shown_in],
+            "out": [_message(shown) for shown in found.shown_out],
+            "reworded": [{**_message(shown), "was": shown.was} for shown in found.reworded],
+        },
+        **numbers,
+        "spent": {**msgspec.to_builtins(found.spent), "money": money(found)},
+    }
+
+
+def _change(change: ValueChange) -> json_shapes.JsonObject:
+    because = [_because(one) for one in change.because]
+    return {"name": change.name, "before": change.before, "after": change.after, "because": because}
+
+
+def _message(shown: MessageChange) -> json_shapes.JsonObject:
+    because = None if shown.because is None else _because(shown.because)
+    return {"seq": shown.seq, "role": shown.role, "text": shown.text, "because": because}
+
+
+def _because(one: ChangeCause) -> json_shapes.JsonObject:
+    return {**msgspec.to_builtins(one), "time": time_text.iso(one.time)}
+
+
+def money(found: AgentDiff) -> float | None:
+    """What the calls cost, where EVERLOG_GATEWAY_PRICE_IN and _OUT say what a million tokens cost; else None."""
+    prices = limits_from(os.environ)
+    if not (prices.price_in or prices.price_out):
+        return None
+    return (found.spent.prompt * prices.price_in + found.spent.completion * prices.price_out) / MILLION
+
+
+def page(found: AgentDiff, name: str, *, full: bool = False) -> RenderableType:
+    """The difference for people: by block, coloured, each change with what made it."""
+    parts: list[RenderableType] = [_heading(found, name)]
+    if found.is_nothing:
+        parts.append(Text("Nothing is different.", "dim italic"))
+        return Group(*parts)
+    for style, changes in (("bold cyan", found.memory), ("bold yellow", found.settings)):
+        for change in changes:
+            parts += [Text(""), Text(one_line(change.name), style), *_value(change), *_reasons(change, full=full)]
+    for sign, style, names in (("+", "green", found.functions_in), ("-", "red", found.functions_out)):
+        if names:
+            parts += [Text(""), Text(f"{sign} functions: {', '.join(map(one_line, names))}", style)]
+    parts += _messages("went out of the context", "-", "red", found.shown_out, full=full)
+    parts += _messages("came into the context", "+", "green", found.shown_in, full=full)
+    parts += _messages("read otherwise", "~", "yellow", found.reworded, full=full)
+    return Group(*parts, Text(""), _numbers(found))
+
+
+def _heading(found: AgentDiff, name: str) -> Text:
+    sides = [f"seq {side.seq} ({time_text.clock(side.time)})" for side in (found.before, found.after)]
+    back = ", backwards: what came in between is undone" if found.before.seq > found.after.seq else ""
+    counted = f"{_count(found.events, 'event')} in {_count(found.turns, 'turn')}{back}"
+    return Text.assemble((one_line(name), "bold"), (f" · from {sides[0]} to {sides[1]} · {counted}", "dim"))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _value(change: ValueChange) -> Iterator[Text]:
+    """The lines of a value that went and came, with the words that differ in bold."""
+    before, after = (None if side is None else plain(str(side)).split("\n") for side in (change.before, change.after))
+    if before is None or after is None:
+        lines, sign, style = (after, "+", "green") if before is None else (before, "-", "red")
+        yield from (Text(f"  {sign} {line}", style) for line in lines or ())
+        return
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from (Text(f"    {line}", "dim") for line in before[i:j])
+        else:
+            gone, come = _words("\n".join(before[i:j]), "\n".join(after[k:m]))
+            yield from _signed("-", "red", gone if j > i else [])
+            yield from _signed("+", "green", come if m > k else [])
+
+
+DiffWords = list[tuple[str, bool]]
+"""Pieces of a text, and whether each is on this side only."""
+
+
+def _words(before: str, after: str) -> tuple[DiffWords, DiffWords]:
+    """Two texts word by word."""
+    left, right = (re.findall(r"\s+|\w+|[^\w\s]", side) for side in (before, after))
+    gone: DiffWords = []
+    come: DiffWords = []
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        gone.append(("".join(left[i:j]), tag != "equal"))
+        come.append(("".join(right[k:m]), tag != "equal"))
+    return gone, come
+
+
+def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
+    """Lines of one side."""
+    if not words:
+        return
+    line = Text(f"  {sign} ", style)
+    for text, other in words:
+        for number, piece in enumerate(text.split("\n")):
+            if number:
+                yield line
+                line = Text(f"  {sign} ", style)
+            line.append(piece, f"bold underline {style}" if other else style)
+    yield line
+
+
+def _reasons(change: ValueChange, *, full: bool) -> Iterator[RenderableType]:
+    """What made a change: the last of it, and how often it was changed before."""
+    for one in change.because if full else change.because[-1:]:
+        yield _told(_story(one))
+    if not full and len(change.because) > 1:
+        count = _count(len(change.because) - 1, "change")
+        yield _told(f"and {count} before it, from seq {change.because[0].seq}; --full shows each")
+
+
+def _told(text: str) -> RenderableType:
+    return Padding(Text(text, "dim"), (0, 0, 0, 4))
+
+
+def _story(one: ChangeCause) -> str:
+    """Seq, type and when, and why."""
+    turn = f" in turn {one.turn}" if one.turn else ""
+    why = [_name(named) for named in (one.cause, one.input) if named is not None]
+    told = f", because of {', '.join(why)}" if why else ""
+    return f"seq {one.seq} {one_line(one.type)}{turn}, {time_text.clock(one.time)}{told}"
+
+
+def _name(named: RecordReference) -> str:
+    said = f' "{one_line(named.text, 48)}"' if named.text and named.type != "model_reply" else ""
+    return f"{one_line(named.type)} seq {named.seq}{said}"
+
+
+def _messages(
+    what: str, sign: str, style: str, shown: Sequence[MessageChange], *, full: bool
+) -> Iterator[RenderableType]:
+    """The messages of one kind; what else than their own record brought, hid or reworded them is said below them."""
+    if not shown:
+        return
+    yield Text("")
+    yield Text(f"{_count(len(shown), 'message')} {what}", f"bold {style}")
+    some = shown if full else shown[:LINES_MAX]
+    for because, each in groupby(some, _other):
+        for one in each:
+            yield _line(one, sign, style, full=full)
+        if because is not None:
+            yield _told(_story(because))
+    if len(some) < len(shown):
+        yield Text(f"    and {_count(len(shown) - len(some), 'more message')}; --full shows all", "dim")
+
+
+def _other(one: MessageChange) -> ChangeCause | None:
+    """What brought, hid or reworded a message, if that is not its own record."""
+    return None if one.because is None or one.because.seq == one.seq else one.because
+
+
+def _said(content: str) -> str:
+    """The words in an envelope of JSON; anything else as it is."""
+    told = show_pages.readable(content)
+    return content if told == content else told.split("\n", 1)[-1]
+
+
+def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
+    said, was = (plain(_said(text)) for text in (one.text, one.was or ""))
+    if not full:
+        said, was = one_line(said, CHARS_MAX), one_line(was, CHARS_MAX)
+    own = one.because if one.because is not None and one.because.seq == one.seq else None
+    place = f"seq {one.seq}" if own is None or own.cause is None else f"seq {one.seq} ← {own.cause.seq}"
+    turn = f"turn {own.turn}" if own is not None and own.turn else ""
+    line = Text.assemble((f"  {sign} {place:<16} {turn:<9} {one.role:<10} ", style), said)
+    if one.was is not None:
+        line.append(f"\n    it was: {was}", "dim")
+    if not full:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _numbers(found: AgentDiff) -> Table:
+    """What is counted, on both sides."""
+    table = Table.grid(padding=(0, 2))
+    for name, key in (("said (recall)", "recall"), ("kept (archival)", "archival"), ("last call", "tokens"),
+                      ("next call", "estimate"), ("window", "window")):  # fmt: skip
+        table.add_row(name, *_sides(getattr(found.before, key), getattr(found.after, key), key))
+    spent = found.spent
+    cost = money(found)
+    priced = f", {cost:,.4f} at the prices given" if cost is not None else ""
+    calls = f"{_count(spent.calls, 'model call')}, {spent.prompt:,} + {spent.completion:,} tokens{priced}"
+    table.add_row("spent between", calls)
+    return table
+
+
+def _sides(before: int, after: int, key: str) -> tuple[Text, Text]:
+    unit = " tokens" if key in ("tokens", "estimate", "window") else ""
+    if before == after:
+        return Text(f"{after:,}{unit}", "dim"), Text("")
+    more: Any = after - before
+    return Text(f"{before:,} → {after:,}{unit}"), Text(f"{more:+,}", "green" if more > 0 else "red")

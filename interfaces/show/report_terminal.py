@@ -1,0 +1,80 @@
+"""The report in the terminal: each question with its answer and its bars."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.output.terminal_output import one_line
+
+BAR_CELLS = 32
+LABEL_CHARS = 32
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def page(found: FleetFigures) -> RenderableType:
+    """All of it."""
+    parts: list[RenderableType] = [_first(found)]
+    for chart in found.charts:
+        parts += [Text(""), Text(chart.title, "bold"), Text(plain(chart.answer))]
+        if chart.points:
+            parts.append(_days(chart) if chart.form == "days" else _bars(chart))
+    return Group(*parts)
+
+
+def _first(found: FleetFigures) -> Text:
+    agents = f"{found.agents:,} agent{'s' * (found.agents != 1)}"
+    deleted = f" and {found.deleted:,} deleted" if found.deleted else ""
+    waiting = f", {found.turns_open:,} turns open" if found.turns_open else ""
+    return Text(f"{agents}{deleted}, {found.messages:,} messages, {found.calls:,} model calls{waiting}", "dim")
+
+
+def amount(value: float, unit: str) -> str:
+    """A value for people, with as many digits as its unit needs."""
+    if unit == "money":
+        return f"{value:,.2f}"
+    if unit.startswith("%"):
+        return f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.3g}"
+
+
+def _bars(chart: Chart) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, style="cyan")
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True, style="dim", overflow="ellipsis")
+    most = max(point.value for point in chart.points)
+    for point in chart.points:
+        value = f"{amount(point.value, chart.unit)} {chart.unit.partition(' ')[0]}"
+        label = Text(one_line(point.label, LABEL_CHARS))
+        grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(plain(point.note)))
+    return grid
+
+
+def bar(value: float, most: float) -> str:
+    """A bar of up to BAR_CELLS cells; what is above 0 is seen."""
+    cells = round(BAR_CELLS * value / most) if most > 0 and value > 0 else 0
+    return "█" * max(cells, int(value > 0))
+
+
+def _days(chart: Chart) -> RenderableType:
+    points = chart.points
+    ends = Text(f"{points[0].label} to {points[-1].label}, each day; highest {_most(points):,.0f} {chart.unit}", "dim")
+    return Group(Text(sparkline(points), "green"), ends)
+
+
+def _most(points: Sequence[ChartPoint]) -> float:
+    return max(point.value for point in points)
+
+
+def sparkline(points: Sequence[ChartPoint]) -> str:
+    """A sign for each value; a day on which there was nothing is a dot."""
+    most = _most(points)
+    return "".join(
+        LEVELS[min(len(LEVELS) - 1, int(point.value / most * len(LEVELS)))] if point.value > 0 else "·"
+        for point in points
+    )

@@ -1,0 +1,97 @@
+"""`everlog search`: one query for a person or a program, or a file of queries answered in one process."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from everlog.actors.agent.local_system import AgentView
+from everlog.actors.memory.agent_search import AgentSearcher
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
+from everlog.actors.ports.effects import ANYTHING, Filters, Page
+from everlog.events import BadInput, FunctionError
+from everlog.interfaces.common.bootstrap import lines_of, searching
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.show.show_commands import context_at
+from everlog.interfaces.talk.send import checked
+from everlog.projections import HEAD
+
+QUERY_RESULTS = 10
+"""Results for each query of a file."""
+
+SearchFunction = Callable[[str, int, int], Awaitable[Page]]
+
+
+def search(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    if (args.query is None) == (args.queries is None):
+        args.fail("give either a QUERY or --queries FILE")
+    checked(args.query or "")
+    queries = queries_in(args.queries) if args.queries else []
+    filters = filters_of(args)
+    with searching(args, world) as view:
+        find = finder(view, args.place, filters)
+        try:
+            if args.queries:
+                asyncio.run(_answer(find, queries))
+                return 0
+            shape = json_shapes.page(asyncio.run(_found(find, args.query, args.page)))
+        except FunctionError as error:  # what a model would be told, a person is told
+            raise BadInput(str(error)) from error
+    if args.json:
+        print(json_shapes.line(shape))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.search(args.query, shape, world.clock.now(), scores=args.scores))
+    return 0
+
+
+async def _answer(find: SearchFunction, queries: Sequence[str]) -> None:
+    """Print what is found for each query, as it is found."""
+    for query in queries:
+        print(json_shapes.line(json_shapes.answer(query, await find(query, 0, QUERY_RESULTS))))
+
+
+async def _found(find: SearchFunction, query: str, page: int) -> Page:
+    return await find(query, page, PAGE_RESULTS)
+
+
+def filters_of(args: Namespace) -> Filters:
+    """What results must be. Some filters are of what was said, others of what was kept."""
+    wrong = {"recall": ("tag", "source"), "archival": ("role",)}[args.place]
+    if given := next((name for name in wrong if getattr(args, name)), None):
+        other = "archival" if args.place == "recall" else "recall"
+        args.fail(f"--{given} is for --in {other}")
+    return Filters(
+        roles=args.role, start=args.first_day or "", end=args.last_day or "", tags=args.tag, source=args.source or ""
+    )
+
+
+def finder(view: AgentView, place: str, filters: Filters = ANYTHING) -> SearchFunction:
+    """The search of that place, as of the view's moment: (query, page, count) -> results."""
+    seen = context_at(view)
+    zone = seen.config.zone if seen is not None else "UTC"
+    as_of = view.seq if view.is_past else HEAD
+    searcher = AgentSearcher(view.projections, view.agent_id, as_of, zone, archive=view.archive)
+    find = searcher.archival if place == "archival" else searcher.recall
+    return lambda query, page, count: find(query, page, count, filters)
+
+
+def queries_in(path: str) -> list[str]:
+    """One query a line: plain text, or a JSON object with `query` or `question`. Raises BadInput naming the line."""
+    return [_query(line, f"{path}, line {number}") for number, line in enumerate(lines_of(path), 1) if line.strip()]
+
+
+def _query(line: bytes, place: str) -> str:
+    try:
+        text = line.decode().strip()
+        value = msgspec.json.decode(text) if text.startswith("{") else {"query": text}
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadInput(f"{place}: {error}. A line is text, or a JSON object with `query` or `question`.") from error
+    query = value.get("query") or value.get("question")
+    if not isinstance(query, str):
+        raise BadInput(f"{place}: the object has neither a `query` nor a `question` that is text.")
+    return query

@@ -1,0 +1,212 @@
+"""The commands that read one agent, or list them all: agents, events, context, memory, pressure. They write nothing."""
+
+import asyncio
+import difflib
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.formats import render_request
+from everlog.actors.prompt import context_fit
+from everlog.actors.prompt.context import Context, context_of
+from everlog.events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
+from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.bootstrap import system_of, viewing
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.projections import HEAD, Projections
+from everlog.store import LogReader, name_of
+
+POLL_S = 0.5
+"""Seconds between two looks of `events --follow`."""
+
+
+def agents(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `agents`."""
+    system = system_of(args, world)
+    rows, damaged = agent_rows(system, time_in(args, world))
+    if args.json:
+        print(json_shapes.line([json_shapes.agent(row) for row in rows]))
+    elif rows or not damaged:
+        from everlog.interfaces.output import show_pages
+
+        show_pages.show(show_pages.agents(rows, world.clock.now()))
+    return int(bool(damaged))
+
+
+def agent_rows(system: LocalSystem, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """The living agents of the store, by name: rows of the projection `agents`, with `parent` and `parent_seq` of forks
+    (else None); and how many logs are damaged.
+
+    `until`: as it was then, microseconds UTC.
+    """
+    found: list[str] = []
+    damaged = 0
+    with Projections() as projections:
+        for name in system.agents():
+            try:
+                reader = system.store.reader(name)
+                last = None if until is None else reader.seq_at(name, until)
+                projections.load(reader.table(name, 1, last))
+            except CorruptLog as error:
+                complain(error)
+                damaged += 1
+                continue
+            found.append(name)
+        rows = projections.batch("agents", [(name, HEAD) for name in found]) if found else []
+    living = sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"]))
+    return [{**row, **_parent(system, row)} for row in living], damaged
+
+
+def _parent(system: LocalSystem, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Whose fork an agent is, by its row of `agents`. A name that was created again is nobody's."""
+    parent, cut = system.store.parent_of(row["agent_id"]) or (None, 0)
+    begun_before = row["head"] - row["events"] < cut
+    return {"parent": parent, "parent_seq": cut} if begun_before else {"parent": None, "parent_seq": None}
+
+
+def memory(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `memory`."""
+    with viewing(args, world) as view:
+        rows = block_rows(view)
+    if args.json:
+        print(json_shapes.line(json_shapes.memory(view.agent_id, view.seq, rows)))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.memory(view.agent_id, view.seq, rows, world.clock.now()))
+    return 0
+
+
+def block_rows(view: AgentView) -> list[dict[str, Any]]:
+    """Core memory: persona, human, then the others by label."""
+    first = {"persona": 0, "human": 1}
+    return sorted(view.rows("core_memory"), key=lambda row: (first.get(row["label"], 2), row["label"]))
+
+
+def context(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `context`."""
+    with viewing(args, world) as view:
+        shape = context_shape(view)
+    if args.json:
+        print(json_shapes.line(shape))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.context(shape, full=args.full))
+    return 0
+
+
+def context_shape(view: AgentView) -> json_shapes.JsonObject:
+    """What the model would see. It depends on nothing after the view's moment."""
+    seen = context_at(view)
+    if seen is None:
+        return json_shapes.context(view.agent_id, view.seq, 0, 0, [])
+    tokens = context_fit.tokens_of(len(_request(view, seen)), seen)
+    return json_shapes.context(view.agent_id, view.seq, tokens, seen.config.window, render_request.numbered(seen))
+
+
+def context_at(view: AgentView) -> Context | None:
+    """The context; None where its configuration was erased. Raises BadInput where there was none yet."""
+    rows = view.rows("context_window")
+    if any(row["slot"] == "config" for row in rows):
+        return context_of(view.agent_id, view.seq, rows)
+    records = view.reader.read(view.agent_id, 1, view.seq)
+    if any(is_erased(record.payload) for record in records if record.type == AgentConfigured.kind):
+        return None
+    return view.context()
+
+
+def _request(view: AgentView, seen: Context) -> bytes:
+    """The request of a context, without the functions whose schemas were erased."""
+    schemas = view.schemas(seen.config.functions)
+    functions = [function for function in seen.config.functions if function.sha256 in schemas]
+    replace = msgspec.structs.replace
+    return render_request.request(replace(seen, config=replace(seen.config, functions=functions)), schemas)
+
+
+def pressure(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `pressure`."""
+    with viewing(args, world) as view:
+        shape = pressure_shape(view)
+    if args.json:
+        print(json_shapes.line(shape))
+        return 0
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(show_pages.pressure(shape))
+    return 0
+
+
+def pressure_shape(view: AgentView) -> json_shapes.JsonObject:
+    """Tokens of the last call and of the next, against the window."""
+    return pressure_of(view, context_at(view), summaries=True)
+
+
+def pressure_of(view: AgentView, seen: Context | None, *, summaries: bool = False) -> json_shapes.JsonObject:
+    """The same, of a context that is known; None: there is none. To count the `summaries` the history is read."""
+    estimate = context_fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
+    row = next(iter(view.rows("memory_pressure")), {})
+    count = sum(row["type"] == "summary" for row in view.rows("summaries")) if summaries else 0
+    return json_shapes.pressure(view.agent_id, view.seq, row, estimate, count)
+
+
+def events(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `events`."""
+    if args.follow and args.as_of is not None:
+        args.fail("--follow goes on with what comes; --as-of ends before it")
+    with viewing(args, world) as view:
+        _check_kinds(args.kinds, view)
+        reader, seq = view.reader, view.seq
+    out = json_shapes.JsonLines(sys.stdout) if args.json else _event_lines()
+    if args.follow:
+        asyncio.run(_follow(args, world, reader, out))
+        return 0
+    last = args.last if args.as_of is None else min(seq, args.last or seq)
+    for record in _wanted(args, reader.read(name_of(args.name), args.first, last)):
+        out.on_records([record])
+    return 0
+
+
+def _event_lines() -> Any:
+    from everlog.interfaces.output.terminal_output import EventLines, console
+
+    return EventLines(console())
+
+
+def _wanted(args: Namespace, records: Iterator[Record]) -> Iterator[Record]:
+    return (record for record in records if not args.kinds or record.type in args.kinds)
+
+
+def _check_kinds(kinds: Sequence[str], view: AgentView) -> None:
+    known = {*CATALOGUE, *(record.type for record in _all(view))} if kinds else set()
+    for kind in kinds:
+        if kind not in known:
+            near = difflib.get_close_matches(kind, known) or sorted({record.type for record in _all(view)})
+            raise BadInput(f"--type {kind}: there is no such type of event. Try {', '.join(near)}.")
+
+
+def _all(view: AgentView) -> Iterator[Record]:
+    return view.reader.read(view.agent_id)
+
+
+async def _follow(args: Namespace, world: CommandEnvironment, reader: LogReader, out: Any) -> None:
+    """What there is, then what comes, until Ctrl-C (or until --to is reached)."""
+    async for records in _batches(args, world, reader):
+        out.on_records(list(_wanted(args, iter(records))))
+
+
+async def _batches(args: Namespace, world: CommandEnvironment, reader: LogReader) -> AsyncIterator[list[Record]]:
+    first = args.first
+    while args.last is None or first <= args.last:
+        records = list(reader.read(name_of(args.name), first, args.last))
+        if records:
+            first = records[-1].seq + 1
+            yield records
+        else:
+            await world.sleep(POLL_S)

@@ -1,0 +1,154 @@
+"""`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from everlog.actors.gateway.gateway_limits import limits_from
+from everlog.actors.gateway.store_prices import prices_of
+from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.bootstrap import root_of, store_of, text_of
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.process_limits import ending_tidily
+from everlog.interfaces.output import sql_output
+from everlog.projections.fleet_views import FleetViews
+from everlog.projections.projection_constants import FLEET_MEMORY_MB
+from everlog.store import Snapshot
+
+ROWS = 50
+"""Rows of a table where nobody says how many."""
+BINARY = ("parquet", "arrow")
+
+
+def sql(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    form = _form(args)
+    query = _query(args)
+    at = world.clock.now()
+    with asked(args, world) as (views, position):
+        schema, batches = views.select(query)
+        if form == "json":
+            with _out(args) as out:
+                sql_output.write_json(sql_output.head(schema, position, at), batches, out)
+        elif form == "table":
+            from everlog.interfaces.output import show_pages
+
+            show_pages.show(sql_output.table(schema, batches, ROWS if args.rows is None else args.rows))
+        else:
+            with _out(args) as out:
+                sql_output.write(form, schema, batches, out)
+        if form != "json":
+            say_position(position, at, every=args.position)
+    return int(bool(position.left_out))
+
+
+@contextmanager
+def asked(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
+    """The views that the arguments are about. Who writes meanwhile goes first: this process is in no hurry."""
+    world.give_way()
+    memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
+    world.hold_memory(memory_mb)
+    with (
+        ending_tidily(),
+        fleet_views(
+            store_of(args, world),
+            as_of=time_in(args, world),
+            agent=args.agent,
+            skip_damaged=args.skip_damaged,
+            memory_mb=memory_mb,
+            prices=prices_of(root_of(args), limits_from(os.environ)),
+        ) as (views, position),
+    ):
+        for left in position.left_out:
+            complain(f"{left.partition} is left out: {left.reason}")
+        yield views, position
+
+
+def say_position(position: Snapshot, at: int, *, every: bool) -> None:
+    """One line on stderr: what the answer is of; with `every` one for each partition too."""
+    parts = len(position.parts)
+    print(
+        f"as of {time_text.clock(at)} UTC, {parts:,} partition{'s' * (parts != 1)}, {position.records:,} records",
+        file=sys.stderr,
+        flush=True,
+    )
+    for part in position.parts if every else ():
+        print(f"{part.partition}: up to commit {part.commit:,}, {part.records:,} records", file=sys.stderr, flush=True)
+
+
+def _form(args: Namespace) -> str:
+    form = args.format or ("json" if args.json else "table")
+    if args.json and form != "json":
+        args.fail(f"--json and --format {form} are two answers")
+    args.json = form == "json"
+    if form == "table" and args.out:
+        args.fail("--out goes with --format csv, json, parquet or arrow: a table is for reading")
+    if form != "table" and args.rows is not None:
+        args.fail("--rows is about tables; write LIMIT into the query")
+    if form in BINARY and not args.out and sys.stdout.isatty():
+        args.fail(f"--format {form} is no text: give --out FILE, or send it to another program")
+    return str(form)
+
+
+def _query(args: Namespace) -> str:
+    if (args.query is None) == (args.file is None):
+        args.fail("give either a QUERY or -f FILE")
+    if args.file is not None:
+        return text_of(args.file)
+    query: str = sys.stdin.read() if args.query == "-" else args.query
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"The query is not UTF-8: {error.reason}.") from error
+    return query
+
+
+@contextmanager
+def _out(args: Namespace) -> Iterator[IO[Any]]:
+    """Where the answer goes: stdout, or a file that has its name once it is whole. Raises BadInput."""
+    if not args.out:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with written(args, Path(args.out), "--out") as out:
+        yield out
+
+
+@contextmanager
+def written(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
+    """A file that a user named, which is there once it is whole. Raises BadInput where it cannot be written, and for a
+    file of the store.
+    """
+    _refuse_in_store(root_of(args), path, option)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(f"{option} {path}: it cannot be written ({error.strerror or error}).") from error
+    finally:
+        if part.exists():
+            part.unlink()
+
+
+def _refuse_in_store(root: Path, path: Path, option: str) -> None:
+    """Wherever links lead to: neither the file nor its folder may be the store's."""
+    try:
+        places = path.resolve(), path.parent.resolve() / path.name
+        inside = any(place.is_relative_to(root.resolve()) for place in places)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadInput(f"{option} {path}: it cannot be written ({error}).") from error
+    if inside:
+        raise BadInput(
+            f"{option} {path} is inside the store {root}, where everlog alone writes. Name a file elsewhere."
+        )

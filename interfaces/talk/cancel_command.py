@@ -1,0 +1,31 @@
+"""`everlog cancel`: the end of a turn, at whatever it is doing."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.store import name_of
+
+
+def cancel(args: Namespace, world: CommandEnvironment) -> int:
+    """The command."""
+    name = name_of(args.name)
+    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+        turns = asyncio.run(_cancel(args, world, name))
+    if args.json:
+        print(json_shapes.line({"agent": name, "cancelled": list(turns)}))
+    elif turns:
+        said = f"turn {turns[0]}" if len(turns) == 1 else f"turns {', '.join(map(str, turns))}"
+        print(plain(f"Cancelled {said} of {name}."))
+    else:
+        print(plain(f"Nothing was cancelled: no turn of {name} is open."))
+    return 0
+
+
+async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[int]:
+    async with agents_of(args, world) as system:
+        return await system.cancel(name, every=args.all)

@@ -1,0 +1,167 @@
+"""The command `rerun`: what if, and how it compares with what was."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+
+from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
+from everlog.actors.rerun.rerun_comparison import CallCosts, RerunComparison, TurnPair, TurnTrace
+from everlog.actors.rerun.rerun_effects import RerunDiverged
+from everlog.events import Record
+from everlog.interfaces.cli.command_run import FAILED
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.bootstrap import agents_of, looking, settings_of, system_of
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.store import name_of
+
+RerunObject = json_shapes.JsonObject
+
+
+def rerun(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `rerun`."""
+    if args.report:
+        return _report(args, world)
+    first = asked(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
+    if args.recorded and args.live_tools:
+        args.fail("--recorded runs nothing outside: leave --live-tools away")
+    what = RerunOptions(
+        agent_id=name_of(args.name),
+        from_seq=first,
+        fork=args.new,
+        settings=settings_of(args, world),
+        turns=args.turns,
+        recorded=args.recorded,
+        live_tools=args.live_tools,
+    )
+    with looking(system_of(args, world), args.name, tell=False):
+        pass  # an agent that is there, in a store that is there
+    told: list[TurnPair] = []
+    try:
+        done = asyncio.run(_rerun(args, world, what, told))
+    except KeyboardInterrupt as error:
+        if not told:
+            raise
+        compare = f"`everlog rerun {what.agent_id} --as {what.fork} --report` compares it"
+        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that ran; {compare}.") from error
+    _show(args, done)
+    if done.error is not None:
+        complain(done.error)
+        return FAILED
+    return 0
+
+
+async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, told: list[TurnPair]) -> RerunOutcome:
+    def tell(pair: TurnPair) -> None:
+        told.append(pair)
+        if not args.json:
+            from everlog.interfaces.talk import rerun_page
+
+            rerun_page.show_turn(pair)
+
+    async with agents_of(args, world) as system:
+        return await system.rerun(what, tell)
+
+
+def _report(args: Namespace, world: CommandEnvironment) -> int:
+    """Compare with a fork that was made before."""
+    with looking(system_of(args, world), args.name, tell=False):
+        pass
+    comparison = asyncio.run(_compared(args, world))
+    if args.json:
+        print(json_shapes.line(comparison_shape(comparison)))
+        return 0
+    from everlog.interfaces.talk import rerun_page
+
+    for pair in comparison.turns:
+        rerun_page.show_turn(pair)
+    rerun_page.show_end(comparison)
+    return 0
+
+
+async def _compared(args: Namespace, world: CommandEnvironment) -> RerunComparison:
+    async with agents_of(args, world) as system:
+        return await system.compare(args.name, args.new)
+
+
+def _show(args: Namespace, done: RerunOutcome) -> None:
+    if args.json:
+        print(json_shapes.line(shape(done, recorded=args.recorded)))
+        return
+    from everlog.interfaces.talk import rerun_page
+
+    rerun_page.show_end(done.comparison, done)
+
+
+def shape(done: RerunOutcome, *, recorded: bool) -> RerunObject:
+    """A rerun, for programs."""
+    return {
+        **comparison_shape(done.comparison),
+        "recorded": recorded,
+        "diverged": None if done.diverged is None else _divergence(done.diverged),
+        "renumbered": done.renumbered,
+        "left_out": _left_out(done.left_out),
+        "error": None if done.error is None else str(done.error),
+    }
+
+
+def comparison_shape(comparison: RerunComparison) -> RerunObject:
+    """An agent beside its fork, for programs."""
+    first = comparison.diverged
+    return {
+        "agent": comparison.agent_id,
+        "fork": comparison.fork,
+        "parent_seq": comparison.cut,
+        "turns": [_turn(pair) for pair in comparison.turns],
+        "totals": {"then": _costs(comparison.then), "now": _costs(comparison.now)},
+        "answered": dict(comparison.answered),
+        "first_difference": None
+        if first is None
+        else {"turn": first.turn, "then_seq": first.then_seq, "now_seq": first.now_seq, "parts": list(first.parts)},
+    }
+
+
+def _turn(pair: TurnPair) -> RerunObject:
+    return {
+        "turn": pair.turn,
+        "input": pair.input,
+        "said": pair.said,
+        "at": time_text.iso(pair.at),
+        "differs": list(pair.differs),
+        "then": None if pair.then is None else _side(pair.then),
+        "now": None if pair.now is None else _side(pair.now),
+    }
+
+
+def _side(side: TurnTrace) -> RerunObject:
+    return {
+        "seq": side.seq,
+        "thoughts": list(side.thoughts),
+        "answers": list(side.answers),
+        "calls": list(side.calls),
+        "memory": list(side.memory),
+        "ended": side.ended,
+        **_costs(side.costs),
+    }
+
+
+def _costs(costs: CallCosts) -> RerunObject:
+    return {
+        "model_calls": costs.steps,
+        "function_calls": costs.calls,
+        "prompt_tokens": costs.prompt,
+        "completion_tokens": costs.completion,
+        "tokens": costs.tokens,
+        "latency_s": costs.latency_us / 1_000_000,
+        "cost": costs.cost,
+    }
+
+
+def _divergence(diverged: RerunDiverged) -> RerunObject:
+    return {"seq": diverged.seq, "text": str(diverged), "difference": list(diverged.difference)}
+
+
+def _left_out(records: Sequence[Record]) -> list[RerunObject]:
+    return [{"seq": record.seq, "type": record.type} for record in records]

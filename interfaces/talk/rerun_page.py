@@ -1,0 +1,167 @@
+"""A rerun as people see it: each turn side by side, then and now, where the terminal is wide enough; else below it."""
+
+import difflib
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from everlog.actors.rerun.rerun import RerunOutcome
+from everlog.actors.rerun.rerun_comparison import (
+    BlockDifference,
+    CallCosts,
+    FunctionCall,
+    RerunComparison,
+    TurnPair,
+    TurnTrace,
+)
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.output import show_pages
+from everlog.interfaces.output.terminal_output import RESULT_CHARS, call_text, console, one_line
+
+SIDE_BY_SIDE_COLUMNS = 90
+"""Terminals that are narrower show what was below each other."""
+
+ANSWERED = {"own": "", "recorded": "from the record", "ran": "ran", "refused": "refused"}
+INPUTS = {"user_login": "(login)", "heartbeat": "(heartbeat)", "system_alert": "(alert)"}
+PARTS = {
+    "answers": "answers",
+    "calls": "function calls",
+    "results": "results of functions",
+    "memory": "core memory",
+    "end": "how it ended",
+}
+
+
+def show_turn(pair: TurnPair) -> None:
+    """A turn that has ended."""
+    show_pages.show(turn(pair, console()))
+    print()
+
+
+def show_end(comparison: RerunComparison, done: RerunOutcome | None = None) -> None:
+    """Totals, the first difference, and what else there is to know."""
+    show_pages.show(end(comparison, done))
+
+
+def turn(pair: TurnPair, out: Console) -> RenderableType:
+    """What was said, and both sides of what came of it."""
+    differs = ", ".join(PARTS[part] for part in pair.differs)
+    title = Text.assemble(
+        (f"turn {pair.turn}", "bold"),
+        (f"  {time_text.clock(pair.at)}  ", "dim"),
+        (f"otherwise: {differs}", "yellow") if differs else ("the same", "green"),
+    )
+    label = INPUTS.get(pair.input, "")
+    said = Text.assemble(("> ", "bold green"), (f"{label} " if label else "", "dim"), plain(pair.said))
+    return Group(Rule(title, align="left", style="dim"), said, _sides(pair, out))
+
+
+def _sides(pair: TurnPair, out: Console) -> RenderableType:
+    then, now = _side(pair.then, "then"), _side(pair.now, "now")
+    if out.width < SIDE_BY_SIDE_COLUMNS:
+        return Group(then, now) if pair.differs else Group(then.split("\n")[0], now)
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(then, now)
+    return table
+
+
+def _side(side: TurnTrace | None, name: str) -> Text:
+    if side is None:
+        return Text.assemble((name, "bold"), ("  there was no such turn", "dim"))
+    lines = [Text.assemble((name, "bold"), (f"  seq {side.seq}  ", "dim"), (_took(side.costs), "dim"))]
+    lines += [Text(plain(answer), "cyan") for answer in side.answers] or [Text("(no message)", "dim italic")]
+    lines += [_call(call) for call in side.calls]
+    lines += [line for edit in side.memory for line in _edit(edit)]
+    lines += [Text(one_line(side.ended, RESULT_CHARS), "red")] if side.ended else []
+    return Text("\n").join(lines)
+
+
+def _took(costs: CallCosts) -> str:
+    money = "" if costs.cost is None else f", {costs.cost:,.4f}"
+    return f"{costs.tokens:,} tokens{money}, {costs.latency_us / 1_000_000:,.1f} s"
+
+
+def _call(call: FunctionCall) -> Text:
+    style = "green" if call.outcome == "ok" else "red"
+    how = ANSWERED.get(call.answered or "", "")
+    result = one_line(call.result, RESULT_CHARS) if call.answered != "refused" else ""
+    told = [word for word in (how, call.outcome if call.outcome != "ok" and how != "refused" else "", result) if word]
+    return Text.assemble(
+        (call_text(call.name, call.arguments), "magenta"), (" → " if told else "", "dim"), (", ".join(told), style)
+    )
+
+
+def _edit(edit: BlockDifference) -> list[Text]:
+    """The lines of a block that went and came."""
+    lines = [Text(f"memory {one_line(edit.label)}", "bold")]
+    for line in difflib.ndiff(plain(edit.before).split("\n"), plain(edit.after).split("\n")):
+        if line[:1] in "+-" and line[2:]:
+            lines.append(Text(line, "green" if line[0] == "+" else "red"))
+    return lines
+
+
+def end(comparison: RerunComparison, done: RerunOutcome | None) -> RenderableType:
+    """What all turns took, then and now, and where they part."""
+    parts: list[RenderableType] = [Rule(Text("in all", "bold"), align="left", style="dim"), _totals(comparison)]
+    first = comparison.diverged
+    if first is None:
+        parts.append(Text("No turn went otherwise.", "green"))
+    else:
+        which = ", ".join(PARTS[part] for part in first.parts)
+        seqs = f"seq {first.then_seq} then, seq {first.now_seq} now" if first.then_seq else f"seq {first.now_seq}"
+        parts.append(Text(f"The first difference is in turn {first.turn} ({seqs}): {which}.", "yellow"))
+    parts.append(Text(_answered(comparison), "dim"))
+    if done is not None:
+        parts += _notes(done)
+    parts.append(Text(f"{comparison.fork} goes on from there: everlog chat {comparison.fork}", "dim"))
+    return Group(*parts)
+
+
+def _totals(comparison: RerunComparison) -> Table:
+    then, now = comparison.then, comparison.now
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name in ("", "then", "now", "difference"):
+        table.add_column(name, justify="right" if name else "left", style="" if name else "dim")
+    rows: Sequence[tuple[str, float, float, str]] = (
+        ("model calls", then.steps, now.steps, "{:,.0f}"),
+        ("function calls", then.calls, now.calls, "{:,.0f}"),
+        ("tokens", then.tokens, now.tokens, "{:,.0f}"),
+        ("seconds of the model", then.latency_us / 1_000_000, now.latency_us / 1_000_000, "{:,.1f}"),
+    )
+    for name, before, after, form in rows:
+        table.add_row(
+            name,
+            form.format(before),
+            form.format(after),
+            form.replace(":", ":+").format(round(after - before, 1) + 0.0),
+        )
+    if then.cost is not None and now.cost is not None:
+        table.add_row("cost", f"{then.cost:,.4f}", f"{now.cost:,.4f}", f"{now.cost - then.cost:+,.4f}")
+    return table
+
+
+def _answered(comparison: RerunComparison) -> str:
+    counts = comparison.answered
+    return (
+        f"Function calls now: {counts['own']:,} of memory, {counts['recorded']:,} answered from the record, "
+        f"{counts['ran']:,} ran, {counts['refused']:,} refused."
+    )
+
+
+def _notes(done: RerunOutcome) -> list[RenderableType]:
+    notes: list[RenderableType] = []
+    if done.left_out:
+        which = ", ".join(f"{record.type} (seq {record.seq})" for record in done.left_out)
+        notes.append(Text(f"Not done again: {plain(which)}.", "yellow"))
+    if done.diverged is not None:
+        notes.append(Text(plain(str(done.diverged)), "bold yellow"))
+        for line in done.diverged.difference:
+            style = {"-": "red", "+": "green", "@": "dim"}.get(line[:1], "")
+            notes.append(Text(plain(line), style, overflow="fold"))
+    return notes

@@ -1,0 +1,94 @@
+"""`everlog timer` and `everlog timers`: when an agent is woken without anybody speaking to it."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import place_of
+from everlog.actors.cluster.ray_address import running
+from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
+from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.interfaces.talk.send import checked
+from everlog.store import name_of
+
+
+def timer(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `timer`: set one, or cancel one."""
+    if args.cancel and [
+        given for given in (args.text, args.every, args.at, args.after, args.timer) if given is not None
+    ]:
+        args.fail("--cancel stands alone")
+    name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
+    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+        return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
+
+
+async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: int) -> int:
+    text = checked(args.text or "")
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
+        called = await agent.set_timer(args.timer or "", text, due_at=due_at, every_s=args.every or 0)
+    shape = {"agent": name, "timer": called, "due": time_text.iso(due_at), "every_s": args.every or 0}
+    if args.json:
+        print(json_shapes.line(shape))
+        return 0
+    often = f", then every {time_text.span(args.every)}" if args.every else ""
+    print(plain(f"Timer {called}: {name} is woken at {time_text.clock(due_at)} UTC{often}."))
+    if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
+        print(plain(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
+    return 0
+
+
+async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> int:
+    async with agents_of(args, world) as system:
+        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
+        if not await agent.cancel_timer(args.cancel):
+            known = ", ".join(row["timer"] for row in _rows(system, name)) or "none"
+            raise BadInput(f"{name!r} has no timer {args.cancel!r}; its timers: {known}.")
+    print(
+        json_shapes.line({"agent": name, "cancelled": args.cancel}) if args.json else plain(f"Cancelled {args.cancel}.")
+    )
+    return 0
+
+
+def _due(args: Namespace, now: int) -> int:
+    """When the first heartbeat is due, microseconds UTC."""
+    if args.at is not None:
+        if args.at < now:
+            warn(f"{time_text.clock(args.at)} UTC is in the past: it goes off at once.")
+        return int(args.at)
+    seconds = args.every if args.after is None else args.after
+    if seconds is None:
+        args.fail("say when: --every 30m, --in 10m, or --at 2024-01-31T12:00")
+    return now + int(seconds) * MICROSECONDS
+
+
+def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
+    with looking(system, name, tell=False) as view:
+        return view.rows("timers")
+
+
+def timers(args: Namespace, world: CommandEnvironment) -> int:
+    """The command `timers`."""
+    with viewing(args, world) as view:
+        rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))
+    shown = [
+        {"timer": row["timer"], "due": time_text.iso(row["due_us"]), "every_s": row["every_s"], "text": row["text"]}
+        for row in rows
+    ]
+    if args.json:
+        print(json_shapes.line(shown))
+        return 0
+    for row in rows:
+        often = f"every {time_text.span(row['every_s'])}" if row["every_s"] else "once"
+        print(plain(f"{row['timer']}  {time_text.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
+    if not rows:
+        print(plain(f"{args.name} has no timers."))
+    return 0

@@ -1,0 +1,173 @@
+"""What an agent kept, as of any moment: found by its words alone, by its id, or by the whole of its text."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from everlog.projections.engine import HEAD, Projections
+from everlog.projections.recall_search import RecallPage, phrases_in
+from everlog.projections.recall_stems import query_stems, stems
+from everlog.projections.rows import Row
+from everlog.store.base.stemming import stem
+
+K1, B = 0.9, 0.4
+PHRASE_SCORE = 100.0
+"""Added where the query occurs word for word."""
+
+PASSAGE_CHARS = 2000
+"""Of a longer text that a search finds, only so much is given: from a little before its first word of the query."""
+PASSAGE_BEFORE_CHARS = 300
+
+WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What `str.strip` takes away."""
+
+_WORD = re.compile(r"\w+")
+
+NO_END = 2**62
+"""Microseconds UTC that are never reached."""
+
+
+class AttachedSources(NamedTuple):
+    """What else an agent can read: the sources attached to it, and up to when (microseconds UTC, inclusive)."""
+
+    sources: Sequence[str]
+    time: int
+
+
+class ArchivalSearch:
+    """The archival memory of one agent as of one seq."""
+
+    def __init__(self, projections: Projections, agent_id: str, as_of: int) -> None:
+        self._projections = projections
+        self._agent_id = agent_id
+        self._as_of = as_of
+
+    def attached(self) -> AttachedSources:
+        """The sources that were attached by then. What was loaded into one counts up to the agent's last record."""
+        if self._as_of == HEAD:  # a state is enough
+            rows = self._projections.rows("sources", self._agent_id)
+            return AttachedSources(sorted(row["source"] for row in rows if row["source"]), NO_END)
+        said = self._plainly("kept_attached")[0]
+        changes = sorted(said["changes"] or (), key=itemgetter("seq"))
+        attached = {one["source"]: one["attached"] for one in changes}
+        return AttachedSources(
+            sorted(source for source, there in attached.items() if source and there), said["time"] or 0
+        )
+
+    def sources(self) -> set[str]:
+        """Where memories of its own came from, if from anywhere."""
+        return {row["source"] for row in self._passing() if row["source"]}
+
+    def holding(self, text: str) -> str:
+        """The id of the first memory that holds exactly this text, white space around it aside; empty if none."""
+        if not self._plainly("kept_once", text.strip(), WHITE):
+            return ""
+        return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
+
+    def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
+        """The ids of the memories that hold one of these texts, which have no white space around them: by text."""
+        rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
+        return {row["text"]: row["memory_id"] for row in reversed(rows)}
+
+    def memory(self, memory_id: str) -> Row | None:
+        """The memory of that id; None if there is none, or it was deleted."""
+        return next((_hit(row) for row in self._rows_of("kept_memory", memory_id)), None)
+
+    def listed(
+        self,
+        first: int,
+        count: int,
+        *,
+        tags: Sequence[str] = (),
+        source: str = "",
+        after: int | None = None,
+        before: int | None = None,
+    ) -> RecallPage:
+        """What was kept, in order: rows `first` (from 0) to `first + count` (exclusive); the rest as in `search`."""
+        rows = self._passing(tags, source, after, before)
+        return RecallPage([_hit(row) for row in rows[first : first + count]], len(rows))
+
+    def search(
+        self,
+        query: str,
+        first: int,
+        count: int,
+        *,
+        tags: Sequence[str] = (),
+        source: str = "",
+        after: int | None = None,
+        before: int | None = None,
+    ) -> RecallPage:
+        """What was kept, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
+
+        `tags`: each result has all of them; `source`: each was kept from there; `after` (inclusive) and `before`
+        (exclusive): microseconds UTC. What stands in quotation marks is in each result as it stands. Of a long text
+        only the passage with the first word of the query is given.
+        """
+        rows = self._passing(tags, source, after, before)
+        documents = [(row, Counter(stems(row["text"]))) for row in rows]
+        average = sum(found.total() for _, found in documents) / max(len(documents), 1) or 1.0
+        rarity = {
+            one: math.log(1 + (len(rows) - n + 0.5) / (n + 0.5))
+            for one in query_stems(query)
+            if (n := sum(one in found for _, found in documents))
+        }
+        quoted, rest = phrases_in(query)
+        phrase = quoted[0] if quoted and not rest else query.strip().lower()
+        scored: list[tuple[float, Row]] = []
+        for row, found in documents:
+            if not all(each in row["text"].lower() for each in quoted):
+                continue
+            weight = K1 * (1 - B + B * found.total() / average)
+            score = sum(idf * found[one] * (K1 + 1) / (found[one] + weight) for one, idf in rarity.items())
+            if phrase and phrase in row["text"].lower():
+                score += PHRASE_SCORE
+            if score > 0:
+                scored.append((score, row))
+        scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
+        page = [_hit(row, score, rarity, phrase) for score, row in scored[first : first + count]]
+        return RecallPage(page, len(scored))
+
+    def _passing(
+        self, tags: Sequence[str] = (), source: str = "", after: int | None = None, before: int | None = None
+    ) -> list[Row]:
+        rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
+        return [row for row in rows if _passes(row, tags, source, after, before)]
+
+    def _plainly(self, name: str, *parameters: object) -> Sequence[Row]:
+        """Rows of a file that reads the agent's records by plain values."""
+        return self._projections.search(name, self._agent_id, self._as_of, self._agent_id, self._as_of, *parameters)
+
+    def _rows_of(self, name: str, *parameters: str) -> Sequence[Row]:
+        return self._projections.search(name, self._agent_id, self._as_of, *parameters)
+
+
+def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, before: int | None) -> bool:
+    early = after is not None and row["time"] < after
+    late = before is not None and row["time"] >= before
+    return not early and not late and (not source or row["source"] == source) and set(tags) <= set(row["tags"])
+
+
+def _hit(row: Row, score: float = 0.0, rarity: Mapping[str, float] | None = None, phrase: str = "") -> Row:
+    text = row["text"] if rarity is None else _passage(row["text"], rarity, phrase)
+    return {
+        "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": text,
+        "ref": row["memory_id"], "score": round(score, 4), "tags": row["tags"], "source": row["source"],
+    }  # fmt: skip
+
+
+def _passage(text: str, rarity: Mapping[str, float], phrase: str) -> str:
+    """The text; of a long one what stands around the phrase, or else around the first word of the query."""
+    if len(text) <= PASSAGE_CHARS:
+        return text
+    place = text.lower().find(phrase)
+    if place < 0:
+        place = next((found.start() for found in _WORD.finditer(text) if stem(found[0].lower()) in rarity), 0)
+    begin = max(0, min(place - PASSAGE_BEFORE_CHARS, len(text) - PASSAGE_CHARS))
+    end = begin + PASSAGE_CHARS
+    return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"

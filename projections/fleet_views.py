@@ -1,0 +1,276 @@
+"""Views over the records of the whole fleet, and one SELECT over them. Reads only, by construction.
+
+The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows, where `sql/` answers for a few
+agents at a time as of a seq. A law holds them to the same meaning. The engine has no table of its own and may open no
+file but those that it was given, so that there is nothing that a query could change.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Self
+
+import duckdb
+import pyarrow as pa
+
+from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
+from everlog.projections.columns import as_texts, is_odd
+from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_table
+from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
+from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
+from everlog.projections.sql_catalogue import sql
+from everlog.store import FIGURES, SCHEMA
+
+VIEWS = (
+    "records",
+    "agents",
+    "messages",
+    "turns",
+    "steps",
+    "model_calls",
+    "function_calls",
+    "memory_history",
+    "pressure",
+    "summaries",
+    "heartbeats",
+    "failures",
+)
+"""Every view, in the order in which they are made."""
+ROWS_AT_ONCE = 8_192
+"""Rows of an answer that are fetched at a time."""
+
+_FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
+_BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM {source} WHERE type = 'agent_created' AND seq > 1
+GROUP BY agent_id ORDER BY agent_id"""
+_MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (type = 'agent_forked')
+FROM everything WHERE type IN ('records_erased', 'agent_forked')"""
+_FORKS = """SELECT agent_id, payload->>'$.parent', (payload->>'$.parent_seq')::BIGINT
+FROM by_then WHERE type = 'agent_forked' ORDER BY agent_id"""
+"""Of forks that were made by then; their records are never erased, so that each names its parent."""
+_LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
+FROM {source} r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
+_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM {source}"
+_READ_THROUGH = """FROM lived UNION ALL
+SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
+FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
+"""Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
+_IS_ERASED = "starts_with(payload, '{\"erased\":true')"
+_BOUND = "FROM query('{query}') LIMIT 0"
+"""A query as a part of another: there DuckDB refuses what is no SELECT, and COPY in a WITH clause. Nothing is run."""
+_FAILED = (duckdb.Error, pa.ArrowException, OSError, MemoryError)
+"""What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
+
+
+DamageCheck = Callable[[], CorruptLog | None]
+
+
+class _Rows:
+    """An Arrow table as a relation that can be read any number of times."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.schema.__arrow_c_schema__()
+
+
+class FleetViews:
+    """The views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        fresh: pa.Table,
+        *,
+        upto: int | None = None,
+        agent_id: str | None = None,
+        threads: int | None = None,
+        memory_mb: int = FLEET_MEMORY_MB,
+        scratch_mb: int = FLEET_SCRATCH_MB,
+        damage: DamageCheck = lambda: None,
+        prices: Sequence[ListedPrice] = (),
+    ) -> None:
+        """`paths` are sealed files, which have the columns of `FIGURES`; `fresh` are records that have not.
+
+        `upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+
+        `damage` looks whether a file is to blame where reading fails. `prices`: the first that
+        fits counts.
+
+        `threads` None: one for each processor. Files must be there until it is closed. Raises CorruptLog, BadInput.
+        """
+        self._damage = damage
+        self._scratch = tempfile.TemporaryDirectory(prefix="everlog-sql-")
+        self._db = duckdb.connect(
+            ":memory:",
+            config={
+                "memory_limit": f"{memory_mb}MB",
+                "temp_directory": self._scratch.name,
+                "max_temp_directory_size": f"{scratch_mb}MB",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "python_enable_replacements": "false",
+                "preserve_insertion_order": "false",
+                **({} if threads is None else {"threads": str(threads)}),
+            },
+        )
+        try:
+            self._make_prices(prices)
+            self._make(paths, fresh, upto, agent_id)
+        except _FAILED as error:
+            self.close()
+            raise _error(error, damage) from error
+
+    def _make_prices(self, prices: Sequence[ListedPrice]) -> None:
+        self._db.register("price_list", _Rows(price_list(prices)))
+        for statement in (price_of(prices), COST, VIEW):
+            self._db.execute(statement)
+
+    def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
+        run = self._db.execute
+        run("SET TimeZone = 'UTC'")
+        self._db.register("fresh", _Rows(fresh))
+        if paths:
+            run(f"SET allowed_paths = [{_quoted(paths)}]")
+        run("SET enable_external_access = false")
+        sources = [sql("fleet/figured")]
+        if paths:
+            columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
+            sources.append(_FIGURED.format(columns=columns, paths=_quoted(paths)))
+        run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
+        time = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
+        run(f"CREATE VIEW by_then AS FROM everything WHERE {time}")
+        mine = "true" if agent_id is None else "agent_id = '" + agent_id.replace("'", "''") + "'"
+        run(f"CREATE VIEW log AS FROM by_then WHERE {mine}")
+        self._make_lives(agent_id)
+        for view in VIEWS:
+            run(f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}")
+        run("SET lock_configuration = true")
+
+    def _make_lives(self, agent_id: str | None) -> None:
+        """Which life each record is of, and what forks read through: looked up here, once, and free where there are
+        none.
+        """
+        run = self._db.execute
+        erased, forked = run(_MARKS).fetchall()[0]
+        forks = {name: (parent, cut) for name, parent, cut in run(_FORKS).fetchall()} if forked else {}
+        births = dict(run(_BIRTHS.format(source="by_then" if forks else "log")).fetchall())
+        mine = {name: cut for name, cut in forks.items() if agent_id in (None, name)}
+        self._db.register("lives", _Rows(lives_table(births)))
+        self._db.register("forks", _Rows(forks_table(mine)))
+        self._db.register("lineage", _Rows(lineage_table(forks, births, mine)))
+        lived = partial((_LIVED if births else _LIVED_ONCE).format, erased=_IS_ERASED if erased else "false")
+        run(f"CREATE VIEW lived AS {lived(source='log')}")
+        through = _READ_THROUGH.format(lived=lived(source="by_then")) if mine else "FROM lived"
+        run(f"CREATE VIEW read_through AS {through}")
+
+    def close(self) -> None:
+        """Let go of the memory and the temporary folder. Idempotent."""
+        self._db.close()
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def interrupt(self) -> None:
+        """Let the query end that runs in another thread."""
+        self._db.interrupt()
+
+    def table(self, query: str) -> pa.Table:
+        """The whole answer of one SELECT. Raises BadInput, CorruptLog."""
+        schema, batches = self.select(query)
+        return pa.Table.from_batches(list(batches), schema)
+
+    def select(self, query: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The columns of one SELECT, and its rows as they come. Raises BadInput for any other statement, and for a
+        query that cannot be answered; CorruptLog. Also while the rows are fetched.
+        """
+        try:
+            statements = self._db.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                kinds = " and ".join(statement.type.name for statement in statements) or "nothing"
+                raise BadInput(
+                    f"The query has to be one SELECT; this is {kinds}. Nothing was run: views are only read. To keep "
+                    "an answer in a file use --format and --out."
+                )
+            self._db.sql(_BOUND.format(query=query.replace("'", "''")))
+            reader = self._as_written(query).to_arrow_reader(ROWS_AT_ONCE)
+        except _FAILED as error:
+            raise _error(error, self._damage) from error
+        schema = pa.schema([_plain(field) for field in reader.schema])
+        return schema, self._fetched(reader, schema)
+
+    def _as_written(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The answer, where columns that few tools know are texts."""
+        found = self._db.sql(query)
+        odd = [is_odd(kind) for kind in found.types]
+        if not any(odd):
+            return found
+        return self._db.sql(as_texts(query, found.columns, odd))
+
+    def _fetched(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in reader:
+                yield batch if schema == reader.schema else _cast(batch, schema)
+        except _FAILED as error:
+            raise _error(error, self._damage) from error
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Whole numbers as every tool reads them: DuckDB's sums have 128 bits."""
+    return field.with_type(pa.int64()) if field.type == pa.decimal128(38, 0) else field
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        return batch.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise BadInput(
+            f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
+        ) from error
+
+
+def _quoted(paths: Sequence[str]) -> str:
+    return ", ".join(f"'{path}'" for path in paths)
+
+
+_OF_THE_QUERY = (
+    "Binder Error",
+    "Catalog Error",
+    "Conversion Error",
+    "Out of Range Error",
+    "Parser Error",
+    "Syntax Error",
+)
+"""How DuckDB begins where the query is to blame; with anything else a file may be."""
+
+
+def _error(error: Exception, damage: DamageCheck) -> EverlogError:
+    """What DuckDB says, as one error with what to do. Raises KeyboardInterrupt where it was told to stop."""
+    said = _first(error)
+    if "Query interrupted" in said or said.startswith("INTERRUPT"):
+        raise KeyboardInterrupt from error
+    if isinstance(error, MemoryError) or "Out of Memory Error" in said or "bad_alloc" in said:
+        return BadInput(
+            f"The query needs more memory than it may have: {said.rstrip('.')}. Nothing was changed. Ask for fewer "
+            "columns or rows, aggregate before you sort, or give it more (--memory)."
+        )
+    if "Too many open files" in said:
+        return StoreError(f"{said.rstrip('.')}: this process may have too few files open at once. Raise `ulimit -n`.")
+    if "is not an table" in said or "a COPY statement" in said:
+        return BadInput(f"The query would write, and views are only read. Nothing was changed. ({said})")
+    if "disabled" in said:
+        return BadInput(f"The query may read the views of the fleet and nothing else: {said}")
+    found = None if said.startswith(_OF_THE_QUERY) else damage()
+    return found or BadInput(f"The query failed: {said}")
+
+
+def _first(error: Exception) -> str:
+    """What DuckDB says, without its drawings of where."""
+    return " ".join(str(error).split("\n\n", 1)[0].split())

@@ -1,0 +1,149 @@
+"""Ranked search over what was said, as of any moment: by words, and by meaning where somebody brings it."""
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from everlog.events import FunctionError
+from everlog.projections.engine import Projections
+from everlog.projections.ranking import RecallCorpus, RecallQuery, ranked
+from everlog.projections.recall_stems import query_stems, stems
+from everlog.projections.rows import Row
+from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+
+FIRST_YEAR, LAST_YEAR = 1000, 9000
+"""Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
+
+ROLES = ("assistant", "user")
+WORTH_KEEPING = 16
+"""So many new documents are written to their table. To write costs as much as to make so many once more or twice."""
+_PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
+
+
+class RecallPage(list[Row]):
+    """One page of rows (seq, time, role, name, text, ref, score), and how many rows there are in all."""
+
+    def __init__(self, rows: Sequence[Row], total: int) -> None:
+        super().__init__(rows)
+        self.total = total
+
+
+class RecallSearch:
+    """Search in one agent's memory as of one seq."""
+
+    def __init__(self, projections: Projections, agent_id: str, said_by: int, zone: str = "UTC") -> None:
+        """`said_by`: what had been said by that seq is searched."""
+        self._said_by = said_by
+        self._projections = projections
+        self._agent_id = agent_id
+        self._zone = zone
+
+    def recall(
+        self,
+        query: str,
+        first: int,
+        count: int,
+        *,
+        roles: Sequence[str] = (),
+        start: str = "",
+        end: str = "",
+        meanings: Mapping[int, float] | None = None,
+        talk: RecallCorpus | None = None,
+    ) -> RecallPage:
+        """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
+
+        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
+        are, by seq; `talk`: what `talk` gave, if it was asked already. Each phrase in "double quotes" must occur in a
+        result; but if none has them all, and the query says more than them, its words decide. Raises FunctionError for
+        no date, or no role.
+        """
+        unknown = set(roles) - set(ROLES)
+        if unknown:
+            raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(ROLES)}.")
+        after, before = self.days(start, end)
+        phrases, rest = phrases_in(query)
+        asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
+        talk = talk or self.talk()
+        found = ranked(talk, asked)
+        if not found and phrases and rest:
+            found = ranked(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
+        return RecallPage([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
+
+    def without_names(self, query: str, talk: RecallCorpus | None = None) -> str:
+        """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
+
+        A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
+        `talk` as in `recall`.
+        """
+        talk = talk or self.talk()
+        names = {stem for name in set(talk.name) for stem in stems(name)}
+        kept = [word for word in query.split() if not names.intersection(stems(word))]
+        return " ".join(kept) or query
+
+    def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
+        """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
+        begin, finish = self._day(start), self._day(end)
+        after = finish + timedelta(days=1)
+        begin_us, after_us = int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)
+        talk = self.talk()
+        between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
+        page = sorted(between)[first : first + count]
+        return RecallPage([_row(talk, place, 0.0) for _, place in page], len(between))
+
+    def days(self, start: str, end: str) -> tuple[int | None, int | None]:
+        """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
+        begin = int(self._day(start).timestamp() * 1_000_000) if start else None
+        after = int((self._day(end) + timedelta(days=1)).timestamp() * 1_000_000) if end else None
+        return begin, after
+
+    def talk(self) -> RecallCorpus:
+        """All that can be found, by two plain statements, and one for what has no document yet."""
+        (said,) = self._gathered("search_said", self._agent_id)
+        self._projections.define("search_tables")
+        rows = zip(*self._gathered("search_documents", agent_key(self._agent_id)), strict=True)
+        known: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
+        if not known.keys() >= set(said):
+            known |= {one.seq: one for one in self._documented(said, known)}
+        mine = [known[seq] for seq in said]
+        return RecallCorpus(*zip(*mine, strict=True)) if mine else RecallCorpus(*[()] * len(SearchDocument._fields))
+
+    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[SearchDocument]:
+        """Documents of what has none yet. Many of them are kept."""
+        new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
+        rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
+        made = list(documents((Utterance(*row) for row in rows), known))
+        if len(made) >= WORTH_KEEPING:
+            self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
+        return made
+
+    def _gathered(self, name: str, agent: object, *rest: object) -> Sequence[Sequence[Any]]:
+        """Columns of a file of `sql/`."""
+        found = self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by, *rest)
+        return list(found.values())
+
+    def _day(self, text: str) -> datetime:
+        try:
+            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=ZoneInfo(self._zone))
+        except ValueError:
+            day = None
+        if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
+            raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
+        return day
+
+
+def _row(talk: RecallCorpus, place: int, score: float) -> Row:
+    return {
+        "seq": talk.seq[place], "time": talk.time[place], "role": talk.role[place], "name": talk.name[place],
+        "text": talk.text[place], "ref": talk.ref[place], "score": round(score, 4),
+    }  # fmt: skip
+
+
+def phrases_in(query: str) -> tuple[list[str], str]:
+    """The phrases in double quotes, and the query without them, all in lower case."""
+    found = [phrase.strip().lower() for phrase in _PHRASE.findall(query)]
+    return [phrase for phrase in found if phrase], _PHRASE.sub(" ", query).strip().lower()

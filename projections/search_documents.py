@@ -1,0 +1,133 @@
+"""What ranked search compares a query with: of each thing said a document, its stems and how much each counts.
+
+A document is the words of a message, who says it, on which day, and what was said right before, above all what was
+asked: an answer seldom repeats the words of its question.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from everlog.projections.recall_stems import stems, stems_by_sentence
+from everlog.store.base.stemming import stem
+
+STATED, ASKED = 1.0, 0.5
+"""How much a word counts in a statement and in a question of the message itself."""
+STATED_BEFORE, ASKED_BEFORE = 0.25, 1.0
+"""And in those of the message before it, if this one goes on from there."""
+NAME, DATE = 1.0, 1.0
+QUARTERS = 4
+"""All of these are quarters, so that sums are exact in any order."""
+LINKED_US = 3600 * 1_000_000
+"""A message goes on from what was said less than an hour before it, in microseconds."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+
+
+class Utterance(NamedTuple):
+    """One thing said: a row of `search_new`."""
+
+    seq: int
+    time: int
+    """Microseconds UTC."""
+    role: str
+    name: str
+    text: str
+    ref: str
+
+
+class SearchDocument(NamedTuple):
+    """The document of one message, as it is in the table `documents`."""
+
+    seq: int
+    time: int
+    role: str
+    name: str
+    text: str
+    ref: str
+    linked: bool
+    words: float
+    stems: str
+
+
+class StemCount(NamedTuple):
+    """What one stem is in one document."""
+
+    n: float
+    own: bool
+    """It is said there, or asked in what was said before."""
+    speaker: bool
+    """It is of the name of who says it."""
+
+
+def documents(said: Iterable[Utterance], known: Container[int]) -> Iterator[SearchDocument]:
+    """The documents of what was said in one life whose seqs are not `known`; each comes after the one before it."""
+    before: Utterance | None = None
+    for one in said:
+        if one.seq not in known:
+            yield _document(one, before)
+        before = one
+
+
+def table(agent_id: str, found: Sequence[SearchDocument]) -> pa.Table:
+    """Columns of `documents`, all but the agent's id."""
+    key = agent_key(agent_id)
+    return pa.Table.from_pylist([{"agent": key, **one._asdict()} for one in found])
+
+
+def agent_key(agent_id: str) -> int:
+    """The number that stands for an agent in `documents`: 64 bits of a digest."""
+    return int.from_bytes(blake2b(agent_id.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def sought_as(word: str) -> str:
+    """What stands before the count of a stem."""
+    return f" {word}="
+
+
+def count_at(stems: str, begin: int) -> StemCount:
+    """What a stem is in a document: `begin` is where its count stands in the `stems`."""
+    return _count(stems[begin : stems.index(" ", begin)])
+
+
+@lru_cache(maxsize=4096)
+def _count(written: str) -> StemCount:
+    return StemCount(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
+
+
+_sentences = lru_cache(maxsize=2)(stems_by_sentence)
+"""A message is looked at twice: as itself, and as the one before."""
+
+
+def _document(one: Utterance, before: Utterance | None) -> SearchDocument:
+    linked = before is not None and one.time - before.time < LINKED_US
+    stated, asked = _sentences(one.text)
+    speaker = frozenset(stems(one.name))
+    weighted = [(stated, STATED), (asked, ASKED), (stems(one.name), NAME), (_day(one.time), DATE)]
+    own = {*stated, *asked}
+    if linked and before is not None:
+        stated_before, asked_before = _sentences(before.text)
+        weighted += [(stated_before, STATED_BEFORE), (asked_before, ASKED_BEFORE)]
+        own.update(asked_before)
+    weights: dict[str, float] = {}
+    for words, weight in weighted:
+        for word in words:
+            weights[word] = weights.get(word, 0.0) + weight
+    written = [
+        f"{word}={round(n * QUARTERS)}{'o' * (word in own)}{'s' * (word in speaker)}" for word, n in weights.items()
+    ]
+    return SearchDocument(*one, linked, sum(weights.values()), f" {' '.join(written)} ")
+
+
+def _day(time: int) -> Sequence[str]:
+    """Month, day and year (UTC), as stems."""
+    day = _EPOCH + timedelta(microseconds=time)
+    return stem(_MONTHS[day.month - 1]), str(day.day), str(day.year)

@@ -1,0 +1,258 @@
+"""Writing the table: one process at a time, rows first and the position after.
+
+    writing = 1  ->  rows, as one version of the table  ->  position, version, writing = 0
+
+Killed anywhere between, the next writer finds `writing` and takes the same records in again. If the table has another
+version than was written down, and `writing` is not set, somebody else wrote into it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import ArchiveError, EmbedderError, ForeignRows
+from everlog.store.archive.archive_constants import (
+    CHUNKER,
+    COMPACT_ROWS,
+    COMPACT_ROWS_A_WRITE,
+    COMPACT_WRITES,
+    OLD_VERSIONS_S,
+)
+from everlog.store.archive.archive_lock import locked, trying
+from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, FollowPosition, ServingTable
+from everlog.store.archive.archive_table import Table, Tables, rows_in, schema_of
+from everlog.store.archive.embedder import Embedder
+from everlog.store.archive.embedding_cache import EmbeddingCache, content_of
+from everlog.store.archive.write_batch import WriteBatch, batch_of
+from everlog.store.stores.file_store import FileStore
+
+COPIED_ROWS = 50_000
+"""Rows that are copied at once when the table is written anew."""
+
+REBUILDING = "rebuilding"
+
+WriteCallback = Callable[[ServingTable, ServingTable, WriteBatch], None]
+"""Called after a batch was written, with what served before and what does now."""
+
+
+class TableLost(Exception):
+    """The table is not there, or older than what was written down: it is to be made again. Never leaves the archive."""
+
+
+class ArchiveWriter:
+    """The one that writes. Use it with `lock` held only, but for what says otherwise."""
+
+    def __init__(self, folder: Path, store: FileStore, step: Callable[[str], None] = lambda _: None) -> None:
+        """`step` is told each step of a write: tests kill the process there."""
+        self.folder = folder
+        self.notes = ArchiveMetadata(folder / NOTES)
+        self.tables = Tables(folder)
+        self._store = store
+        self._step = step
+        self._table: Table | None = None
+        self._generation = 0
+        self._ahead: dict[str, int] = {}
+        self._swept = False
+
+    @property
+    def lock(self) -> Path:
+        """Held while rows are written."""
+        return self.folder / "lock"
+
+    @property
+    def rebuilding(self) -> Path:
+        """Held while a table is built beside the one that serves."""
+        return self.folder / REBUILDING
+
+    def ready(self, embedder: Embedder) -> ServingTable:
+        """The table that serves, once it is known to be ours and of this embedder; made if there is none yet.
+
+        Raises EmbedderError, ForeignRows, ArchiveError; Lost if it has to be made again.
+        """
+        serving = self.notes.serving()
+        if serving is None:
+            serving = self._first(embedder)
+        refuse_other(serving, embedder)
+        if self._table is None or self._generation != serving.generation:
+            self._table = self._opened(serving)
+            self._generation = serving.generation
+        self._refuse_foreign(self._table, serving)
+        self._ahead = self.notes.ahead()
+        if not self._swept:
+            self._swept = self.sweep(serving)
+        return serving
+
+    def _first(self, embedder: Embedder) -> ServingTable:
+        if self.tables.generations():
+            raise TableLost(f"{self.folder} has a table, but {NOTES} does not say how far it came")
+        generation = 1
+        table = self.tables.create(generation, embedder.dimension)
+        serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
+        with self.notes.change():
+            self.notes.begin_again()
+            self.notes.serve(serving)
+        return serving
+
+    def _opened(self, serving: ServingTable) -> Table:
+        try:
+            table = self.tables.open(serving.generation)
+            version = table.version
+        except ArchiveError as error:
+            raise TableLost(str(error)) from error
+        if version < serving.version:
+            raise TableLost(f"{table.path} has version {version}, but {serving.version} was written")
+        return table
+
+    @staticmethod
+    def _refuse_foreign(table: Table, serving: ServingTable) -> None:
+        try:
+            version = table.version
+        except ArchiveError as error:
+            raise TableLost(str(error)) from error
+        if version != serving.version and not serving.writing:
+            raise foreign(table, serving, version)
+
+    def sweep(self, serving: ServingTable) -> bool:
+        """Remove tables that do not serve: a dead process left them. Not while one is being built."""
+        with trying(self.rebuilding) as free:
+            if free:
+                self._remove_others(serving)
+        return free
+
+    def _remove_others(self, serving: ServingTable) -> None:
+        for generation in self.tables.generations():
+            if generation != serving.generation:
+                self.tables.drop(generation)
+
+    def take(
+        self,
+        tables: Sequence[tuple[str, pa.Table]],
+        serving: ServingTable,
+        vectors: EmbeddingCache,
+        wrote: WriteCallback,
+    ) -> tuple[ServingTable, WriteBatch]:
+        """Take in records that were appended since, by partition."""
+        assert self._table is not None
+        positions = {name: self.notes.position(name) for name, _ in tables}
+        self._step("embed")
+        before = serving
+        batch = batch_of(tables, self._store, self._table, vectors, self._ahead, positions)
+        self._step("embedded")
+        if batch.rows is not None or batch.whole:
+            serving = self._write(batch, serving)
+        with self.notes.change():
+            self.notes.reach(batch.positions)
+            self.notes.go_ahead(batch.ahead)
+            self.notes.serve(serving)
+        self._ahead.update(batch.ahead)
+        self._step("position")
+        wrote(before, serving, batch)
+        if batch.erased:
+            self.notes.flush()
+            self._swept = self.sweep(serving)
+        return serving, batch
+
+    def _write(self, batch: WriteBatch, serving: ServingTable) -> ServingTable:
+        """Write the rows of a batch; gives what is to be written down with the position."""
+        assert self._table is not None
+        self.mark(serving)
+        self._step("writing")
+        if batch.forget:
+            with self.notes.change():
+                self.notes.drop_vectors(batch.forget)
+        rows = schema_of(serving.dimension).empty_table() if batch.rows is None else batch.rows
+        self._table.put(rows, batch.whole)
+        self._step("rows")
+        if batch.erased:
+            serving = self._written_anew(serving)
+        return msgspec.structs.replace(
+            serving, version=self._table.version, writing=0, written=serving.written + rows.num_rows,
+            writes=serving.writes + 1,
+        )  # fmt: skip
+
+    def mark(self, serving: ServingTable) -> None:
+        """Write down that rows are about to be written."""
+        with self.notes.change():
+            self.notes.serve(msgspec.structs.replace(serving, writing=1))
+
+    def _written_anew(self, serving: ServingTable) -> ServingTable:
+        """Copy what holds into another table: files, indices and old versions of the one before go with it."""
+        assert self._table is not None
+        generation = max(self.tables.generations()) + 1
+        table = self.tables.create(generation, serving.dimension)
+        schema = schema_of(serving.dimension)
+        kept: set[bytes] = set()
+        for some in self._table.pieces(schema.names, COPIED_ROWS):
+            table.add(some.cast(schema))
+            kept.update(content_of(row) for row in rows_in(some))
+        table.index()
+        with self.notes.change():  # what was embedded for a write that never came would otherwise be known for ever
+            self.notes.keep_only(kept)
+        self._step("copied")
+        self._table, self._generation = table, generation
+        return msgspec.structs.replace(serving, generation=generation, written=0, writes=0)
+
+    def compact(self, serving: ServingTable) -> ServingTable:
+        """Join files and index new rows, if it is time."""
+        assert self._table is not None
+        if not _is_due(self._table, serving):
+            return serving
+        self.mark(serving)
+        self._step("compact")
+        if not self._table.indexed():
+            self._table.index()
+        self._table.compact(OLD_VERSIONS_S)
+        self._step("compacted")
+        serving = msgspec.structs.replace(serving, version=self._table.version, writing=0, written=0, writes=0)
+        with self.notes.change():
+            self.notes.serve(serving)
+        return serving
+
+    def close(self) -> None:
+        """Let go of files. Idempotent."""
+        self.notes.close()
+        self._table = None
+
+    def swap(self, serving: ServingTable, positions: Mapping[str, FollowPosition], ahead: Mapping[str, int]) -> None:
+        """Let a table that was built beside serve from now on, and remove all others. `rebuilding` is held."""
+        with locked(self.lock):
+            with self.notes.change():
+                self.notes.begin_again()
+                self.notes.reach(positions)
+                self.notes.go_ahead(ahead)
+                self.notes.serve(serving)
+            self._step("swapped")
+            self._remove_others(serving)
+        self._table = None
+
+
+def _is_due(table: Table, serving: ServingTable) -> bool:
+    """Whether enough was written since the last compaction to be worth one."""
+    if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
+        return serving.written >= COMPACT_ROWS
+    return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
+
+
+def refuse_other(serving: ServingTable, embedder: Embedder) -> None:
+    """Raise EmbedderError unless the table holds vectors of this embedder; ArchiveError if texts are cut otherwise."""
+    if (serving.embedder, serving.dimension) != (embedder.name, embedder.dimension):
+        raise EmbedderError(
+            f"the archive holds vectors of {serving.embedder} ({serving.dimension} numbers), not of {embedder.name} "
+            f"({embedder.dimension}). Nothing was written. Open it with {serving.embedder}, or change over: "
+            f"`everlog archive rebuild --embedder {embedder.name}`."
+        )
+    if serving.chunker != CHUNKER:
+        raise ArchiveError(
+            f"the archive was made by another everlog: it cuts texts in way {serving.chunker}, this one in way "
+            f"{CHUNKER}. Nothing was changed. Run `everlog archive rebuild`."
+        )
+
+
+def foreign(table: Table, serving: ServingTable, version: int) -> ForeignRows:
+    """The error for a table that somebody else wrote into."""
+    return ForeignRows(
+        f"somebody else wrote into {table.path}: expected version {serving.version}, found {version}. Nothing was "
+        "changed, and nothing is lost: the table is made from the log. Run `everlog archive rebuild`."
+    )

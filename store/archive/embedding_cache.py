@@ -1,0 +1,121 @@
+"""Vectors of texts: from the cache where they were embedded before, else from the embedder, which is held to its word.
+
+They are kept as float16: half the room, and a rebuild has bit for bit what following had.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from everlog.events import EmbedderError
+from everlog.store.archive.archive_constants import CHUNKER, EMBED_TEXTS
+from everlog.store.archive.archive_metadata import ArchiveMetadata
+from everlog.store.archive.embedder import Embedder
+from everlog.store.archive.row_fold import NOTHING, ArchiveRow
+from everlog.store.archive.tokenizer import packed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def key_of(text: str) -> bytes:
+    """What a text is cached by."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def content_of(row: ArchiveRow) -> bytes:
+    """What the text of a row is cached by."""
+    return row.digest if row.parts == 1 else key_of(row.text)
+
+
+class TextFeatures(NamedTuple):
+    """What is searched of some texts, one of each for a text."""
+
+    vectors: "np.ndarray"
+    """float16."""
+    words: Sequence[bytes]
+    """As `words.packed` has them."""
+
+
+class EmbeddingCache:
+    """Embeds with one model, and remembers: the vector of a text, and its words, which cost as much as a light one."""
+
+    def __init__(self, embedder: Embedder, notes: ArchiveMetadata) -> None:
+        self.embedder = embedder
+        self._notes = notes
+        self.embedded = 0
+        """Texts for which the embedder was asked."""
+
+    def of(self, rows: Sequence[ArchiveRow]) -> TextFeatures:
+        """What is searched of each row's text. What was embedded before an error stays in the cache."""
+        import numpy as np
+
+        keys = [content_of(row) for row in rows]
+        size = 2 * self.embedder.dimension
+        found = self._notes.vectors(self.embedder.name, list(dict.fromkeys(keys)))
+        known = {key: blob for key, blob in found.items() if len(blob) > size and blob[size] == CHUNKER}
+        known[NOTHING] = bytes(size) + bytes([CHUNKER])
+        missing = {key: row.text for key, row in zip(keys, rows, strict=True) if key not in known}
+        for new in self._embedded(list(missing.items()), found):
+            known.update(new)
+        blobs = [known[key] for key in keys]
+        vectors = np.frombuffer(b"".join([blob[:size] for blob in blobs]), dtype="<f2")
+        return TextFeatures(vectors.reshape(len(rows), self.embedder.dimension), [blob[size + 1 :] for blob in blobs])
+
+    def _embedded(self, missing: Sequence[tuple[bytes, str]], found: Mapping[bytes, bytes]
+                  ) -> Iterator[dict[bytes, bytes]]:  # fmt: skip
+        size = 2 * self.embedder.dimension
+        for start in range(0, len(missing), EMBED_TEXTS):
+            some = missing[start : start + EMBED_TEXTS]
+            vectors = {key: found[key][:size] for key, _ in some if len(found.get(key, b"")) > size}
+            asked = [(key, text) for key, text in some if key not in vectors]
+            if asked:
+                rows = embedded_by(self.embedder, [text for _, text in asked]).astype("<f2")
+                vectors.update((key, row.tobytes()) for (key, _), row in zip(asked, rows, strict=True))
+            self.embedded += len(asked)
+            new = {key: vectors[key] + bytes([CHUNKER]) + packed(text) for key, text in some}
+            with self._notes.change():
+                self._notes.keep_vectors(self.embedder.name, new)
+            yield new
+
+
+class SharedEmbedder:
+    """An embedder for several threads: one of them loads the model, the others wait for it."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self._embedder = embedder
+        self._loading = Lock()
+        self._loaded = False
+
+    def embed(self, texts: Sequence[str]) -> "np.ndarray":
+        """What the embedder gives."""
+        if self._loaded:
+            return self._embedder.embed(texts)
+        with self._loading:
+            rows = self._embedder.embed(texts)
+            self._loaded = True
+        return rows
+
+
+def embedded_by(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
+    """What the embedder gives, checked. Raises EmbedderError."""
+    import numpy as np
+
+    rows = np.asarray(embedder.embed(texts))
+    expected = (len(texts), embedder.dimension)
+    if rows.shape != expected:
+        raise wrong(embedder, f"an array of shape {expected}", f"one of shape {rows.shape}")
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        raise wrong(embedder, "finite numbers", f"others for the text {texts[int(bad[0])][:80]!r}")
+    return rows
+
+
+def wrong(embedder: Embedder, expected: str, found: str) -> EmbedderError:
+    """The error for an embedder that does not keep its word."""
+    return EmbedderError(
+        f"the embedder {embedder.name} promised vectors of {embedder.dimension} numbers: expected {expected}, found "
+        f"{found}. Nothing was written. Mend it, or choose another: `everlog archive rebuild --embedder NAME`."
+    )

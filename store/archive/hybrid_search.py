@@ -1,0 +1,190 @@
+"""Hybrid search over shelves: words by BM25, meaning by cosine, fused by score. Pure numbers: the same every time.
+
+What counts as a result does not depend on the page: every row with a word of the query, and of the others the nearest
+in meaning. All statistics are of the rows that hold at the moment that is asked for, so that a search as of then finds
+what it found then.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from everlog.store.archive.archive_constants import (
+    BM25_B,
+    BM25_K1,
+    MEANING,
+    MEANING_DIGITS,
+    MEANING_MIN,
+    NEAREST,
+    RECALL_MAX,
+)
+from everlog.store.archive.archive_lineage import RowSelection
+from everlog.store.archive.archive_results import Match, Matches
+from everlog.store.archive.tokenizer import phrases_in, query_numbers, without_quotes
+
+SCORE_DIGITS = 4
+
+
+class IndexQuery(msgspec.Struct, frozen=True):
+    """What is asked for; see `Archive.search`."""
+
+    query: str
+    tags: Sequence[str] = ()
+    source: str = ""
+    after: int | None = None
+    before: int | None = None
+    first: int = 0
+    count: int = 10
+
+
+class CandidatePool:
+    """The rows of several shelves, of which those count that hold, and that the filters let through."""
+
+    def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: IndexQuery) -> None:
+        """`own` is what the agent itself has, that of its ancestors first."""
+        self._parts = [*own, *sources]
+        self._shelves = [part.shelf for part in self._parts]
+        self._kept = [np.flatnonzero(_counts(part, wanted)) for part in self._parts]
+        counts = [len(kept) for kept in self._kept]
+        self.size = sum(counts)
+        self._part_of = np.repeat(np.arange(len(self._parts)), counts)
+        self.whose = np.maximum(self._part_of - len(own) + 1, 0)
+        """Whose each row is: 0 for the agent, then its sources in order."""
+        self.row_of = np.concatenate(self._kept)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A number of each row."""
+        return np.concatenate([part.numbers(name)[kept] for part, kept in zip(self._parts, self._kept, strict=True)])
+
+    def meaning(self, vector: np.ndarray) -> np.ndarray:
+        """The cosine of each row with a vector of length 1."""
+        found = []
+        for shelf, kept in zip(self._shelves, self._kept, strict=True):
+            found.append(shelf.near(vector)[kept] if len(kept) else np.empty(0, np.float32))
+        return np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
+
+    def words(self, words: Sequence[int]) -> np.ndarray:
+        """BM25 of each row; 0 where no word is."""
+        score = np.zeros(self.size)
+        lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._shelves, self._kept, strict=True)])
+        average = lengths.mean() if self.size else 1.0
+        weight = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(average, 1e-9))
+        for word in words:
+            found = []
+            for shelf, kept in zip(self._shelves, self._kept, strict=True):
+                counts = shelf.counts(word) if len(kept) else None
+                found.append(np.zeros(len(kept)) if counts is None else counts[kept])
+            times = np.concatenate(found)
+            rows = np.count_nonzero(times)
+            if rows:
+                rarity = np.log(1 + (self.size - rows + 0.5) / (rows + 0.5))
+                score += rarity * times * (BM25_K1 + 1) / (times + weight)
+        return score
+
+    def holding(self, phrase: str) -> np.ndarray:
+        """Whether each row holds a text in lower case, word for word."""
+        found = []
+        for shelf, kept in zip(self._shelves, self._kept, strict=True):
+            holds = np.zeros(len(shelf), bool)
+            holds[shelf.rows_with(phrase)] = True
+            found.append(holds[kept])
+        return np.concatenate(found)
+
+    def match(self, place: int, score: float) -> Match:
+        """A row as a result."""
+        part, row = self._parts[self._part_of[place]], int(self.row_of[place])
+        fields, numbers, first = part.shelf.fields, part.shelf.numbers, part.first(row)
+        return Match(
+            memory=fields["memory"][row], seq=first.seq, time=first.created_at,
+            text=fields["text"][row], score=round(score, SCORE_DIGITS), tags=fields["tags"][row],
+            source=first.source, document=fields["document"][row], part=int(numbers["part"][row]),
+            parts=fields["parts"][row],
+        )  # fmt: skip
+
+
+def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
+    """Which rows of a part count, and go through the filters."""
+    count, created_at = len(part.shelf), part.numbers("created_at")
+    keep = part.keep.copy()
+    if wanted.after is not None:
+        keep &= created_at >= wanted.after
+    if wanted.before is not None:
+        keep &= created_at < wanted.before
+    if wanted.source:
+        keep &= np.fromiter((source == wanted.source for source in part.sources()), bool, count)
+    if wanted.tags:
+        asked = set(wanted.tags)
+        keep &= np.fromiter((asked <= set(tags) for tags in part.shelf.fields["tags"]), bool, count)
+    return keep
+
+
+def newest(pool: CandidatePool, wanted: IndexQuery) -> Matches:
+    """All rows, newest first: what a search for nothing finds."""
+    order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.whose, -pool.numbers("from_at")])
+    page = order[wanted.first : wanted.first + wanted.count]
+    return Matches(total=pool.size, results=[pool.match(place, 0.0) for place in page])
+
+
+def find(pool: CandidatePool, wanted: IndexQuery, vector: np.ndarray | None) -> Matches:
+    """The rows that match a query, best first. `vector` is that of the query; None if it has no meaning."""
+    if not pool.size:
+        return Matches(total=0, by_meaning=vector is not None)
+    words = pool.words(query_numbers(wanted.query))
+    phrase = without_quotes(wanted.query)
+    whole = pool.holding(phrase) if phrase else np.zeros(pool.size, bool)
+    meaning = np.zeros(pool.size) if vector is None else pool.meaning(vector)
+    found = (words > 0) | whole
+    if vector is not None:
+        found[_nearest(meaning, pool)] = True
+    for quoted in phrases_in(wanted.query):
+        found &= whole if quoted == phrase else pool.holding(quoted)
+    places = np.flatnonzero(found)
+    fused = MEANING * _spread(meaning[places]) + (1 - MEANING) * _spread(words[places])
+    score = np.round(fused + whole[places], SCORE_DIGITS + 2)
+    best = _best(score, wanted.first + wanted.count)
+    among = places[best]
+    order = best[np.lexsort([pool.numbers("part")[among], pool.numbers("seq_from")[among], pool.whose[among],
+                             -score[best]])]  # fmt: skip
+    page = order[wanted.first : wanted.first + wanted.count]
+    results = [pool.match(int(places[row]), float(score[row])) for row in page]
+    return Matches(total=len(places), results=results, by_meaning=vector is not None)
+
+
+def _best(score: np.ndarray, count: int) -> np.ndarray:
+    """The places of the `count` highest scores, and of those that are as high as the last of them."""
+    if count >= len(score):
+        return np.arange(len(score))
+    return np.flatnonzero(score >= np.partition(score, len(score) - count)[len(score) - count])
+
+
+def _nearest(meaning: np.ndarray, pool: CandidatePool) -> np.ndarray:
+    """The NEAREST rows that are near enough; of those at the same distance the earlier ones."""
+    near = np.flatnonzero(meaning >= MEANING_MIN)
+    if len(near) > NEAREST:
+        border = np.partition(meaning[near], len(near) - NEAREST)[len(near) - NEAREST]
+        near = near[meaning[near] >= border]
+        near = near[np.lexsort([pool.numbers("seq_from")[near], pool.whose[near], -meaning[near]])[:NEAREST]]
+    return near
+
+
+def _spread(scores: np.ndarray) -> np.ndarray:
+    """Scores from 0, the lowest, to 1, the highest; where all are the same: 1, or 0 if that is what they are."""
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.full(len(scores), float(high > 0))
+
+
+def near(parts: Sequence[RowSelection], vector: np.ndarray) -> dict[int, float]:
+    """The cosine of each message that counts, by its seq; of the nearest RECALL_MAX at most."""
+    rows = [np.flatnonzero(part.keep) for part in parts]
+    found = [part.shelf.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
+    if not found:
+        return {}
+    cosine = np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
+    seqs = np.concatenate([part.numbers("seq")[some] for part, some in zip(parts, rows, strict=True)])
+    if len(seqs) > RECALL_MAX:
+        best = np.lexsort([seqs, -cosine])[:RECALL_MAX]
+        seqs, cosine = seqs[best], cosine[best]
+    return dict(zip(seqs.tolist(), cosine.tolist(), strict=True))

@@ -1,0 +1,83 @@
+"""What the archive reads of the log: the records that matter to it, by partition, by agent, or all of an agent."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from everlog.events import Record, UnknownAgent
+from everlog.store.archive.archive_metadata import FollowPosition
+from everlog.store.archive.row_fold import ERASED, KINDS, MOVED
+from everlog.store.base.arrow_schema import SCHEMA, records_of
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.log.log_follower import LogFollower, event_id_of
+from everlog.store.log.partition_reader import PartitionReader
+from everlog.store.stores.file_store import FileStore
+
+_ONE_BY_ONE_MAX = 8
+"""Agents whose records are read one agent at a time; of more, partitions are read as a whole."""
+_KINDS = pa.array(KINDS, pa.string())
+
+
+def relevant(table: pa.Table) -> pa.Table:
+    """The records that matter here."""
+    return table.filter(pc.is_in(table.column("type"), _KINDS))
+
+
+def reached(table: pa.Table) -> FollowPosition:
+    """The position at the end of some records of one partition, at least one."""
+    commit = table.column("commit")[-1].as_py()
+    return FollowPosition(commit, event_id_of(table, commit))
+
+
+def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str]) -> dict[str, list[Record]]:
+    """All records that matter of these agents, in order, from every partition that each was in.
+
+    `seen` names a partition for an agent that was never registered.
+    """
+    routes = {agent_id: _route(store, agent_id, seen) for agent_id in agents}
+    found: dict[str, list[Record]] = {agent_id: [] for agent_id in routes}
+    if len(routes) <= _ONE_BY_ONE_MAX:
+        for agent_id, route in routes.items():
+            for partition in route:
+                table = PartitionReader(store.partition(partition)).table(agent_id)
+                found[agent_id] += records_of(relevant(table))
+    else:
+        names = pa.array(list(routes), pa.string())
+        for partition in sorted({partition for route in routes.values() for partition in route}):
+            for table in LogFollower(store.partition(partition)).since(0):
+                mine = relevant(table.filter(pc.is_in(table.column("agent_id"), names)))
+                for record in records_of(mine):
+                    found[record.agent_id].append(record)
+    for records in found.values():
+        records.sort(key=lambda record: record.seq)
+    return found
+
+
+def _route(store: FileStore, agent_id: str, seen: Callable[[str], str]) -> Sequence[str]:
+    try:
+        return list(dict.fromkeys(store.route(agent_id)))
+    except UnknownAgent:
+        return [seen(agent_id)]
+
+
+def by_agent(tables: Sequence[pa.Table]) -> Iterator[tuple[str, list[Record]]]:
+    """Records of many partitions, agent by agent, in the order of their seqs."""
+    table = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    order = pc.sort_indices(
+        table.select(["agent_id", "seq"]), sort_keys=[("agent_id", "ascending"), ("seq", "ascending")]
+    )
+    table = table.take(order)
+    records: list[Record] = []
+    for batch in table.to_batches(max_chunksize=10_000):
+        for record in records_of(batch):
+            if records and records[-1].agent_id != record.agent_id:
+                yield records[-1].agent_id, records
+                records = []
+            records.append(record)
+    if records:
+        yield records[-1].agent_id, records
+
+
+def is_whole(record: Record) -> bool:
+    """Whether an agent with this record is taken in as a whole: it moved, or something of it was erased."""
+    return record.type in {MOVED, ERASED}

@@ -1,0 +1,147 @@
+"""Making the table from the log alone, and holding a table against the log, row for row."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from everlog.events import Record
+from everlog.store.archive.archive_constants import CHUNKER, REBUILD_ROWS
+from everlog.store.archive.archive_lineage import Lineage
+from everlog.store.archive.archive_metadata import ArchiveMetadata, FollowPosition, ServingTable
+from everlog.store.archive.archive_results import RebuildProgress
+from everlog.store.archive.archive_table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
+from everlog.store.archive.embedding_cache import EmbeddingCache, content_of
+from everlog.store.archive.log_source import by_agent, histories, reached, relevant
+from everlog.store.archive.row_fold import MESSAGE, MOVED, ArchiveRow, folded
+from everlog.store.log.log_follower import LogFollower
+from everlog.store.stores.file_store import FileStore
+
+DIFFERENCES_MAX = 100
+"""Differences that a check names."""
+
+
+class RebuiltTable(msgspec.Struct, frozen=True):
+    """A table that was made beside the one that serves."""
+
+    serving: ServingTable
+    positions: Mapping[str, FollowPosition]
+    ahead: Mapping[str, int]
+    rows: int
+
+
+class RebuildInput(msgspec.Struct, frozen=True):
+    """The records of all partitions that matter."""
+
+    tables: list[pa.Table]
+    positions: dict[str, FollowPosition]
+
+
+def gathered(store: FileStore) -> RebuildInput:
+    """Read the log, all of it."""
+    tables = []
+    positions = {}
+    for partition in store.partitions():
+        for table in LogFollower(store.partition(partition)).since(0):
+            positions[partition] = reached(table)
+            tables.append(relevant(table))
+    return RebuildInput(tables, positions)
+
+
+def taken_in(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
+    """The records of each agent that the table has taken in."""
+    positions, ahead = notes.positions(), notes.ahead()
+    tables = []
+    for partition in store.partitions():
+        end = positions[partition].commit if partition in positions else 0
+        for table in map(relevant, LogFollower(store.partition(partition)).since(0)):
+            places = zip(*(table.column(name).to_pylist() for name in ("agent_id", "seq", "commit")), strict=True)
+            keep = [commit <= end or seq <= ahead.get(agent_id, 0) for agent_id, seq, commit in places]
+            tables.append(table.filter(pa.array(keep, pa.bool_())))
+    yield from by_agent(tables)
+
+
+def build(store: FileStore, tables: Tables, vectors: EmbeddingCache, step: Callable[[str], None],
+          progress: RebuildProgress | None) -> RebuiltTable:  # fmt: skip
+    """Make a table of the next generation from the log."""
+    found = gathered(store)
+    generation = max(tables.generations(), default=0) + 1
+    table = tables.create(generation, vectors.embedder.dimension)
+    lineage = Lineage(store)
+    ahead: dict[str, int] = {}
+    done, total = 0, sum(some.num_rows for some in found.tables)
+    rows: list[ArchiveRow] = []
+    written = 0
+    for agent_id, records in by_agent(found.tables):
+        done += len(records)
+        rows += _rows_of(store, lineage, agent_id, records, ahead)
+        if len(rows) >= REBUILD_ROWS:
+            written += _write(table, rows, vectors)
+            rows = []
+            step("rebuild")
+            if progress is not None:
+                progress(done, total)
+    written += _write(table, rows, vectors)
+    table.index()
+    step("built")
+    if progress is not None:
+        progress(total, total)
+    embedder = vectors.embedder
+    serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
+    return RebuiltTable(serving, found.positions, ahead, written)
+
+
+def _rows_of(
+    store: FileStore, lineage: Lineage, agent_id: str, records: list[Record], ahead: dict[str, int]
+) -> Iterator[ArchiveRow]:
+    """The rows of an agent. One that moved is read again, from all its partitions at once."""
+    if any(record.type == MOVED for record in records):
+        records = histories(store, [agent_id], lambda _: "")[agent_id] or records
+        ahead[agent_id] = records[-1].seq
+    yield from folded(records, lineage.is_fork).values()
+
+
+def _write(table: Table, rows: list[ArchiveRow], vectors: EmbeddingCache) -> int:
+    if rows:
+        table.add(table_of(rows, *vectors.of(rows)))
+    return len(rows)
+
+
+def differences(store: FileStore, table: Table, notes: ArchiveMetadata, model: str) -> list[str]:
+    """What differs between a table and the log up to where it was taken in: rows missing, too many, or not the same."""
+    wanted: dict[str, ArchiveRow] = {}
+    lineage = Lineage(store)
+    for _, records in taken_in(store, notes):
+        wanted.update(folded(records, lineage.is_fork))
+    return list(islice(_compared(wanted, table, notes, model), DIFFERENCES_MAX))
+
+
+def _compared(wanted: dict[str, ArchiveRow], table: Table, notes: ArchiveMetadata, model: str) -> Iterator[str]:
+    rows = table.read()
+    vectors = vectors_in(rows) if rows.num_rows else np.empty((0, 0))
+    seen: set[str] = set()
+    keys = {row_id: content_of(row) for row_id, row in wanted.items()}
+    known = notes.vectors(model, list(set(keys.values())))
+    for row, vector in zip(rows_in(rows), vectors, strict=True):
+        expected = wanted.get(row.memory_id)
+        if row.memory_id in seen:
+            yield f"row {row.memory_id} of {row.agent_id!r} is there twice"
+        elif expected is None:
+            yield f"row {row.memory_id} of {row.agent_id!r} is not in the log"
+        else:
+            yield from _different(row, expected)
+            cached = known.get(keys[row.memory_id])
+            if cached is not None and not cached.startswith(vector.tobytes()):
+                yield f"row {row.memory_id} of {row.agent_id!r} has another vector than its text"
+        seen.add(row.memory_id)
+    for row_id in sorted(wanted.keys() - seen):
+        yield f"row {row_id} of {wanted[row_id].agent_id!r} is missing: seq {wanted[row_id].seq_from} of the log"
+
+
+def _different(row: ArchiveRow, expected: ArchiveRow) -> Iterator[str]:
+    for name in ROW_FIELDS:
+        want = "" if name == "text" and expected.kind == MESSAGE else getattr(expected, name)
+        if getattr(row, name) != want:
+            yield f"row {row.memory_id} of {row.agent_id!r}: {name} is {getattr(row, name)!r}, not {want!r}"

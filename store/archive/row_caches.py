@@ -1,0 +1,135 @@
+"""The shelves of those who were asked about lately, as many as fit in memory, and the table that they are read from."""
+
+from collections import OrderedDict
+from pathlib import Path
+
+import pyarrow as pa
+
+from everlog.events import ArchiveError
+from everlog.store.archive.archive_constants import SHELF_BYTES_MAX
+from everlog.store.archive.archive_lineage import AncestorRows, Lineage, RowSelection, parts_of
+from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
+from everlog.store.archive.archive_table import Table, Tables, equal
+from everlog.store.archive.archive_writer import foreign
+from everlog.store.archive.row_cache import COLUMNS, RowCache
+from everlog.store.archive.row_fold import ENDED, MESSAGE
+from everlog.store.archive.write_batch import WriteBatch
+from everlog.store.base.lazy_pyarrow import pc
+
+LOOKS_MAX = 5
+"""How often the table's version is held against what is written down while somebody writes."""
+KEPT = "kept"
+APART = (MESSAGE, ENDED)
+"""Kinds of rows that have shelves of their own; all others are KEPT."""
+RowCacheKey = tuple[str, str]
+"""Whose rows, and which: KEPT, or one of APART."""
+
+
+class RowCaches:
+    """Rows in memory, of the table that serves. One thread at a time."""
+
+    def __init__(self, folder: Path, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._notes = ArchiveMetadata(folder / NOTES)
+        self._tables = Tables(folder)
+        self._table: Table | None = None
+        self._found: OrderedDict[RowCacheKey, RowCache] = OrderedDict()
+        self.serving = ServingTable(0, "", 0, 0, 0)
+        """The table that serves, as of the last `renewed`."""
+
+    def renewed(self) -> bool:
+        """Look whether another process wrote, or another table serves; False as long as there is none."""
+        serving = self._notes.serving()
+        if serving is None:
+            return False
+        if (serving.generation, serving.version) != (self.serving.generation, self.serving.version):
+            self._found.clear()
+            if serving.generation != self.serving.generation:
+                self._table = None
+        self.serving = serving
+        return True
+
+    def wrote(self, before: ServingTable, after: ServingTable, batch: WriteBatch | None) -> None:
+        """This process wrote a batch: the shelves take it in, if they were of the moment before it."""
+        mine = (self.serving.generation, self.serving.version)
+        if mine != (before.generation, before.version) or after.generation != before.generation:
+            return
+        if batch is not None and batch.rows is not None:
+            self._put(batch.rows, batch)
+        self.serving = after
+
+    def _put(self, rows: pa.Table, batch: WriteBatch) -> None:
+        for agent_id in batch.whole:
+            for which in (KEPT, *APART):
+                self._found.pop((agent_id, which), None)
+        names = set(pc.unique(rows.column("agent_id")).to_pylist())
+        for (agent_id, which), shelf in self._found.items():
+            if agent_id in names:
+                mine = pc.equal(rows.column("agent_id"), agent_id)
+                apart = pc.is_in(rows.column("kind"), pa.array(APART if which == KEPT else [which]))
+                shelf.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
+
+    def documents(self, source: str, time: int) -> RowSelection:
+        """What the stream of a source held at a time. Raises ForeignRows, ArchiveError."""
+        shelf = self._shelf((source, KEPT))
+        return RowSelection(shelf, shelf.held(time, by_time=True))
+
+    def kept(self, agent_id: str, seq: int) -> list[RowSelection]:
+        """What an agent kept, as of a seq: the parts of its ancestors first. Raises ForeignRows, ArchiveError."""
+        found = []
+        for name, cut in self._lineage.of(agent_id):
+            found.append(AncestorRows(self._shelf((name, KEPT)), self._ended(name) if cut else [], cut))
+        return parts_of(found, seq)
+
+    def said(self, agent_id: str, seq: int) -> list[RowSelection]:
+        """What was said by then, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
+        found = []
+        for name, cut in self._lineage.of(agent_id):
+            ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
+            found.append(AncestorRows(self._shelf((name, MESSAGE)), ended, cut))
+        return parts_of(found, seq)
+
+    def _ended(self, agent_id: str) -> list[tuple[int, str]]:
+        shelf = self._shelf((agent_id, ENDED))
+        return sorted(zip(shelf.numbers["seq"].tolist(), shelf.fields["memory"], strict=True))
+
+    def _shelf(self, key: RowCacheKey) -> RowCache:
+        shelf = self._found.get(key)
+        if shelf is None:
+            shelf = self._read(*key)  # which may clear the others
+            self._found[key] = shelf
+            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > SHELF_BYTES_MAX:
+                self._found.popitem(last=False)
+        self._found.move_to_end(key)
+        return shelf
+
+    def _read(self, agent_id: str, which: str) -> RowCache:
+        kinds = [equal("kind", kind) for kind in (APART if which == KEPT else [which])]
+        condition = f"{equal('agent_id', agent_id)} AND {'NOT ' if which == KEPT else ''}({' OR '.join(kinds)})"
+        while True:
+            table, seen = self._checked(), self.serving
+            try:
+                return RowCache(table.read(condition, COLUMNS))
+            except ArchiveError:
+                self.renewed()
+                if self.serving.generation == seen.generation:  # else it was replaced while we read, and removed
+                    raise
+
+    def _checked(self) -> Table:
+        """The table, once its version is that which was written down. Raises ForeignRows."""
+        for _ in range(LOOKS_MAX):
+            if self._table is None:
+                self._table = self._tables.open(self.serving.generation)
+            version, seen = self._table.version, self.serving
+            if version == seen.version or seen.writing:
+                break
+            self.renewed()
+            if self.serving == seen:
+                raise foreign(self._table, seen, version)
+        return self._table or self._tables.open(self.serving.generation)
+
+    def close(self) -> None:
+        """Let go of files and memory. Idempotent."""
+        self._notes.close()
+        self._found.clear()
+        self._table = None

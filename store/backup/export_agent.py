@@ -1,0 +1,317 @@
+"""Exports: an agent in one file, with all that it is read through, and the proof that it is whole.
+
+What is written is a prefix of each stream: the agent up to its head at that moment, its ancestors up to the cut. The
+store is only read, so agents may be at work meanwhile. What is read back is held against the chain of each stream
+before anybody relies on it.
+"""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from everlog.events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is_erased
+from everlog.store.backup.export_file import ExportReader, ExportWriter, damaged
+from everlog.store.base.contract import Head, Progress, Store
+from everlog.store.base.export_types import ExportedStream, ExportHeader
+from everlog.store.base.move_records import chain_before, fork_in, is_departure, move_in
+from everlog.store.base.names import name_of, partition_of
+from everlog.store.base.store_constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from everlog.store.partition.partition import token
+
+_IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""What a disk says that has no links, as many that are carried about."""
+_IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
+
+
+class StreamRange(NamedTuple):
+    """One stream as far as it is exported."""
+
+    agent_id: str
+    from_seq: int
+    to_seq: int
+    parent: str = ""
+    parent_seq: int = 0
+
+
+def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: int, sources: Sequence[str] = (),
+           streams: Sequence[str] = (), replace: bool = False, progress: Progress | None = None,
+           ) -> ExportHeader:  # fmt: skip
+    """Write an agent, and the ancestors of a fork up to the cut, into the file `path`: whole and durable, or not there.
+
+    `sources` are those that it can search, which is only noted; `streams` are other streams that go with it. A file
+    that is there is replaced with `replace` only. Raises BadInput, UnknownAgent, CorruptLog, StoreError.
+    """
+    name = name_of(agent_id)
+    parts = lineage(store, name)
+    for stream in streams:
+        parts += lineage(store, stream)
+    if path.exists() and not replace:
+        raise _there(path)
+    temporary = path.with_name(f".{path.name}.{token()}.tmp")
+    total = sum(part.to_seq - part.from_seq + 1 for part in parts)
+    try:
+        with temporary.open("wb") as file, ExportWriter(file) as writer:
+            count = counting(total, progress)
+            written = [_written(store, part, writer, count) for part in parts]
+            contents = ExportHeader(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
+            writer.finish(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _put(temporary, path)
+        _sync_folder(path.parent)
+    except FileExistsError as error:  # it was made meanwhile
+        raise _there(path) from error
+    except OSError as error:
+        raise StoreError(
+            f"{path} could not be written: {error.strerror or error}. The store is as it was, and so is any file of "
+            "that name. Remove the cause, then export again."
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return contents
+
+
+def _there(path: Path) -> BadInput:
+    return BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Give a file its name, if nobody has it: where the disk has no links, in two steps. Raises FileExistsError."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        path.open("xb").close()
+        os.replace(temporary, path)
+
+
+def counting(total: int, progress: Progress | None) -> Callable[[int], None]:
+    """Tells `progress` how many there are so far, of `total`."""
+    done = 0
+
+    def count(records: int) -> None:
+        nonlocal done
+        done += records
+        if progress is not None:
+            progress(done, total)
+
+    return count
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def lineage(store: Store, name: str) -> list[StreamRange]:
+    """What an agent is read through, oldest ancestor first, itself last. Raises BadInput, UnknownAgent."""
+    head = store.reader(name).head(name)
+    upto = head.seq - head.away  # that it is on its way to another partition is no part of it yet
+    if not upto:
+        raise BadInput(f"{name!r} has no records yet: there is nothing to export.")
+    return _lineage(store, name, upto)
+
+
+def _lineage(store: Store, name: str, upto: int) -> list[StreamRange]:
+    """The same for the first `upto` records. An ancestor that wrote none of them is passed over."""
+    ancestor = store.parent_of(name)
+    if ancestor is None:
+        return [StreamRange(name, 1, upto)]
+    parent, cut = ancestor
+    if upto <= cut:
+        return _lineage(store, parent, upto)
+    before = _lineage(store, parent, cut)
+    last = before[-1]
+    before[-1] = last._replace(to_seq=_whole_to(store, last.agent_id, cut))
+    return [*before, StreamRange(name, cut + 1, upto, last.agent_id, cut)]
+
+
+def _whole_to(store: Store, name: str, cut: int) -> int:
+    """The end of the commit that holds the record `cut`; of a move, the end of it: an ancestor is never half of either.
+
+    Raises BadInput while the agent is on its way to another partition.
+    """
+    before: Record | None = None
+    for record in store.reader(name).read(name, cut):
+        if before is not None and record.commit != before.commit and not is_departure(before):
+            break
+        before = record
+    if before is None or is_departure(before):
+        raise BadInput(f"{name!r} is just moving to another partition. Export again when it is there.")
+    return before.seq
+
+
+def _written(store: Store, part: StreamRange, writer: ExportWriter, count: Callable[[int], None]) -> ExportedStream:
+    """Write one stream. Raises CorruptLog if what is read is not in one chain."""
+    name, reader = part.agent_id, store.reader(part.agent_id)
+    chain = reader.chain(name, part.from_seq - 1)
+    kept: list[Record] = []
+    seq, size, erased = part.from_seq - 1, 0, 0
+    for commit in _commits(reader.read(name, part.from_seq, part.to_seq)):
+        for record in commit:
+            if record.seq != seq + 1 or record.agent_id != name or _is_joint_of_another(record, chain):
+                raise _broken(name, seq + 1)
+            seq, chain = record.seq, extend(chain, record)
+            erased += is_erased(record.payload)
+            size += len(record.payload) + len(record.text or "")
+        kept += commit
+        if len(kept) >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
+            writer.write(kept)
+            count(len(kept))
+            kept, size = [], 0
+    writer.write(kept)
+    count(len(kept))
+    head = reader.head(name)
+    if (seq, chain) != (part.to_seq, head.chain if head.seq == seq else reader.chain(name, part.to_seq)):
+        raise _broken(name, seq)
+    return ExportedStream(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
+
+
+def _is_joint_of_another(record: Record, chain: bytes) -> bool:
+    """Whether a record of a move names another chain value before it than there is."""
+    move = move_in(record)
+    return move is not None and move.chain != chain.hex()
+
+
+def _broken(name: str, seq: int) -> CorruptLog:
+    return CorruptLog(
+        f"The log of {name!r} is not in one chain at seq {seq}: nothing was exported. `everlog log check {name} "
+        "--deep` says what is damaged."
+    )
+
+
+def _commits(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Whole commits, numbered from 1: those of two partitions may have had the same number."""
+    number, before = 0, None
+    commit: list[Record] = []
+    for record in records:
+        if before is None or record.commit != before.commit or is_departure(before):
+            if commit:
+                yield commit
+            number, commit = number + 1, []
+        commit.append(msgspec.structs.replace(record, commit=number))
+        before = record
+    if commit:
+        yield commit
+
+
+def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Record]]]:
+    """The commits of an export, each with its stream, in the order of the file. Raises CorruptLog."""
+    streams = {stream.agent_id: stream for stream in export.contents.streams}
+    for (agent_id, _), records in groupby(export.records(), key=lambda record: (record.agent_id, record.commit)):
+        if agent_id not in streams:
+            raise damaged(export.path, f"it has records of {agent_id!r}, which its header does not name")
+        yield streams[agent_id], list(records)
+
+
+class _Walk:
+    """Where one stream is while an export is verified."""
+
+    def __init__(self, stream: ExportedStream, chain: bytes, others: Collection[str]) -> None:
+        """`others`: whose streams are in the same export."""
+        self.stream = stream
+        self.others = others
+        self.seq = stream.from_seq - 1
+        self.chain = chain
+        self.commit = 0
+        self.away = False
+
+    def follow(self, record: Record) -> str:
+        """Go past a record; says what is wrong with it, if anything is."""
+        if record.seq != self.seq + 1:
+            return f"seq {record.seq} comes after {self.seq}"
+        if record.commit not in (self.commit, self.commit + 1):
+            return f"commit {record.commit} comes after {self.commit} at seq {record.seq}"
+        if self.away and chain_before(record, record.seq, Head(self.seq, self.chain, away=True)) != self.chain:
+            return f"seq {self.seq} is of a move, and seq {record.seq} does not say that it ended"
+        move = move_in(record)
+        if move is not None and not _is_place(self.stream.agent_id, move.partition):
+            return f"seq {record.seq} is of a move to or from {move.partition!r}, and no store has such a partition"
+        if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
+            return f"seq {record.seq} is no tombstone and no record"
+        wrong = self._wrong_beginning(record)
+        if wrong:
+            return wrong
+        self.seq, self.commit, self.chain = record.seq, record.commit, extend(self.chain, record)
+        self.away = move is not None and is_departure(record)
+        return ""
+
+    def _wrong_beginning(self, record: Record) -> str:
+        """What is wrong with where the stream begins. An ancestor that gave it nothing may be passed over."""
+        fork, parent = fork_in(record), self.stream.parent
+        if self.commit or not parent:
+            return "" if fork is None else f"seq {record.seq} begins a fork of {fork.parent!r}, but the header has none"
+        if fork is None or chain_before(record, record.seq, Head(0, GENESIS)) != self.chain:
+            return f"its first record does not say that it is a fork of {parent!r}"
+        if fork.parent != parent and fork.parent in self.others:
+            return (
+                f"its first record says that it is a fork of {fork.parent!r}, and the header that it is of {parent!r}"
+            )
+        return ""
+
+    @property
+    def done(self) -> bool:
+        """Whether it ends here, as its header says."""
+        return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
+
+
+def _is_place(name: str, partition: str) -> bool:
+    """Whether an agent can have been in a partition of that name, in whichever store."""
+    return partition == partition_of(name) or _IS_SHARD(partition) is not None
+
+
+def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int], None]
+           ) -> dict[tuple[str, int], bytes]:  # fmt: skip
+    """Hold every record against the chain of its stream; gives the chain values at those `places`, a seq by agent.
+
+    Raises CorruptLog if a stream has a gap, another end than the header says, or does not go on from its parent.
+    """
+    wanted = {*places.items(), *((stream.parent, stream.parent_seq) for stream in export.contents.streams)}
+    found: dict[tuple[str, int], bytes] = {}
+    names = frozenset(stream.agent_id for stream in export.contents.streams)
+    walk: _Walk | None = None
+    ended: set[str] = set()
+    for stream, records in commits_of(export):
+        name = stream.agent_id
+        if walk is None or walk.stream is not stream:
+            if name in ended or (walk is not None and not walk.done):
+                raise damaged(export.path, f"the records of {name!r} are not where they should be")
+            walk = _Walk(stream, _chain_before(export, stream, found), names)
+            ended.add(name)
+        for record in records:
+            wrong = walk.follow(record)
+            if wrong:
+                raise damaged(export.path, f"in the records of {name!r}, {wrong}")
+            if (name, record.seq) in wanted:
+                found[name, record.seq] = walk.chain
+        count(len(records))
+    missing = [stream.agent_id for stream in export.contents.streams if stream.agent_id not in ended]
+    if missing or walk is None or not walk.done:
+        raise damaged(export.path, f"records are missing, of {', '.join(missing) or export.contents.agent_id!r}")
+    return found
+
+
+def _chain_before(export: ExportReader, stream: ExportedStream, found: Mapping[tuple[str, int], bytes]) -> bytes:
+    """The chain value that a stream goes on from."""
+    if not stream.parent and stream.from_seq == 1:
+        return GENESIS
+    chain = found.get((stream.parent, stream.parent_seq))
+    if chain is None or stream.from_seq != stream.parent_seq + 1:
+        raise damaged(export.path, f"what comes before seq {stream.from_seq} of {stream.agent_id!r} is not in it")
+    return chain

@@ -1,0 +1,256 @@
+"""The file of an export: Parquet that any tool reads, with a header of ours and one checksum over every byte.
+
+    row groups             the records of `store.SCHEMA`, stream after stream; `commit` counts each stream's from 1
+    footer                 Parquet's own, and in its key-value metadata:
+      everlog              the header, a JSON object: `ExportHeader`
+      everlog.sha256       SHA-256 of the whole file, in which these 64 hexadecimal digits are zeros
+
+The place of the checksum is found by the bytes of its key, so it can be checked before anything in the file is
+believed. Which bytes these are is the same in every version of the format.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Self
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import BadInput, CorruptLog, NewerFormat, Record, StoreError
+from everlog.store.base.arrow_schema import SCHEMA, batch_of, records_of
+from everlog.store.base.block_streams import is_agent
+from everlog.store.base.export_types import ExportedStream, ExportHeader
+from everlog.store.base.lazy_pyarrow import pq
+from everlog.store.base.names import name_of
+from everlog.store.base.store_constants import EXPORT_GROUP_BYTES_MAX, EXPORT_VERSION, EXPORT_ZSTD_LEVEL, PAGE_BYTES
+from everlog.store.sealed.parquet_file import DICTIONARIES, ENCODINGS, STATISTICS
+
+HEADER = "everlog"
+CHECKSUM = "everlog.sha256"
+DIGITS = 64
+MARK = CHECKSUM.encode() + b"\x18\x40"
+"""What stands before the digits: the key, and how Parquet says that a text of 64 bytes follows."""
+MAGIC = b"PAR1"
+TAIL_BYTES = 4 + len(MAGIC)
+"""At the end of every Parquet file: the length of the footer, and the magic."""
+READ_BYTES = 1024 * 1024
+
+
+class _Sink:
+    """What Parquet is written to: counts, hashes, and holds the end back, for the checksum goes into it."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self._bytes = 0
+        self._end: bytearray | None = None
+
+    def write(self, data: Any) -> int:
+        part = bytes(data)
+        self._bytes += len(part)
+        if self._end is None:
+            self._sha256.update(part)
+            self._file.write(part)
+        else:
+            self._end += part
+        return len(part)
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """The file is closed by whoever opened it."""
+
+    def hold(self) -> None:
+        """What is written from now on is the end."""
+        self._end = bytearray()
+
+    def finish(self) -> None:
+        """Put the checksum into the end, and write it."""
+        assert self._end is not None, "the footer was held back"
+        self._sha256.update(self._end)
+        at = self._end.rindex(MARK) + len(MARK)
+        self._end[at : at + DIGITS] = self._sha256.hexdigest().encode()
+        self._file.write(self._end)
+
+
+class ExportWriter:
+    """Writes an export into a file that is open: row groups as they come, then what they are."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._finished = False
+        self._sink = _Sink(file)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            SCHEMA,
+            compression="zstd",
+            compression_level=EXPORT_ZSTD_LEVEL,
+            data_page_size=PAGE_BYTES,
+            use_dictionary=list(DICTIONARIES),
+            column_encoding=ENCODINGS,
+            write_statistics=list(STATISTICS),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._finished:  # what closing writes goes nowhere
+            self._sink.hold()
+            self._writer.close()
+
+    def write(self, records: list[Record]) -> None:
+        """Write records as one row group."""
+        if records:
+            self._writer.write_table(pa.Table.from_batches([batch_of(records)], SCHEMA), row_group_size=len(records))
+
+    def finish(self, contents: ExportHeader) -> None:
+        """Write the header and the checksum: the file is whole then, but not synced."""
+        self._sink.hold()
+        self._writer.add_key_value_metadata({HEADER: msgspec.json.encode(contents).decode(), CHECKSUM: "0" * DIGITS})
+        self._writer.close()
+        self._finished = True
+        self._sink.finish()
+
+
+class ExportReader:
+    """An export whose every byte has been checked."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises BadInput for what is no export, CorruptLog for one that is damaged, NewerFormat, StoreError."""
+        self.path = path
+        with understood_as_export(path):
+            with path.open("rb") as file:
+                _check(file, path)
+            self._file = pq.ParquetFile(path)
+            self.contents = _header(self._file.metadata.metadata or {}, path)
+            if not self._file.schema_arrow.equals(SCHEMA):
+                raise damaged(path, "its columns are not those of a log")
+            _refuse_bombs(self._file.metadata, path)
+
+    def records(self) -> Iterator[Record]:
+        """All records, in the order of the file; some thousand are in memory at a time."""
+        with understood_as_export(self.path):
+            for number in range(self._file.num_row_groups):
+                yield from records_of(self._file.read_row_group(number, use_threads=False))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def damaged(path: Path, what: str) -> CorruptLog:
+    """The error for an export that is not as it was written."""
+    return CorruptLog(f"{path} is damaged: {what}. Nothing was restored; take another copy of the file.")
+
+
+@contextmanager
+def understood_as_export(path: Path) -> Iterator[None]:
+    """Tell in words why a file cannot be read."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise damaged(path, str(error)) from error
+    except FileNotFoundError as error:
+        raise BadInput(f"There is no file {path}.") from error
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}. Nothing was restored.") from error
+
+
+def _check(file: IO[bytes], path: Path) -> None:
+    """Hold every byte against the checksum. Raises BadInput, CorruptLog."""
+    begins = file.read(len(MAGIC)) == MAGIC
+    size = file.seek(0, 2)
+    file.seek(max(size - TAIL_BYTES, 0))
+    tail = file.read()
+    ends = tail.endswith(MAGIC)
+    if not begins and not ends:
+        raise BadInput(f"{path} is no export of everlog: it is not Parquet. `everlog export` makes one.")
+    if not begins or not ends or len(tail) < TAIL_BYTES:
+        raise damaged(path, "it was cut short, or its beginning or its end is not its own")
+    footer = max(size - TAIL_BYTES - int.from_bytes(tail[:4], "little"), 0)
+    file.seek(footer)
+    end = file.read()
+    place = end.rfind(MARK)
+    if place < 0 or place + len(MARK) + DIGITS > len(end):
+        if HEADER.encode() in end:
+            raise damaged(path, "its checksum is missing")
+        raise BadInput(f"{path} is Parquet, but no export of everlog. `everlog export` makes one.")
+    at = footer + place + len(MARK)
+    digits = end[place + len(MARK) :][:DIGITS]
+    if _sha256(file, at).encode() != digits:
+        raise damaged(path, f"the SHA-256 of its {size:,} bytes is another than it was")
+
+
+def _sha256(file: IO[bytes], at: int) -> str:
+    """Of the whole file, with zeros for the digits at byte `at`."""
+    found = hashlib.sha256()
+    file.seek(0)
+    left = at
+    while left:
+        part = file.read(min(left, READ_BYTES))
+        found.update(part)
+        left -= len(part)
+    found.update(b"0" * DIGITS)
+    file.seek(at + DIGITS)
+    while part := file.read(READ_BYTES):
+        found.update(part)
+    return found.hexdigest()
+
+
+class _ExportFormat(msgspec.Struct):
+    format: int
+
+
+def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
+    try:
+        header = metadata[HEADER.encode()]
+        version = msgspec.json.decode(header, type=_ExportFormat).format
+        if version > EXPORT_VERSION:
+            raise NewerFormat(
+                f"{path} has format {version}, but this everlog knows formats up to {EXPORT_VERSION}. Use a newer one."
+            )
+        contents = msgspec.json.decode(header, type=ExportHeader)
+    except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise damaged(path, f"its header is not one ({error})") from error
+    if contents.agent_id not in [stream.agent_id for stream in contents.streams]:
+        raise damaged(path, f"it has no records of {contents.agent_id!r}")
+    wrong = _wrong_in(contents.streams)
+    if wrong:
+        raise damaged(path, wrong)
+    return contents
+
+
+def _wrong_in(streams: Sequence[ExportedStream]) -> str:
+    """What no header says of its streams."""
+    names = [stream.agent_id for stream in streams]
+    if len(set(names)) < len(names):
+        return "its header has a name twice"
+    for stream in streams:
+        for name in filter(None, (stream.agent_id, stream.parent)):
+            try:
+                is_name = name_of(name) == name
+            except BadInput:
+                is_name = False
+            if not is_name:
+                return f"{name!a} in its header is not a name as a log has it"
+        if not stream.agent_id:
+            return "a stream in its header has no name"
+        if stream.parent and not (is_agent(stream.parent) and is_agent(stream.agent_id)):
+            return f"{stream.agent_id!r} in its header is a fork of {stream.parent!r}, and only agents have forks"
+    return ""
+
+
+def _refuse_bombs(metadata: Any, path: Path) -> None:
+    """Raises CorruptLog for a row group that is larger than any that is written: it is read into memory whole."""
+    for number in range(metadata.num_row_groups):
+        size = metadata.row_group(number).total_byte_size
+        if size > EXPORT_GROUP_BYTES_MAX:
+            raise damaged(path, f"row group {number} has {size:,} bytes, and none has above {EXPORT_GROUP_BYTES_MAX:,}")

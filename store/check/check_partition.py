@@ -1,0 +1,245 @@
+"""Checking a partition: every byte of every live file. Reads only, and goes on after a finding where it can."""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import EverlogError, Record, RecordsErased
+from everlog.store.base.arrow_schema import SCHEMA, records_of
+from everlog.store.base.contract import Head, Progress, StateDeriver
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.log.partition_reader import PartitionReader, heads_before
+from everlog.store.log.partition_recovery import RESTORING
+from everlog.store.partition.append_rules import follow
+from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
+from everlog.store.partition.partition import Partition
+from everlog.store.partition.segment import Frame, FrameScan, corrupt
+from everlog.store.sealed.parquet_file import SORTED_BY, is_whole
+from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoint, whole
+
+
+class CheckReport(msgspec.Struct):
+    """What `check` found."""
+
+    partition: str
+    files: int = 0
+    frames: int = 0
+    commits: int = 0
+    records: int = 0
+    agents: int = 0
+    bytes: int = 0
+    errors: list[str] = []
+    """What is wrong. Any byte of a live file outside a whole frame is."""
+    notes: list[str] = []
+    """What is left over, and does no harm: files that no manifest names, bytes that were cut and kept."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.errors
+
+
+def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | None = None,
+          progress: Progress | None = None) -> CheckReport:  # fmt: skip
+    """Check a partition that nobody writes to meanwhile. Findings are in the report; raises nothing for them.
+
+    Every byte is held against its checksum, and every record of the frames against the rules of a log. `deep` does the
+    latter for the sealed records too, and makes the states again with `derive`, to compare them.
+    """
+    report = CheckReport(partition.name)
+    try:
+        manifest = load(partition)
+    except EverlogError as error:
+        report.errors.append(str(error))
+        return report
+    state = _State(deep)
+    for number, entry in enumerate(manifest.files, 1):
+        try:
+            _check_file(partition, manifest, entry, state, report)
+        except EverlogError as error:
+            report.errors.append(str(error))
+        except OSError as error:
+            report.errors.append(f"{partition.path / entry.name} cannot be read: {error.strerror}")
+        if progress is not None:
+            progress(number, len(manifest.files))
+    report.agents = len(state.heads)
+    for entry in manifest.files:
+        if entry.state is not None and not is_whole(partition, entry.state):
+            path = partition.path / entry.state.name
+            report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
+        if entry.checkpoints is not None and not is_whole(partition, entry.checkpoints):
+            path = partition.path / entry.checkpoints.name
+            report.notes.append(f"{path} is damaged or gone; it is derived, and made again with its records")
+    if deep and derive is not None and report.ok:
+        _check_states(partition, manifest, derive, report)
+        _check_checkpoints(partition, manifest, derive, report)
+    _note_strays(partition, manifest, report)
+    return report
+
+
+class _State:
+    """Where the streams and the partition are between two files."""
+
+    def __init__(self, deep: bool) -> None:
+        self.deep = deep
+        self.heads: dict[str, Head] = {}
+        self.next_commit = 1
+        self.ids: set[str] = set()
+
+
+def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, state: _State, report: CheckReport) -> None:
+    path = str(partition.path / entry.name)
+    report.files += 1
+    if entry.first_commit != state.next_commit:
+        report.errors.append(f"{path} begins with commit {entry.first_commit}, not {state.next_commit}")
+        state.heads = dict(_heads_at(manifest, entry).items())
+    state.next_commit = entry.last_commit + 1
+    data = partition.disk.read(partition.path / entry.name)
+    if entry.kind != OPEN:
+        _check_closed(data, entry, path, report)
+        data = data[: entry.bytes]
+    report.bytes += len(data)
+    if entry.kind == SEALED:
+        _check_sealed(partition, entry, state, path, report)
+    else:
+        _check_frames(partition, manifest, entry, data, state, report)
+
+
+def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, data: bytes, state: _State,
+                  report: CheckReport) -> None:  # fmt: skip
+    path = str(partition.path / entry.name)
+    salt = partition.salt(entry.name)
+    scan = FrameScan(data, salt, entry.first_commit, path)
+    touched: set[str] = set()
+    erasures = 0
+    for frame in scan:
+        records = _check_frame(frame, state, path, report)
+        touched |= {record.agent_id for record in records}
+        erasures += sum(record.type == RecordsErased.kind for record in records)
+    if erasures:
+        report.notes.append(f"{path} holds erasures that were not carried out: `everlog log seal` does it")
+    if scan.later is not None or (entry.kind != OPEN and scan.tail_bytes):
+        seqs = dict(heads_before(manifest, entry).items())
+        report.errors.append(str(corrupt(scan, data, salt, entry.first_commit, path, seqs)))
+    elif scan.tail_bytes:
+        report.errors.append(f"{path}: {scan.tail_bytes} bytes after byte {scan.end} are no whole frame (a torn tail)")
+    if entry.kind == OPEN:
+        state.next_commit = scan.next_commit
+    elif not scan.tail_bytes:
+        _check_chains(entry, state, touched, path, report)
+
+
+def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: str, report: CheckReport) -> None:
+    """The parts of a sealed file have their checksums; if it is deep, its records go on where the streams are."""
+    table = whole(partition, entry)
+    commits = table.column("commit").unique().to_pylist()
+    if commits != list(range(entry.first_commit, entry.last_commit + 1)) or table.num_rows != entry.records:
+        report.errors.append(f"{path} does not hold the commits that the manifest says")
+    report.commits += len(commits)
+    report.records += table.num_rows
+    if not state.deep:
+        state.heads.update({name: Head(seq, bytes.fromhex(chain)) for name, (seq, chain) in entry.chains.items()})
+        return
+    records = list(records_of(table))
+    _check_ids(records, state, path, report)
+    follow(state.heads, records, path)
+    _check_chains(entry, state, {record.agent_id for record in records}, path, report)
+
+
+def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
+    """The newest state of each agent is what its records say."""
+    reader = PartitionReader(partition)
+    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # theirs are of other files too
+    here = sorted(manifest.closed_heads().keys() - travelled)
+    states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
+    found = {agent_id: state for agent_id, state in states.items() if state is not None}
+    parts = [SCHEMA.empty_table()]
+    for agent_id, state in found.items():
+        records = reader.table(agent_id)
+        parts.append(records.filter(pc.less_equal(records.column("seq"), state.seq)))
+    again = derive(None, pa.concat_tables(parts).sort_by(COMMIT_ORDER)).sort_by(SORTED_BY)
+    for agent_id, state in found.items():
+        if not again.filter(pc.equal(again.column("agent_id"), agent_id)).equals(state.rows):
+            report.errors.append(
+                f"{partition.path}: the state of {agent_id!r} at seq {state.seq} is not what its records say"
+            )
+
+
+def _check_checkpoints(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
+    """Each checkpoint is what the one before it and the records in between say, or what all records before it say."""
+    reader = PartitionReader(partition)
+    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
+    for entry in manifest.files:
+        for agent_id in sorted(entry.held.keys() - travelled):
+            before: pa.Table | None = None
+            last = 0
+            for seq in entry.held[agent_id]:
+                rows = checkpoint(partition, entry, derive.maker, agent_id, seq)
+                again = derive(before, reader.table(agent_id, last + 1, seq))
+                if not again.num_rows:  # a summary shows more than the one before held
+                    again = derive(None, reader.table(agent_id, 1, seq))
+                if rows is not None and not again.sort_by(SORTED_BY).equals(rows):
+                    report.errors.append(
+                        f"{partition.path}: the checkpoint of {agent_id!r} at seq {seq} is not what its records say"
+                    )
+                before, last = again, seq
+
+
+def _heads_at(manifest: Manifest, entry: FileEntry) -> dict[str, Head]:
+    earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
+    return Manifest(0, 0, earlier).closed_heads()
+
+
+def _check_closed(data: bytes, entry: FileEntry, path: str, report: CheckReport) -> None:
+    if len(data) < entry.bytes:
+        report.errors.append(f"{path} has {len(data)} bytes, the manifest says {entry.bytes}")
+    elif hashlib.sha256(data[: entry.bytes]).hexdigest() != entry.sha256:
+        report.errors.append(f"{path} does not have the SHA-256 of the manifest")
+    if len(data) > entry.bytes:
+        report.notes.append(f"{path} has {len(data) - entry.bytes} bytes beyond its end, by a writer that was fenced")
+
+
+def _check_frame(frame: Frame, state: _State, path: str, report: CheckReport) -> list[Record]:
+    where = f"{path} at byte {frame.offset}"
+    records = list(records_of(frame.batch))
+    commits = [record.commit for record in records]
+    expected = set(range(frame.header.first_commit, frame.last_commit + 1))
+    if len(records) != frame.header.records or commits != sorted(commits) or set(commits) != expected:
+        report.errors.append(f"{where}: the frame's records are not those that its header counts")
+    _check_ids(records, state, where, report)
+    follow(state.heads, records, where)
+    report.frames += 1
+    report.commits += frame.header.commits
+    report.records += len(records)
+    return records
+
+
+def _check_ids(records: Sequence[Record], state: _State, where: str, report: CheckReport) -> None:
+    repeated = [record.event_id for record in records if record.event_id in state.ids]
+    if repeated:
+        report.errors.append(f"{where}: event {repeated[0]} is in the log twice")
+    state.ids.update(record.event_id for record in records)
+
+
+def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str, report: CheckReport) -> None:
+    if set(entry.chains) != touched:
+        report.errors.append(f"{path} holds other agents than the manifest says")
+    for agent_id, (seq, chain) in entry.chains.items():
+        head = head_in(state.heads, agent_id)
+        if (head.seq, head.chain.hex()) != (seq, chain):
+            report.errors.append(f"{path}: the chain of {agent_id!r} is another than the manifest says, at seq {seq}")
+
+
+def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) -> None:
+    live = manifest.names()
+    try:
+        names = sorted(partition.disk.names(partition.path))
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name not in live and name.endswith((".open", ".parquet", ".state", ".checkpoints", ".cut", ".tmp")):
+            report.notes.append(f"{partition.path / name} is left over; no manifest names it")
+        elif name == RESTORING:
+            report.notes.append(f"{partition.path}: a restore was interrupted; the same `everlog restore` finishes it")

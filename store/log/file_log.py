@@ -1,0 +1,373 @@
+"""The log in files, with its writer.
+
+The order of a commit: admit, write the frame, fdatasync, look for a higher epoch, let the ledger take it in, return.
+Invariant: `_poison` is set before the first byte is written and cleared after the acknowledgement only, so that a
+writer which was interrupted anywhere in between never writes again.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
+from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, State, StateDeriver, States
+from everlog.store.base.disk import remove_if_there, storage, storage_error
+from everlog.store.base.names import name_of
+from everlog.store.base.store_constants import SEGMENT_BYTES_MAX
+from everlog.store.log.group_commit import AppendResult, GroupCommit
+from everlog.store.log.partition_reader import PartitionFiles, PartitionReader
+from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays
+from everlog.store.partition.append_rules import AppendGroup, ValidatedAppend
+from everlog.store.partition.epoch import Ownership, take, this_process
+from everlog.store.partition.frame_index import commit_in
+from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
+from everlog.store.partition.open_segment import OpenSegment
+from everlog.store.partition.partition import Partition
+from everlog.store.sealed.seal_pass import ManifestChange, SealPass, StreamLoader
+from everlog.store.sealed.sealed_reader import commit_of, ids_of
+
+
+class FileLog:
+    """One partition in files, with its writer. Thread-safe; see `store.Log` for what each method promises."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        ownership: Ownership,
+        recovered: RecoveredPartition,
+        now: Callable[[], int],
+        segment_bytes_max: int,
+        history: StreamLoader | None,
+    ) -> None:
+        """Use `FileLog.open`."""
+        self.cut = recovered.cut
+        """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
+        self.unfinished = ""
+        """Why an erasure that an owner before recorded could not be carried out; empty if none waits."""
+        self._where = partition
+        self._ownership = ownership
+        self._now = now
+        self._segment_bytes_max = segment_bytes_max
+        self._history = history
+        self._manifest = recovered.manifest
+        self._file = recovered.file
+        self._ledger = recovered.ledger
+        self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
+        self._view = self._now_seen()
+        self._reader = PartitionReader(partition, lambda: self._view)
+        self._io = threading.Lock()
+        self._sealing = threading.Lock()
+        self._group = GroupCommit(self._commit)
+        self._closed = False
+        self._fenced = False
+        self._poison = ""
+
+    @classmethod
+    def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
+             take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
+             history: StreamLoader | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
+        """Take the next epoch, recover the tail, return the writer.
+
+        `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
+        is closed; `history` gives all records of an agent that came from another partition; `restoring`: see `recover`.
+        Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
+        """
+        ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
+        opened = False
+        try:
+            recovered = recover(partition, ownership, now(), restoring=restoring)
+            opened = True
+        finally:
+            if not opened:
+                ownership.release()
+        log = cls(partition, ownership, recovered, now, segment_bytes_max, history)
+        opened = False
+        try:
+            log._finish_erasures()
+            opened = True
+        finally:
+            if not opened:
+                log.close()
+        return log
+
+    def _finish_erasures(self) -> None:
+        """An owner before appended a `records_erased` and did not come to carry it out.
+
+        Damage in a file that must be written again keeps it waiting, and the log open: `check` tells of both.
+        """
+        if self._file.erasures or any(entry.erasures for entry in self._manifest.files):
+            try:
+                self.seal()
+            except CorruptLog as error:
+                self.unfinished = f"An erasure was not carried out: {error}"
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition."""
+        return self._where.name
+
+    @property
+    def epoch(self) -> int:
+        """The ownership generation that this writer holds, from 1."""
+        return self._ownership.epoch
+
+    def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append one commit and return when it is durable. Raises BadInput and every kind of StoreError."""
+        (result,) = self._group.submit([ValidatedAppend(Append(agent_id, expected_seq, drafts))])
+        if isinstance(result, StoreError):
+            raise result
+        return result
+
+    def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
+        """Append many commits as one group. Raises BadInput, before anything is written, if any has a wrong shape."""
+        return self._group.submit([ValidatedAppend(append) for append in appends])
+
+    def agents(self) -> list[str]:
+        """Ids of all agents with records here, sorted."""
+        return sorted(self._ledger.heads)
+
+    def head(self, agent_id: str) -> Head:
+        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        return self._ledger.head(name_of(agent_id))
+
+    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
+        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        return self._reader.read(agent_id, from_seq, to_seq)
+
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
+        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+        return self._reader.table(agent_id, from_seq, to_seq)
+
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        return self._reader.chain(agent_id, seq)
+
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet."""
+        return self._reader.erasing(agent_id)
+
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return self._reader.seq_at(agent_id, time)
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        return self._reader.state(agent_id, maker, as_of)
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""
+        return self._reader.states(maker, self.agents() if agents is None else agents)
+
+    def close(self) -> None:
+        """Give the partition up. Idempotent; waits for the group that is being written."""
+        with self._io:
+            if not self._closed:
+                self._closed = True
+                self._file.close()
+                self._ownership.release()
+
+    def _commit(self, appends: list[ValidatedAppend]) -> list[AppendResult]:
+        with self._io:
+            self._refuse_if_unfit()
+            group = AppendGroup(self._ledger, self._recall)
+            results = [self._admit(group, append) for append in appends]
+            if group.records:
+                self._write(group)
+            elif any(isinstance(result, Commit) for result in results):
+                self._refuse_if_fenced()
+            return results
+
+    def _admit(self, group: AppendGroup, append: ValidatedAppend) -> AppendResult:
+        """The place of an append in the group, or why it has none: a file that it asks for may be damaged."""
+        try:
+            return group.admit(append)
+        except StoreError as error:  # or a newer owner may have sealed and removed it
+            self._refuse_if_fenced(error)
+            return error
+
+    def _refuse_if_unfit(self) -> None:
+        if self._fenced:
+            raise Fenced(self._fenced_message())
+        if self._closed:
+            raise StoreError(f"the log {self._where.path} was closed; open it again.")
+        if self._poison:
+            raise Poisoned(f"an earlier write failed ({self._poison}); close the log and open it again.")
+
+    def _write(self, group: AppendGroup) -> None:
+        """Make the group durable and acknowledged, or raise."""
+        if self._file.length >= self._segment_bytes_max:
+            self._begin_file()
+        self._poison = "it was interrupted"
+        path = self._file.path
+        doing = "write"
+        try:
+            self._file.write(group.records, group.commits, self.epoch)
+            doing = "sync"
+            self._file.sync()
+            doing = "look for a newer owner after writing"
+            latest = self._ownership.is_latest()
+        except OSError as error:
+            failure = storage_error(error, doing, path)
+            self._poison = str(failure)
+            kept = "Nothing of it is kept" if doing == "write" else "Whether it is kept is seen then"
+            raise StoreError(f"{failure} {kept}: the same events can be sent again safely.") from error
+        if not latest:
+            self._fenced = True
+            raise Fenced(self._fenced_message())
+        group.settle()
+        self._view = self._now_seen()
+        self._poison = ""
+
+    def _roll(self) -> None:
+        """The work of `_begin_file`. May raise OSError, StoreError."""
+        file = OpenSegment.begin(self._where, self._ledger.commits + 1, self.epoch)
+        closed = self._file.closed(self._ledger)
+        published = False
+        try:
+            self._publish([*self._manifest.files[:-1], closed, file.entry])
+            published = True
+        finally:
+            if not published:
+                file.close()
+        self._file.close()
+        self._indexes = {**self._indexes, file.entry.name: file.index}
+        self._ledger.ids.begin_generation(closed.last_commit, self._now())
+        self._file = file
+        self._view = self._now_seen()
+
+    def _now_seen(self) -> PartitionFiles:
+        """What this writer's own reads see: nothing that was not acknowledged."""
+        return PartitionFiles(self._manifest, self._file.length, self._indexes)
+
+    def _publish(self, files: list[FileEntry]) -> None:
+        """Make `files` the live ones. May raise StoreError, Fenced."""
+        manifest = succeed(self._where, self._manifest, self.epoch, files)
+        if manifest is None:
+            self._fenced = True
+            raise Fenced(self._fenced_message())
+        self._manifest = manifest
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """Bytes in frames, which `seal` would work on."""
+        with self._io:
+            return self._file.length + sum(entry.bytes for entry in self._manifest.files if entry.kind == FRAMES)
+
+    def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
+        """Turn all frames into Parquet, carry erasures out, compact. See `store.Log`. Raises StoreError, CorruptLog.
+
+        A failure changes nothing: all records stay where they are. After one of publishing, the log is opened again.
+        """
+        with self._sealing:
+            with self._io:
+                self._refuse_if_unfit()
+                if self._file.length:
+                    self._begin_file()
+            done = SealReport()
+            tried: set[str] = set()
+            while (change := self._seal_some(derive, progress, tried)) is not None:
+                done = SealReport(
+                    files=done.files + len(change.before) + len(change.rewritten),
+                    records=done.records + change.after.records,
+                    bytes_before=done.bytes_before + sum(entry.bytes for entry in change.before),
+                    bytes_after=done.bytes_after + change.after.bytes,
+                    erased=done.erased + change.erased,
+                )
+            return done
+
+    def _begin_file(self) -> None:
+        """Close the open file and begin the next. After a failure nobody knows what was begun: poison."""
+        self._poison = "it was interrupted"
+        try:
+            with storage("close", self._file.path):
+                self._roll()
+        except StoreError as error:
+            self._poison = str(error)
+            raise
+        self._poison = ""
+
+    def _seal_some(
+        self, derive: StateDeriver | None, progress: Progress | None, tried: set[str]
+    ) -> ManifestChange | None:
+        """One step of sealing; None if nothing is left to do."""
+        before = self._manifest
+        sealing = SealPass(self._where, before, self.epoch, derive, progress, tried, self._history)
+        adopted = False
+        try:
+            with storage("seal", self._where.path):
+                change = sealing.run()
+                if change is not None:
+                    tried.add(change.after.name)
+                    self._adopt(change, before)
+            adopted = True
+        except Fenced:
+            raise
+        except StoreError as error:
+            self._refuse_if_fenced(error)
+            raise
+        finally:
+            if not adopted:
+                sealing.undo()
+        return change
+
+    def _adopt(self, change: ManifestChange, before: Manifest) -> None:
+        """Publish a change, and remove what it replaces. May raise OSError, StoreError."""
+        if change.erasing:
+            self._refuse_if_fenced()
+            remove_cut(self._where)
+        with self._io:
+            self._refuse_if_unfit()
+            self._poison = "sealing was interrupted"
+            try:
+                self._publish(change.files(self._manifest.files))
+            except StoreError as error:
+                self._poison = str(error)
+                raise
+            self._poison = ""
+            gone = {entry.name for entry in change.before}
+            self._indexes = {name: index for name, index in self._indexes.items() if name not in gone}
+            self._view = self._view._replace(manifest=self._manifest, indexes=self._indexes)
+            for entry in (*change.rewritten.values(), change.after):
+                self._remember(entry)
+            replaced = before.names() - self._manifest.names()
+        if change.erasing:  # an owner that was fenced while it sealed may have left a file
+            replaced.update(strays(self._where, self._manifest, self.epoch - 1))
+        for name in replaced:
+            remove_if_there(self._where.disk, self._where.path / name)
+        self._where.disk.sync_dir(self._where.path)
+
+    def _refuse_if_fenced(self, cause: StoreError | None = None) -> None:
+        """Raises Fenced if a newer owner has the partition."""
+        with storage("look for a newer owner in", self._where.path):
+            latest = self._ownership.is_latest()
+        if not latest:
+            self._fenced = True
+            raise Fenced(self._fenced_message()) from cause
+
+    def _remember(self, entry: FileEntry) -> None:
+        """Event ids of this sealed file are looked up in it from now on."""
+        load = partial(ids_of, self._where, entry)
+        self._ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, load, self._now())
+
+    def _recall(self, number: int) -> Sequence[Record]:
+        """The records of a durable commit."""
+        with storage("read", self._where.path):
+            for index in reversed(self._indexes.values()):
+                records = commit_in(self._where, index, number)
+                if records:
+                    return records
+            for entry in self._manifest.files:
+                if entry.kind == SEALED and entry.first_commit <= number <= entry.last_commit:
+                    return commit_of(self._where, entry, number)
+        raise CorruptLog(
+            f"{self._where.path}: commit {number} was there when the log was opened and cannot be read now. Nothing "
+            "was changed. Look at the disk, then open the log again."
+        )
+
+    def _fenced_message(self) -> str:
+        return (
+            f"epoch {self.epoch} of {self._where.name} is over: a newer owner has the partition. Nothing of this was "
+            "acknowledged, and this writer must stop."
+        )

@@ -1,0 +1,230 @@
+"""What a new owner does before it appends: read everything that is there, cut a nonsense tail, be ready to go on.
+
+Crash-safe and repeatable: the cut bytes are kept durably beside the file before the file is touched, and every step
+may be done again by the next owner. Damage before the end raises CorruptLog before anything is written.
+"""
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from everlog.events import CorruptLog, Fenced, StoreError, UsageError
+from everlog.store.base.arrow_schema import records_of
+from everlog.store.base.disk import publish, remove_if_there, storage
+from everlog.store.log.partition_reader import TornTail, closed_frames, heads_before
+from everlog.store.partition.append_rules import StreamHeads
+from everlog.store.partition.epoch import Ownership
+from everlog.store.partition.frame_index import FrameIndex
+from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
+from everlog.store.partition.open_segment import OpenSegment
+from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, RecordFileName, named, token
+from everlog.store.partition.segment import FrameScan, corrupt, gone
+from everlog.store.sealed.sealed_reader import ids_of
+
+ATTEMPTS_MAX = 1000
+CUT = ".cut"
+RESTORING = "restoring"
+"""A file that is in a partition for as long as not all records are in it that an export has; who it is of is in it."""
+
+
+class RecoveredPartition(NamedTuple):
+    """A partition, ready for its owner."""
+
+    manifest: Manifest
+    file: OpenSegment
+    ledger: StreamHeads
+    indexes: list[FrameIndex]
+    """Of the closed files whose ids are remembered."""
+    cut: TornTail | None
+    """The nonsense tail that was cut, kept in `<name>.<offset>.cut`."""
+
+
+def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> RecoveredPartition:
+    """Read the partition that `ownership` holds. Raises CorruptLog, NewerFormat, Fenced, StoreError.
+
+    `restoring`: it goes on with a restore. Everybody else is refused where one was interrupted, with UsageError.
+    """
+    with storage("recover", partition.path):
+        for _ in range(ATTEMPTS_MAX):
+            manifest = load(partition)
+            if manifest.epoch > ownership.epoch:
+                raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
+            try:
+                recovered = _recover(partition, ownership, manifest, now, restoring)
+            except CorruptLog:
+                if partition.numbers(MANIFEST)[-1:] == [manifest.number]:
+                    raise
+                continue  # the owner that we fence was at work: look again
+            if recovered is not None:
+                _sweep(partition, ownership, recovered.manifest)
+                return recovered
+            if not ownership.is_latest():
+                raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
+    raise StoreError(f"{partition.path}: the manifest changed {ATTEMPTS_MAX} times while it was opened. Try again.")
+
+
+def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int, restoring: bool
+             ) -> RecoveredPartition | None:  # fmt: skip
+    """One attempt; None if somebody published a manifest in between."""
+    _refuse_missing(partition, manifest, restoring)
+    ledger = StreamHeads(manifest.closed_heads())
+    indexes = []
+    files = list(manifest.files)
+    cut = None
+    for entry in files:
+        if entry.kind != OPEN:
+            indexes += _remember(partition, manifest, entry, ledger, now)
+            ledger.commits = entry.last_commit
+    growing = manifest.open_file()
+    if growing is not None:
+        file, cut = _take_in(partition, manifest, growing, ledger, ownership)
+        if ownership.goes_on:
+            return RecoveredPartition(manifest, file, ledger, indexes, cut)
+        files.pop()
+        if file.length:
+            files.append(file.closed(ledger))
+            indexes.append(file.index)
+            ledger.ids.begin_generation(ledger.commits, now)
+        file.close()
+    file = OpenSegment.begin(partition, ledger.commits + 1, ownership.epoch)
+    published = succeed(partition, manifest, ownership.epoch, [*files, file.entry])
+    if published is None:
+        file.close()
+        return None
+    return RecoveredPartition(published, file, ledger, indexes, cut)
+
+
+def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
+    """Every file that the manifest names is there, and none that holds later records: else a manifest was removed."""
+    there = partition.disk.names(partition.path)
+    if RESTORING in there and not restoring:
+        raise UsageError(
+            f"A restore into {partition.path} was interrupted, and not all records are there. Finish it with the same "
+            "`everlog restore`."
+        )
+    for entry in manifest.files:
+        if entry.name not in there:
+            raise gone(str(partition.path / entry.name), entry.first_commit)
+    for name in sorted(set(there) - manifest.names()):
+        begun = named(name)
+        if begun and begun.epoch >= manifest.epoch and _is_beyond(partition, manifest, name, begun):
+            raise CorruptLog(
+                f"{partition.path / name} holds records from commit {begun.first_commit} on, but the newest manifest, "
+                f"{manifest.number}, does not name it: a newer manifest was removed. Nothing was changed; put it back "
+                "from a backup."
+            )
+
+
+def _remember(
+    partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, now: int
+) -> list[FrameIndex]:
+    """Take in the ids of a closed file, unless it is so old that they may be forgotten; read it if it has frames."""
+    if entry.kind == SEALED:
+        ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, partial(ids_of, partition, entry), now)
+        return []
+    if ledger.ids.forget(entry.ids_to, now):
+        return []
+    index = FrameIndex(entry.name)
+    try:
+        for frame in closed_frames(partition, entry, manifest):
+            records = list(records_of(frame.batch))
+            ledger.ids.add(records)
+            index.add(records, frame.offset, frame.end)
+    except FileNotFoundError as error:
+        raise gone(str(partition.path / entry.name), entry.first_commit) from error
+    ledger.ids.begin_generation(entry.last_commit, now)
+    return [index]
+
+
+def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, ownership: Ownership
+             ) -> tuple[OpenSegment, TornTail | None]:  # fmt: skip
+    """Read the open file into `ledger`, make what is whole durable, keep what is not; cut it if the file goes on."""
+    path = partition.path / entry.name
+    ledger.commits = entry.first_commit - 1
+    try:
+        data = partition.disk.read(path)
+        file = OpenSegment(partition, entry, partition.disk.open(path))
+    except FileNotFoundError as error:
+        raise gone(str(path), entry.first_commit) from error
+    done = False
+    try:
+        salt = partition.salt(entry.name)
+        scan = FrameScan(data, salt, entry.first_commit, str(path))
+        for frame in scan:
+            records = list(records_of(frame.batch))
+            ledger.replay(records, f"{path} at byte {frame.offset}")
+            ledger.commits = frame.last_commit
+            file.import_messages(frame, data, records)
+        if scan.later is not None:
+            raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+        if scan.epoch >= ownership.epoch:
+            raise CorruptLog(
+                f"{path} was written by epoch {scan.epoch}, but the newest epoch file before this command was that of "
+                f"{ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from a "
+                f"backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
+            )
+        cut = None
+        if scan.tail_bytes:
+            _keep(partition, ownership, file, scan, data)
+            if ownership.goes_on:
+                file.cut()
+                cut = TornTail(file.path, scan.end, scan.tail_bytes)
+        file.settle(data)
+        done = True
+    finally:
+        if not done:
+            file.close()
+    return file, cut
+
+
+def _keep(partition: Partition, ownership: Ownership, file: OpenSegment, scan: FrameScan, data: bytes) -> None:
+    """Keep the bytes after the last whole frame beside the file, durably."""
+    tail = data[scan.end :]
+    for number in itertools.count(1):
+        again = "" if number == 1 else f".{number}"
+        kept = file.path.with_name(f"{file.path.name}.{scan.end}{again}{CUT}")
+        copy = publish(partition.disk, kept, tail, f"e{ownership.epoch:06d}-{token()}")
+        if copy is not None:
+            copy.close()
+            return
+        if partition.disk.exists(kept) and partition.disk.read(kept) == tail:
+            return
+
+
+def remove_cut(partition: Partition) -> None:
+    """Remove the tails that were cut and kept: they may say what was erased."""
+    for name in partition.disk.names(partition.path):
+        if CUT in name:
+            remove_if_there(partition.disk, partition.path / name)
+
+
+def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> None:
+    """Remove what owners before left: their epochs, and files that no manifest names, whose records are in others."""
+    ownership.sweep()
+    for name in strays(partition, manifest, ownership.epoch):
+        remove_if_there(partition.disk, partition.path / name)
+
+
+def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: RecordFileName) -> bool:
+    """Whether a file that the manifest does not name holds what no named file holds."""
+    if begun.first_commit <= manifest.covered_to():
+        return False
+    try:
+        return bool(partition.disk.read(partition.path / name, 0, 1))
+    except FileNotFoundError:  # another owner, stopped for long, has swept it
+        return False
+
+
+def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str]:
+    """Files of records that `manifest` does not name and that no owner up to `epoch` will name any more.
+
+    Their records are in files that it names, or were never acknowledged: by a writer that was fenced.
+    """
+    live = manifest.names()
+    for name in partition.disk.names(partition.path):
+        begun = named(name)
+        if begun is None or name in live or begun.epoch > epoch:
+            continue
+        if begun.epoch < manifest.epoch or not _is_beyond(partition, manifest, name, begun):
+            yield name

@@ -1,0 +1,40 @@
+"""Chain values in the middle of a stream: from the nearest one that is known, over the records after it."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from everlog.events import GENESIS, BadInput
+from everlog.store.base.arrow_schema import records_of
+from everlog.store.base.contract import Head, LogReader
+from everlog.store.partition.append_rules import follow
+from everlog.store.partition.manifest import Manifest
+
+BEGINNING = Head(0, GENESIS)
+
+
+def known_before(manifest: Manifest, name: str, seq: int) -> Head:
+    """The nearest place at or before `seq` of which the manifest, which has a checksum, knows the chain value."""
+    nearest = BEGINNING
+    for entry in manifest.files:
+        end = entry.chains.get(name)
+        for place, chain in [*entry.marks.get(name, ()), *([end] if end is not None else [])]:
+            if nearest.seq < place <= seq:
+                nearest = Head(place, bytes.fromhex(chain))
+    return nearest
+
+
+def chain_over(known: Head, records: Iterable[pa.Table], name: str, where: str) -> Head:
+    """The place after the `records` that follow `known` in one stream. Raises CorruptLog, naming `where`, for a gap."""
+    heads = {name: known}
+    for table in records:
+        follow(heads, list(records_of(table)), where)
+    return heads[name]
+
+
+def refused(reader: LogReader, name: str, seq: int) -> BadInput:
+    """The error for a place that a reader has no record in."""
+    head = reader.head(name).seq
+    if not 0 <= seq <= head:
+        return BadInput(f"{name!r} has no chain value at seq {seq}: it has records 1 to {head}, the head.")
+    return BadInput(f"{name!r} was not in {reader.partition} at seq {seq}: ask the store's reader for the agent.")

@@ -1,0 +1,114 @@
+"""Columns beside the log's own in sealed files: figures that questions to all agents need, taken out of the payloads.
+
+They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not
+read them. `projections/sql/fleet/figured.sql` takes the same out of records that are not sealed.
+"""
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import ERASED_PREFIX
+from everlog.store.base.lazy_pyarrow import pc
+
+FIGURES = pa.schema(
+    {
+        "f_tokens": pa.int64(),
+        "f_asked": pa.bool_(),
+        "f_kind": pa.string(),
+        "f_name": pa.string(),
+        "f_window": pa.int64(),
+        "f_fraction": pa.float64(),
+    }
+)
+"""Tokens of a model call, and whether a request was sent for it; how a function or anything else failed (`ok` where it
+did not), or who alerted, and the function's name; the window of a configuration, and the part of it at which the agent
+is warned.
+"""
+
+_NOTHING = (None,) * len(FIGURES)
+
+
+class _UsagePayload(msgspec.Struct):
+    total: int = 0
+
+
+class _CallPayload(msgspec.Struct):
+    usage: _UsagePayload = msgspec.field(default_factory=_UsagePayload)
+    context_sha256: str | None = None
+    failure: str | None = None
+    purpose: str = "reply"
+
+
+class _ResultPayload(msgspec.Struct):
+    name: str = ""
+    ok: bool = True
+    unknown: bool = False
+
+
+class _EndPayload(msgspec.Struct):
+    reason: str | None = None
+    budget: str | None = None
+
+
+class _AlertPayload(msgspec.Struct):
+    source: str = "manual"
+
+
+class _ConfigurationPayload(msgspec.Struct):
+    window: int | None = None
+    pressure_fraction: float | None = None
+
+
+_SHAPES = {
+    "model_reply": _CallPayload,
+    "reply_rejected": _CallPayload,
+    "model_failed": _CallPayload,
+    "model_switched": _CallPayload,
+    "summary": _CallPayload,
+    "function_result": _ResultPayload,
+    "turn_abandoned": _EndPayload,
+    "budget_exceeded": _EndPayload,
+    "system_alert": _AlertPayload,
+    "agent_configured": _ConfigurationPayload,
+}
+_DECODERS = {kind: msgspec.json.Decoder(shape).decode for kind, shape in _SHAPES.items()}
+
+
+def figured(table: pa.Table) -> pa.Table:
+    """`table`, of the log's schema, with the columns of `FIGURES`."""
+    kinds = table.column("type")
+    places = pc.indices_nonzero(pc.is_in(kinds, pa.array([*_SHAPES])))
+    found = [
+        _figures(kind, payload)
+        for kind, payload in zip(
+            kinds.take(places).to_pylist(), table.column("payload").take(places).to_pylist(), strict=True
+        )
+    ]
+    into = [len(found)] * table.num_rows
+    for number, row in enumerate(places.to_pylist()):
+        into[row] = number
+    rows = pa.array(into, pa.int64())
+    for field, values in zip(FIGURES, zip(*found, _NOTHING, strict=True), strict=True):
+        table = table.append_column(field, pa.array(values, field.type).take(rows))
+    return table
+
+
+def _figures(kind: str, payload: str) -> tuple[Any, ...]:
+    if payload.startswith(ERASED_PREFIX):
+        return _NOTHING
+    try:
+        facts = _DECODERS[kind](payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # a newer everlog's: what cannot be read is not there
+        return _NOTHING
+    if isinstance(facts, _CallPayload):
+        word = facts.purpose if kind == "reply_rejected" else facts.failure
+        return facts.usage.total, facts.context_sha256 is not None, word, None, None, None
+    if isinstance(facts, _ResultPayload):
+        return None, None, "unknown" if facts.unknown else "ok" if facts.ok else "failed", facts.name, None, None
+    if isinstance(facts, _EndPayload):
+        return None, None, facts.reason if kind == "turn_abandoned" else facts.budget, None, None, None
+    if isinstance(facts, _AlertPayload):
+        return None, None, facts.source, None, None, None
+    return None, None, None, None, facts.window, facts.pressure_fraction

@@ -1,0 +1,260 @@
+"""Parquet files with a checksum for each part: what sealed records and derived states are kept in.
+
+A row group is the unit of reading: its bytes are checked against the manifest before any of them is understood. Rows
+are sorted by agent and seq, and the manifest knows the first and the last of each group, so that a reader of one agent
+touches the groups that hold it and no others. Any tool reads the files without this module.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from mmap import mmap
+from typing import Any
+
+import google_crc32c
+import pyarrow as pa
+
+from everlog.events import CorruptLog
+from everlog.store.base.disk import remove_if_there
+from everlog.store.base.lazy_pyarrow import pc, pq
+from everlog.store.base.store_constants import (
+    FOOTERS_MAX,
+    PAGE_BYTES,
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
+    STATE_GROUP_BYTES,
+    STATE_ZSTD_LEVEL,
+    ZSTD_LEVEL,
+)
+from everlog.store.partition.manifest import ParquetEntry, RowGroupEntry
+from everlog.store.partition.partition import Partition
+from everlog.store.sealed.derived_columns import figured
+
+ROWS_AT_ONCE = 2048
+SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
+DICTIONARIES = ("agent_id", "type", "f_kind", "f_name")
+_DELTA = "DELTA_BINARY_PACKED"
+ENCODINGS = {
+    "seq": _DELTA, "commit": _DELTA, "recorded_at": _DELTA, "said_at": _DELTA, "turn": _DELTA, "step": _DELTA,
+    "version": _DELTA, "event_id": "DELTA_BYTE_ARRAY", "cause": "DELTA_BYTE_ARRAY",
+    "text": "DELTA_LENGTH_BYTE_ARRAY", "payload": "DELTA_BYTE_ARRAY",
+}  # fmt: skip
+"""A quarter less than the defaults of Parquet, and read by every tool; docs/decisions/0008 has the figures."""
+STATISTICS = ("agent_id", "seq", "commit", "recorded_at", "type")
+"""Columns whose smallest and largest value are known for each row group, so that a query passes over the others."""
+
+
+class FooterCache:
+    """The footers of files that were read lately, understood: what a writer reads again for each of its agents.
+
+    A file never changes, so its name is enough. For one thread at a time, or for several: what two do is done twice.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def find(self, name: str) -> Any:
+        """The metadata of a file; None if it is not here."""
+        return self._found.get(name)
+
+    def add(self, name: str, metadata: Any) -> None:
+        """Keep the metadata of a file, and forget that of the oldest above `FOOTERS_MAX`."""
+        kept = [*self._found.items(), (name, metadata)][-FOOTERS_MAX:]
+        self._found = dict(kept)
+
+    def keep(self, names: AbstractSet[str]) -> None:
+        """Forget all files but these."""
+        self._found = {name: metadata for name, metadata in self._found.items() if name in names}
+
+
+def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> tuple[ParquetEntry, str]:
+    """Write `table`, which has `agent_id` and `seq`, as the file `name`, durable but for its name. May raise OSError.
+
+    Gives what the manifest says of it, and its SHA-256.
+
+    A file of that name is one that this same owner began and could not finish: it is removed first.
+    """
+    content, entry = encode(name, table, maker)
+    path = partition.path / name
+    remove_if_there(partition.disk, path)
+    file = partition.disk.create(path)
+    try:
+        file.write([content], 0)
+        file.sync()
+    finally:
+        file.close()
+    return entry, hashlib.sha256(content).hexdigest()
+
+
+def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetEntry]:
+    """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
+    table = table.sort_by(SORTED_BY)
+    if not maker:
+        table = figured(table)
+    sink = pa.BufferOutputStream()
+    level, group_bytes = (STATE_ZSTD_LEVEL, STATE_GROUP_BYTES) if maker else (ZSTD_LEVEL, ROW_GROUP_BYTES)
+    with pq.ParquetWriter(sink, table.schema, **_options(table.schema, level)) as writer:
+        writer.write_table(table, row_group_size=_rows_together(table, group_bytes))
+    content = sink.getvalue().to_pybytes()
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    starts = [_start(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
+    ends = [*starts[1:], _end(metadata)] if starts else []
+    groups = []
+    row = 0
+    for number, end in enumerate(ends):
+        start = starts[number] if number else 0
+        rows = metadata.row_group(number).num_rows
+        crc = google_crc32c.value(content[start:end])
+        groups.append(RowGroupEntry(start, end - start, crc, rows, _key(table, row), _key(table, row + rows - 1)))
+        row += rows
+    footer = ends[-1] if ends else 0
+    crc = google_crc32c.value(content[footer:])
+    return content, ParquetEntry(name, len(content), groups, crc, maker)
+
+
+def _rows_together(table: pa.Table, bytes_max: int) -> int:
+    """Rows of a row group: fewer than ROW_GROUP_ROWS where they are large, for a group is read whole."""
+    rows = bytes_max * table.num_rows // max(table.nbytes, 1)
+    return max(1, min(ROW_GROUP_ROWS, rows))
+
+
+def _options(schema: pa.Schema, level: int) -> dict[str, object]:
+    return {
+        "compression": "zstd",
+        "compression_level": level,
+        "data_page_size": PAGE_BYTES,
+        "use_dictionary": [name for name in DICTIONARIES if name in schema.names],
+        "column_encoding": {name: encoding for name, encoding in ENCODINGS.items() if name in schema.names},
+        "write_statistics": [name for name in STATISTICS if name in schema.names],
+        "sorting_columns": pq.SortingColumn.from_ordering(schema, SORTED_BY),
+        "write_page_index": True,
+    }
+
+
+def _start(group: Any) -> int:
+    """Offset of the first byte of a row group."""
+    columns = (group.column(number) for number in range(group.num_columns))
+    return min(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns)
+
+
+def _end(metadata: Any) -> int:
+    """Offset of the byte after the last row group: page indexes and the footer follow."""
+    group = metadata.row_group(metadata.num_row_groups - 1)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return max(
+        (c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset) + c.total_compressed_size
+        for c in columns
+    )
+
+
+def _key(table: pa.Table, row: int) -> tuple[str, int]:
+    return table.column("agent_id")[row].as_py(), table.column("seq")[row].as_py()
+
+
+def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
+           to_seq: int | None = None, columns: Sequence[str] | None = None, footers: FooterCache | None = None
+           ) -> Iterator[pa.Table]:  # fmt: skip
+    """The rows of a file, one table for each row group that holds what is wanted.
+
+    That is one agent, several (sorted), or all for None; `from_seq` and `to_seq`, inclusive, are for one. With
+    `footers` a footer is read, and checked, once. Raises CorruptLog when it comes to a part that does not have its
+    checksum, after everything before was given; FileNotFoundError and other OSErrors.
+    """
+    wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
+    if not wanted:
+        return
+    content = mmap(-1, entry.bytes)  # memory for what is fetched only
+    known = footers.find(entry.name) if footers is not None else None
+    if known is None:
+        _fetch_footer(partition, entry, content)
+    source = pa.BufferReader(pa.py_buffer(content))  # sees what is fetched later: the bytes are shared
+    file = pq.ParquetFile(source, metadata=known)
+    if footers is not None and known is None:
+        footers.add(entry.name, file.metadata)
+    for number in wanted:
+        _fetch(partition, entry, number, content)
+        if isinstance(agent_id, str) and to_seq is not None:
+            table = _read_to(file, number, columns, (agent_id, to_seq))
+        else:
+            table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
+        if agent_id is None:
+            yield table
+        elif isinstance(agent_id, str):
+            yield _only(table, agent_id, from_seq, to_seq)
+        else:
+            yield table.filter(pc.is_in(table.column("agent_id"), pa.array(agent_id, pa.string())))
+
+
+def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[str, int]) -> pa.Table:
+    """The rows of a row group up to that agent and seq, and some more: what lies far behind is not even decoded."""
+    batches = []
+    wanted = None if columns is None else list(columns)
+    for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=wanted, use_threads=False):
+        batches.append(batch)
+        if (batch.column("agent_id")[-1].as_py(), batch.column("seq")[-1].as_py()) > last:
+            break
+    return pa.Table.from_batches(batches)
+
+
+def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
+    """Whether every part of a file has its checksum."""
+    try:
+        if entry.groups:
+            content = mmap(-1, entry.bytes)
+            _fetch_footer(partition, entry, content)
+            for number in range(len(entry.groups)):
+                _fetch(partition, entry, number, content)
+    except (CorruptLog, OSError):
+        return False
+    return True
+
+
+def _holds(group: RowGroupEntry, agent_id: str | Sequence[str] | None, from_seq: int, to_seq: int | None) -> bool:
+    if agent_id is None:
+        return True
+    if not isinstance(agent_id, str):
+        first = bisect_left(agent_id, group.first[0])
+        return first < len(agent_id) and agent_id[first] <= group.last[0]
+    return group.last >= (agent_id, from_seq) and group.first <= (agent_id, 2**63 if to_seq is None else to_seq)
+
+
+def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> pa.Table:
+    """The rows of one agent among sorted ones, which lie side by side: without a copy."""
+    seq = table.column("seq")
+    keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
+    if to_seq is not None:
+        keep = pc.and_(keep, pc.less_equal(seq, to_seq))
+    start = pc.index(keep, True).as_py()
+    return table.slice(max(start, 0), pc.sum(keep).as_py() or 0)
+
+
+def where(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
+    """The rows of `table` for which `keep` is true; without a copy if all are."""
+    return table if pc.all(keep).as_py() else table.filter(keep)
+
+
+def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: mmap) -> None:
+    """Put the bytes of a row group into `content`, once they are known to be right."""
+    group = entry.groups[number]
+    data = partition.disk.read(partition.path / entry.name, group.offset, group.bytes)
+    if len(data) != group.bytes or google_crc32c.value(data) != group.crc32c:
+        (agent_id, seq), (last_agent, last_seq) = group.first, group.last
+        raise CorruptLog(
+            f"{partition.path / entry.name} is damaged between byte {group.offset} and {group.offset + group.bytes}, "
+            f"where the records from {agent_id!r} seq {seq} to {last_agent!r} seq {last_seq} are. Nothing was changed "
+            "and what lies before can still be read. Restore the file from a backup."
+        )
+    content[group.offset : group.offset + group.bytes] = data
+
+
+def _fetch_footer(partition: Partition, entry: ParquetEntry, content: mmap) -> None:
+    start = entry.groups[-1].offset + entry.groups[-1].bytes
+    data = partition.disk.read(partition.path / entry.name, start, entry.bytes - start)
+    if len(data) != entry.bytes - start or google_crc32c.value(data) != entry.footer_crc32c:
+        agent_id, seq = entry.groups[0].first
+        raise CorruptLog(
+            f"{partition.path / entry.name} is damaged after byte {start}, in the footer: its records, from "
+            f"{agent_id!r} seq {seq} on, cannot be found. Nothing was changed. Restore the file from a backup."
+        )
+    content[start:] = data

@@ -1,0 +1,349 @@
+"""Sealing: frames become a Parquet file, small sealed files are merged into it, erasures are carried out.
+
+Nothing here changes the partition: a `SealPass` writes new files beside the old ones and says what the next manifest
+must name in place of what. Whoever owns the partition publishes that and then removes what is named no longer. The
+records of new files are read back and compared before anybody relies on them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import CorruptLog, StoreError
+from everlog.store.base.arrow_schema import SCHEMA
+from everlog.store.base.contract import Progress, StateDeriver
+from everlog.store.base.disk import remove_if_there
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.base.store_constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
+from everlog.store.log.partition_reader import closed_frames
+from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
+from everlog.store.partition.partition import Partition, sealed_name
+from everlog.store.sealed.checkpoints import ChainCheckpoints, far_ends, folded, held, marks_of, places_of, together
+from everlog.store.sealed.erasure import Erasures, erased, erasures_in
+from everlog.store.sealed.parquet_file import is_whole, save, where
+from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
+
+StreamLoader = Callable[[str], pa.Table]
+"""All records of an agent, by seq, wherever they are."""
+
+
+class ManifestChange(NamedTuple):
+    """What the next manifest must say: `after` in place of `before`, and each of `rewritten` in place of its key."""
+
+    before: Sequence[FileEntry]
+    after: FileEntry
+    rewritten: dict[str, FileEntry]
+    erased: int
+    erasing: bool
+    """An erasure was carried out: bytes that were cut and kept go too."""
+
+    def files(self, files: Sequence[FileEntry]) -> list[FileEntry]:
+        """The live files after the change; `files` are those before, perhaps with newer ones at their end."""
+        gone = {entry.name for entry in self.before}
+        start = next(index for index, entry in enumerate(files) if entry.name in gone)
+        kept = [self.rewritten.get(entry.name, entry) for entry in files]
+        return [*kept[:start], self.after, *(entry for entry in kept[start:] if entry.name not in gone)]
+
+
+class SealPass:
+    """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
+
+    def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: StateDeriver | None,
+                 progress: Progress | None, tried: AbstractSet[str] = frozenset(),
+                 history: StreamLoader | None = None) -> None:  # fmt: skip
+        """`tried` are names of sealed files for which a state was derived already, as far as one could be.
+
+        `history` is asked for the records of agents that came from another partition; without it they get no state.
+        """
+        self._where = partition
+        self._manifest = manifest
+        self._epoch = epoch
+        self._derive = derive
+        self._history = history
+        self._progress = progress or (lambda _done, _all: None)
+        self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
+        self._inputs = chosen(self._closed) or self._stateless(tried)
+        self._erasures: Erasures = {}
+        self._begun: list[str] = []
+
+    def run(self) -> ManifestChange | None:
+        """Write the new files; None if there is nothing to seal."""
+        if not self._inputs:
+            return None
+        weight = sum(entry.bytes for entry in self._inputs)
+        tables = self._read(weight)
+        frames = [tables[entry.name] for entry in self._inputs if entry.kind == FRAMES]
+        fresh = pa.concat_tables([SCHEMA.empty_table(), *frames])
+        self._erasures = erasures_in(fresh)
+        table, count = erased(pa.concat_tables(list(tables.values())), self._erasures)
+        rewritten = {}
+        for entry in self._others():
+            changed, more = self._rewritten(entry)
+            rewritten[entry.name] = changed
+            count += more
+        after = self._sealed(table, marks_of(self._manifest, self._inputs, tables))
+        files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
+        if self._derive is not None:
+            fresh, _ = erased(fresh, self._erasures)
+            after = self._stated(self._derive, files, after, table, fresh)
+        self._where.disk.sync_dir(self._where.path)
+        self._progress(2 * weight, 2 * weight)
+        return ManifestChange(self._inputs, after, rewritten, count, bool(self._erasures))
+
+    def _stateless(self, tried: AbstractSet[str]) -> list[FileEntry]:
+        """A sealed file whose state this maker cannot use, if there is one: it is written again, with a state."""
+        if self._derive is None:
+            return []
+        later: set[str] = set()
+        for entry in reversed(self._closed):
+            state, newest = entry.state, set(entry.chains) - later
+            later.update(entry.chains)
+            if not newest or entry.name in tried:
+                continue
+            unusable = state is None or state.maker != self._derive.maker or not is_whole(self._where, state)
+            if unusable or self._is_damaged(entry):
+                return [entry]
+        return []
+
+    def _is_damaged(self, entry: FileEntry) -> bool:
+        """Whether the checkpoints of a file cannot be read."""
+        return entry.checkpoints is not None and not is_whole(self._where, entry.checkpoints)
+
+    def _read(self, weight: int) -> dict[str, pa.Table]:
+        """The records of the inputs. A damaged sealed file, and those before it, are left as they are: it can wait."""
+        tables: dict[str, pa.Table] = {}
+        done = 0
+        for entry in reversed(self._inputs):
+            try:
+                tables[entry.name] = self._contents(entry)
+            except CorruptLog:
+                if entry.kind != SEALED or not tables:
+                    raise
+                break
+            done += entry.bytes
+            self._progress(done, 2 * weight)
+        self._inputs = [entry for entry in self._inputs if entry.name in tables]
+        return tables
+
+    def _contents(self, entry: FileEntry) -> pa.Table:
+        if entry.kind == SEALED:
+            return whole(self._where, entry)
+        batches = [frame.batch for frame in closed_frames(self._where, entry, self._manifest)]
+        return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+
+    def _sealed(self, table: pa.Table, marks: ChainCheckpoints) -> FileEntry:
+        """The records of `table`, all of the inputs, as one sealed file."""
+        first, last = self._inputs[0], self._inputs[-1]
+        chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
+        ids_to = max(entry.ids_to for entry in self._inputs)
+        away = {name: name in entry.away for entry in self._inputs for name in entry.chains}
+        entry = FileEntry(
+            "",
+            SEALED,
+            first.first_commit,
+            last.last_commit,
+            ids_to=ids_to,
+            chains=dict(sorted(chains.items())),
+            away=sorted(name for name, gone in away.items() if gone),
+            arrivals=_arrivals(self._inputs),
+            marks=marks,
+        )
+        return self._written(entry, table)
+
+    def _written(self, entry: FileEntry, table: pa.Table) -> FileEntry:
+        """Write `table` as the sealed file of `entry` and read it back."""
+        saved, sha256 = save(self._where, self._name(entry, "parquet"), table)
+        words = (pc.sum(pc.binary_length(table.column(name))).as_py() or 0 for name in ("text", "payload"))
+        entry = msgspec.structs.replace(
+            entry,
+            name=saved.name,
+            bytes=saved.bytes,
+            sha256=sha256,
+            records=table.num_rows,
+            text_bytes=sum(words),
+            parquet=saved,
+            state=None,
+            checkpoints=None,
+            held={},
+        )
+        if not whole(self._where, entry).equals(table.sort_by(COMMIT_ORDER)):
+            raise StoreError(
+                f"{self._where.path / saved.name}: what was read back is not what was written. Nothing was changed and "
+                "the records are where they were. Look at the disk and at the memory of this machine."
+            )
+        return entry
+
+    def _name(self, entry: FileEntry, ending: str) -> str:
+        number = self._manifest.number + 1
+        name = sealed_name(entry.first_commit, entry.last_commit, self._epoch, number, ending)
+        self._begun.append(name)
+        return name
+
+    def undo(self) -> None:
+        """Remove what was written and no manifest names, as far as the disk lets us. The next owner does so too."""
+        with suppress(OSError, StoreError):
+            named = load(self._where).names()
+            for name in self._begun:
+                if name not in named:
+                    remove_if_there(self._where.disk, self._where.path / name)
+
+    def _others(self) -> list[FileEntry]:
+        """Sealed files outside the inputs in which an agent is whose records are erased."""
+        if not self._erasures:
+            return []
+        sealed = [entry for entry in self._closed if entry.kind == SEALED and entry not in self._inputs]
+        return [entry for entry in sealed if not self._erasures.keys().isdisjoint(entry.chains)]
+
+    def _rewritten(self, entry: FileEntry) -> tuple[FileEntry, int]:
+        """The file without what is erased, and how many records that changed. A state may quote it: it goes too."""
+        table, count = erased(whole(self._where, entry), self._erasures)
+        state = None
+        rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
+        if rows is not None and entry.state is not None:
+            state = self._saved_state(entry, self._spared(rows), entry.state.maker)
+        changed = self._written(entry, table) if count else entry
+        changed = msgspec.structs.replace(changed, state=state)
+        maker = entry.checkpoints.maker if entry.checkpoints is not None else ""
+        between = self._spared(checkpoints_in(self._where, entry, maker))
+        return self._holding(changed, between, maker), count
+
+    def _spared(self, rows: pa.Table | None) -> pa.Table | None:
+        """The rows of agents of whom nothing is erased."""
+        return None if rows is None else _but(rows, self._erasures)
+
+    def _holding(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> FileEntry:
+        """The file with these checkpoints beside it."""
+        if rows is None or not rows.num_rows:
+            return msgspec.structs.replace(entry, checkpoints=None, held={})
+        saved, _ = save(self._where, self._name(entry, "checkpoints"), rows, maker)
+        return msgspec.structs.replace(entry, checkpoints=saved, held=places_of(rows))
+
+    def _saved_state(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> ParquetEntry | None:
+        if rows is None or not rows.num_rows:
+            return None
+        saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
+        return saved
+
+    def _stated(
+        self, derive: StateDeriver, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
+    ) -> FileEntry:
+        """The new file with the state of every agent whose newest one it is, and the checkpoints of long streams.
+
+        None are made where there are none, or where older files that they need are damaged.
+
+        From the state before and what is `fresh`, or from all records. `files` are the other closed files, `table` all
+        records of the new one.
+        """
+        before = [entry for entry in files if entry.last_commit < after.first_commit]
+        later = {agent_id for entry in files if entry.first_commit > after.last_commit for agent_id in entry.chains}
+        agents = set(after.chains) - later
+        arrivals = _arrivals([*before, after])
+        earlier, known = self._known(derive.maker, before, agents - set(self._erasures), arrivals)
+        travelled = agents.intersection(arrivals) - known
+        unknown = pa.array(sorted(agents - known - travelled), pa.string())
+        records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
+        try:
+            for entry in before:
+                records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
+            records += [self._travels(self._history, name, after) for name in sorted(travelled) if self._history]
+        except CorruptLog:  # told to whoever reads it
+            return after
+        needed = pa.concat_tables(records).sort_by(COMMIT_ORDER)
+        long = folded(derive, earlier, needed)
+        others = derive(None if earlier is None else _but(earlier, long.names), _but(needed, long.names))
+        rows = pa.concat_tables([others, *long.ends])
+        after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
+        return self._holding(after, together(long.between, self._carried(derive.maker)), derive.maker)
+
+    def _carried(self, maker: str) -> list[pa.Table]:
+        """The checkpoints of the inputs, and their states that are worth being one, without those that quote."""
+        found = [checkpoints_in(self._where, entry, maker) for entry in self._inputs]
+        for entry, far in far_ends(self._manifest, self._inputs):
+            rows = state_rows(self._where, entry, maker, sorted(far))
+            if rows is not None:
+                found += [held(_only(rows, pa.array([name])), end) for name, end in far.items()]
+        return [rows for rows in map(self._spared, found) if rows is not None]
+
+    def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
+        if set(entry.chains).isdisjoint(unknown.to_pylist()):
+            return []
+        return list(rows_of(self._where, entry))
+
+    def _travels(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
+        """All records of an agent up to the end of the new file, those in other partitions too, as if they were here.
+
+        Its commits count its records, for those of partitions do not go on from one to the other. What ancestors wrote
+        becomes its own when what is erased is gone: a tombstone has the digest of what was written.
+        """
+        table = history(name)
+        table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
+        writers = table.column("agent_id").unique().to_pylist()
+        table, _ = erased(table, dict.fromkeys(writers, self._erasures.get(name, ())))
+        table = table.sort_by("seq")
+        named = pa.repeat(pa.scalar(name, SCHEMA.field("agent_id").type), table.num_rows)
+        table = table.set_column(table.column_names.index("agent_id"), SCHEMA.field("agent_id"), named)
+        return table.set_column(table.column_names.index("commit"), SCHEMA.field("commit"), table.column("seq"))
+
+    def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]
+               ) -> tuple[pa.Table | None, set[str]]:  # fmt: skip
+        """The states of `agents` before the fresh records, as far as the newest file of each has one.
+
+        A state from before its agent came from another partition lacks what was there.
+        """
+        wanted = set(agents)
+        known: set[str] = set()
+        found = []
+        sealed = [entry for entry in (*files, *self._inputs) if entry.kind == SEALED]
+        for entry in sorted(sealed, key=lambda entry: -entry.first_commit):
+            here = wanted.intersection(entry.chains)
+            wanted -= here
+            here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
+            if entry in self._inputs and self._is_damaged(entry):
+                here -= entry.held.keys()  # all of their records are asked again, and give checkpoints
+            rows = state_rows(self._where, entry, maker, sorted(here)) if here else None
+            if rows is not None:
+                known.update(rows.column("agent_id").unique().to_pylist())
+                found.append(rows)
+        return (pa.concat_tables(found) if found else None), known
+
+
+def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
+    """The last arrival of each agent that came from another partition in one of `files`, which are in order."""
+    return dict(sorted((name, seq) for entry in files for name, seq in entry.arrivals.items()))
+
+
+def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
+    """The rows of some agents."""
+    return where(table, pc.is_in(table.column("agent_id"), agents))
+
+
+def _but(table: pa.Table, agents: Iterable[str]) -> pa.Table:
+    """The rows of all agents but these."""
+    return where(table, pc.invert(pc.is_in(table.column("agent_id"), pa.array(list(agents), pa.string()))))
+
+
+def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:
+    """The closed files that are sealed next, neighbours: the first frames, and the small sealed files before them.
+
+    A sealed file is merged unless it has more than MERGE_RATIO times as many records as what comes after it: so there
+    are few files, and a record is rewritten a few times only, however long the log.
+    """
+    first = next((index for index, entry in enumerate(closed) if entry.kind == FRAMES), len(closed))
+    stop, weight = first, 0
+    while stop < len(closed) and (stop == first or weight + closed[stop].bytes <= SEGMENT_BYTES_MAX):
+        weight += closed[stop].bytes
+        stop += 1
+    start = first
+    records = sum(entry.records for entry in closed[first:stop])
+    while start and stop > first:
+        before = closed[start - 1]
+        if before.records > MERGE_RATIO * records or before.text_bytes + weight > MERGED_BYTES_MAX:
+            break
+        start -= 1
+        records += before.records
+        weight += before.text_bytes
+    return list(closed[start:stop])

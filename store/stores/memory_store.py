@@ -1,0 +1,280 @@
+"""The log and the store in memory: the reference implementation, and the double for tests of everything above.
+
+The same rules as in files (`admission`), no disk. What was opened here lives as long as the MemoryStore.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+import pyarrow as pa
+
+from everlog.events import (
+    Draft,
+    Fenced,
+    PartitionBusy,
+    Record,
+    RecordsErased,
+    StoreError,
+    event_of,
+    is_erased,
+    tombstone,
+)
+from everlog.store.backup.restore_service import COMMAND, RestoreService
+from everlog.store.base.arrow_schema import SCHEMA, batch_of
+from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, State, StateDeriver, States
+from everlog.store.base.export_types import ExportedStream
+from everlog.store.base.names import name_of, partition_of, shard_of
+from everlog.store.partition.append_rules import AppendGroup, StreamHeads, ValidatedAppend
+from everlog.store.partition.chain_lookup import BEGINNING, chain_over, refused
+from everlog.store.sealed.erasure import JOINTS, erasures_in
+from everlog.store.streams.register import Assignment
+
+
+class _Shared:
+    """What all logs and readers of one partition see."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mutex = threading.Lock()
+        self.ledger = StreamHeads()
+        self.records: list[Record] = []
+        self.commits: dict[int, Sequence[Record]] = {}
+        self.epoch = 0
+        self.owner = ""
+        """Command of the live owner; empty when nobody has it open."""
+
+
+class MemoryReader:
+    """A partition in memory, for reading."""
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition."""
+        return self._shared.name
+
+    def agents(self) -> list[str]:
+        """Ids of all agents with records here, sorted."""
+        return sorted(self._shared.ledger.heads)
+
+    def head(self, agent_id: str) -> Head:
+        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        return self._shared.ledger.head(name_of(agent_id))
+
+    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
+        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        name = name_of(agent_id)
+        for record in list(self._shared.records):
+            if record.agent_id == name and record.seq >= from_seq and (to_seq is None or record.seq <= to_seq):
+                yield record
+
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
+        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+        records = list(self._shared.records) if agent_id is None else list(self.read(agent_id, from_seq, to_seq))
+        return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
+
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        name = name_of(agent_id)
+        found = chain_over(BEGINNING, [self.table(name, 1, seq)], name, self.partition)
+        if found.seq != seq:
+            raise refused(self, name, seq)
+        return found.chain
+
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet."""
+        records = list(self.read(agent_id))
+        asked = [event for event in map(event_of, records) if isinstance(event, RecordsErased)]
+        left = [r.seq for r in records if r.type not in JOINTS and not is_erased(r.payload)]
+        return any(event.from_seq <= seq <= event.to_seq for event in asked for seq in left)
+
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return max((record.seq for record in self.read(agent_id) if record.recorded_at <= time), default=0)
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """None: nothing is kept beside the records."""
+        name_of(agent_id)
+        return None
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """All records of the agents: nothing is kept beside them."""
+        names = sorted(map(name_of, self.agents() if agents is None else agents))
+        among = frozenset(names)
+        records = [record for record in list(self._shared.records) if record.agent_id in among]
+        yield States(names, None, pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA))
+
+
+class MemoryLog(MemoryReader):
+    """One partition in memory, with its writer. Thread-safe."""
+
+    def __init__(self, partition: str = "memory", command: str = "memory", shared: _Shared | None = None,
+                 *, take_over: bool = False) -> None:  # fmt: skip
+        """A new, empty partition, or with `shared` the next owner of one. Raises PartitionBusy."""
+        super().__init__(shared or _Shared(partition))
+        with self._shared.mutex:
+            if self._shared.owner and not take_over:
+                raise PartitionBusy(
+                    f"{self._shared.name} is open ({self._shared.owner}); close it there, or use --take-over to "
+                    "fence it."
+                )
+            self._shared.epoch += 1
+            self._shared.owner = command
+            self._epoch = self._shared.epoch
+        self._closed = False
+
+    @property
+    def epoch(self) -> int:
+        """The ownership generation that this writer holds, from 1."""
+        return self._epoch
+
+    def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append one commit. Raises BadInput and StoreError."""
+        (result,) = self.append_group([Append(agent_id, expected_seq, drafts)])
+        if isinstance(result, StoreError):
+            raise result
+        return result
+
+    def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
+        """Append many commits as one group. Raises BadInput, before anything is kept, if any has a wrong shape."""
+        weighed = [ValidatedAppend(append) for append in appends]
+        shared = self._shared
+        with shared.mutex:
+            self._refuse_if_unfit()
+            group = AppendGroup(shared.ledger, lambda number: shared.commits[number])
+            results = [group.admit(append) for append in weighed]
+            group.settle()
+            shared.records += group.records
+            shared.commits.update(
+                (result.number, result.records)
+                for result in results
+                if isinstance(result, Commit) and not result.repeated
+            )
+            return results
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """0: memory has one form only."""
+        return 0
+
+    def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
+        """Carry erasures out; there is nothing else to do."""
+        del derive, progress
+        shared = self._shared
+        with shared.mutex:
+            self._refuse_if_unfit()
+            spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
+            left = [
+                tombstone(r) if r.type not in JOINTS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r
+                for r in shared.records
+            ]
+            count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
+            shared.records = left
+            shared.commits = {n: list(records) for n, records in groupby(left, key=lambda record: record.commit)}
+            return SealReport(records=len(left), erased=count)
+
+    def close(self) -> None:
+        """Give the partition up. Idempotent."""
+        with self._shared.mutex:
+            if self._shared.epoch == self._epoch:
+                self._shared.owner = ""
+            self._closed = True
+
+    def _refuse_if_unfit(self) -> None:
+        if self._shared.epoch != self._epoch:
+            raise Fenced(
+                f"epoch {self._epoch} of {self._shared.name} is over: a newer owner has the partition. This append was "
+                "not acknowledged and this writer must stop."
+            )
+        if self._closed:
+            raise StoreError(f"the log {self._shared.name} was closed; open it again.")
+
+
+class _Register:
+    """The assignments of a store in memory, by agent, oldest first."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, list[Assignment]] = {}
+
+    def all(self) -> dict[str, Assignment]:
+        return {name: places[-1] for name, places in sorted(self.places.items())}
+
+    def find(self, name: str) -> Assignment | None:
+        return self.places[name][-1] if name in self.places else None
+
+    def before(self, assignment: Assignment) -> list[Assignment]:
+        return self.places[assignment.agent_id][: assignment.epoch - 1]
+
+    def add(self, assignment: Assignment) -> bool:
+        return self.places.setdefault(assignment.agent_id, [assignment]) == [assignment]
+
+    def move(self, assignment: Assignment) -> None:
+        places = self.places[assignment.agent_id]
+        if len(places) < assignment.epoch:
+            places.append(assignment)
+
+
+class MemoryStore(RestoreService):
+    """All agents of one place, in memory."""
+
+    def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
+        """An empty store with that many partitions for agents that share them; `now` gives microseconds UTC."""
+        super().__init__(now)
+        self._mutex = threading.Lock()
+        self._shards = shards
+        self._places = _Register()
+        self._partitions: dict[str, _Shared] = {}
+
+    @property
+    def shards(self) -> int:
+        """Number of shared partitions."""
+        return self._shards
+
+    @property
+    def _register(self) -> _Register:
+        return self._places
+
+    def register(self, agent_id: str, *, shared: bool = False) -> bool:
+        """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
+        return bool(self.register_many([agent_id], shared=shared))
+
+    def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
+        """Give many agents their partitions; gives those that were new."""
+        known = dict.fromkeys(map(name_of, names))
+        placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
+        with self._mutex:
+            new = [name for name in placed if name not in self._places.places]
+            self._places.places.update((name, [Assignment(name, placed[name])]) for name in new)
+        return new
+
+    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
+        """Own the partition of `agent_id`. Raises PartitionBusy while another log has it open, unless `take_over`."""
+        log = self.open_partition(self.partition_of(agent_id), command, take_over=take_over)
+        self.finish_move(log, agent_id)
+        return log
+
+    def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
+        """Own a partition by its name; the error names it by that."""
+        del label
+        return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
+
+    def _open_restoring(self, stream: ExportedStream) -> MemoryLog:
+        return self.open_partition(partition_of(stream.agent_id), COMMAND)
+
+    def _is_restoring(self, agent_id: str) -> bool:
+        del agent_id
+        return False
+
+    def _set_free(self, agent_id: str) -> None:
+        """Nobody looks in between: what is here lives as long as the process."""
+
+    def _place(self, name: str, partition: str) -> MemoryReader:
+        del name
+        return MemoryReader(self._partition(partition))
+
+    def _partition(self, name: str) -> _Shared:
+        with self._mutex:
+            return self._partitions.setdefault(name, _Shared(name))

@@ -1,0 +1,90 @@
+"""An agent that moved, read through all partitions that it was in."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from everlog.events import GENESIS, AnyEvent, Record
+from everlog.store.base.arrow_schema import SCHEMA, events_of
+from everlog.store.base.contract import Head, LogReader, State, States
+from everlog.store.base.names import name_of
+from everlog.store.partition.chain_lookup import refused
+
+
+class MovedStreamReader:
+    """The log of one agent, wherever its records are. Of the others in its partition it knows what is there."""
+
+    def __init__(self, agent_id: str, places: Sequence[LogReader]) -> None:
+        """`places` are the partitions that the agent was in, each once, and last the one in which it is."""
+        self._name = agent_id
+        self._places = places
+        self._here = places[-1]
+
+    @property
+    def partition(self) -> str:
+        """Name of the partition that the agent is in."""
+        return self._here.partition
+
+    @property
+    def damage(self) -> object:
+        """What the last complete read found after the last whole frame, where the agent is."""
+        return getattr(self._here, "damage", None)
+
+    def agents(self) -> list[str]:
+        """Ids of all agents with records in that partition, sorted."""
+        return self._here.agents()
+
+    def _of(self, agent_id: str) -> Sequence[LogReader]:
+        return self._places if name_of(agent_id) == self._name else [self._here]
+
+    def head(self, agent_id: str) -> Head:
+        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        return max((place.head(agent_id) for place in self._of(agent_id)), key=lambda head: head.seq)
+
+    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
+        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        parts = [place.read(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
+        return heapq.merge(*parts, key=lambda record: record.seq)
+
+    def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
+        """The typed events of one stream in order."""
+        yield from events_of(self.table(agent_id, from_seq, to_seq))
+
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
+        """Records of one stream by seq (or of all in its partition, in commit order) as a table of `store.SCHEMA`."""
+        if agent_id is None:
+            return self._here.table()
+        parts = [place.table(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
+        return pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("seq").combine_chunks()
+
+    def chain(self, agent_id: str, seq: int) -> bytes:
+        """The chain value of a stream at `seq`, wherever it was then; GENESIS at 0. Raises BadInput for no record."""
+        if seq == 0:
+            return GENESIS
+        for place in self._of(agent_id):
+            if place.table(agent_id, seq, seq).num_rows:
+                return place.chain(agent_id, seq)
+        raise refused(self, name_of(agent_id), seq)
+
+    def erasing(self, agent_id: str) -> bool:
+        """Whether an erasure of the stream is not carried out yet, in any of the partitions."""
+        return any(place.erasing(agent_id) for place in self._of(agent_id))
+
+    def seq_at(self, agent_id: str, time: int) -> int:
+        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        return max(place.seq_at(agent_id, time) for place in self._of(agent_id))
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        states = (place.state(agent_id, maker, as_of) for place in self._of(agent_id))
+        return max((state for state in states if state is not None), key=lambda state: state.seq, default=None)
+
+    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """`state` of many agents, or of all in its partition, and the records after it."""
+        names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
+        yield from self._here.states(maker, [name for name in names if name != self._name])
+        if self._name in names:
+            state = self.state(self._name, maker)
+            after = self.table(self._name, 1 if state is None else state.seq + 1)
+            yield States([self._name], None if state is None else state.rows, after)

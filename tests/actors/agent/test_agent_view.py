@@ -1,0 +1,74 @@
+"""Views: one agent at one moment, by seq or by time, for every read that Python has."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from everlog.actors.agent.agent_view import AgentView
+from everlog.events import BadInput, Record
+from tests.support.agent_world import World, completion, say
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def world() -> World:
+    """An agent that wrote down a name in its first turn, and said something in its second."""
+    edit = ("core_memory_append", {"name": "human", "content": "Name: Chad"})
+    made = World(completion(calls=[edit, ("send_message", {"message": "Hello Chad"})]), say("Fine."))
+    asyncio.run(made.tell("I am Chad"))
+    asyncio.run(made.tell("How are you?"))
+    return made
+
+
+def at(record: Record) -> datetime:
+    return EPOCH + timedelta(microseconds=record.recorded_at)
+
+
+def human(view: AgentView) -> str:
+    return next(str(row["value"]) for row in view.rows("core_memory") if row["label"] == "human")
+
+
+def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World) -> None:
+    """Opened as of each seq, every read is that of the records up to it, and equal to a look back from the head."""
+    head = world.system.view("sam")
+    for record in world.log()[2:]:
+        view = world.system.view("sam", as_of=record.seq)
+        assert (view.seq, view.head) == (record.seq, head.head)
+        for name in ("core_memory", "recall_memory", "turns", "memory_pressure", "model_calls"):
+            strip = [{k: v for k, v in row.items() if k != "as_of"} for row in view.rows(name)]
+            assert strip == [{k: v for k, v in row.items() if k != "as_of"} for row in head.rows(name, record.seq)]
+        assert view.request() == head.request(record.seq)
+        assert view.counts()[0] == len(view.rows("recall_memory")) == len(head.rows("recall_memory", record.seq))
+        view.close()
+    head.close()
+
+
+def test_a_time_is_the_last_record_written_by_then(world: World) -> None:
+    """That moment included; a time without a zone is UTC; one before the beginning is an error."""
+    edited = next(record for record in world.log() if record.type == "memory_edited" and "Chad" in (record.text or ""))
+    last = max(record.seq for record in world.log() if record.recorded_at <= edited.recorded_at)
+    assert world.system.view("sam", as_of=at(edited)).seq == last
+    assert world.system.view("sam", as_of=at(edited).replace(tzinfo=None)).seq == last
+    first = world.log()[0]
+    assert world.system.view("sam", as_of=at(edited) - timedelta(microseconds=1)).seq < last
+    with pytest.raises(BadInput, match=f"1 to {world.log()[-1].seq}, the head"):
+        world.system.view("sam", as_of=at(first) - timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize("seq", [0, -1, 10_000])
+def test_a_seq_that_is_not_there_names_the_head(world: World, seq: int) -> None:
+    """A seq past the head, or none at all."""
+    with pytest.raises(BadInput, match=f"1 to {world.log()[-1].seq}, the head"):
+        world.system.view("sam", as_of=seq)
+
+
+def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> None:
+    """`at` an earlier moment gives that one; a later one is refused rather than answered with what is missing."""
+    view = world.system.view("sam", as_of=8)
+    assert human(view.at(4)) == human(world.system.view("sam", as_of=4))
+    assert view.at(None) is view and view.at(8) is view
+    with pytest.raises(BadInput, match="look at it anew"):
+        view.rows("core_memory", 9)
+    view.close()

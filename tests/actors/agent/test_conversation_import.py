@@ -1,0 +1,70 @@
+"""From lines of JSON to messages: what is taken as it is, and what is refused by its number."""
+
+import json
+
+import pytest
+
+from everlog.actors.agent.conversation_import import conversation
+from everlog.events import BadInput
+
+GOOD = {"role": "user", "content": "I sail.", "time": "2023-05-08T13:56:00+00:00"}
+
+
+def line(**changed) -> bytes:
+    return json.dumps({**GOOD, **changed}).encode() + b"\n"
+
+
+def test_times_are_exact():
+    """A time is kept to the microsecond, however far from 1970."""
+    (said,) = conversation([line(time="8999-12-31T23:59:59.123457Z")], "talk")
+    assert said.said_at % 1_000_000 == 123457
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["0999-12-31T23:59:59", "9000-01-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "yesterday", ""],
+)
+def test_a_time_that_no_zone_could_show_is_refused(time):
+    """Only years that every zone can render are taken; the line is named."""
+    with pytest.raises(BadInput, match="talk, line 2: "):
+        conversation([line(), line(time=time)], "talk")
+
+
+@pytest.mark.parametrize("content", ["", "  \n\t", "\u3000"])
+def test_a_message_without_words_is_refused(content):
+    """Empty and blank content says nothing: the line is named."""
+    with pytest.raises(BadInput, match=r"talk, line 2: .*content"):
+        conversation([line(), line(content=content)], "talk")
+
+
+def test_a_byte_order_mark_is_accepted():
+    """A UTF-8 BOM at the very beginning is passed over, and nowhere else."""
+    assert len(conversation([b"\xef\xbb\xbf" + line(), line()], "talk")) == 2
+    with pytest.raises(BadInput, match="line 2"):
+        conversation([line(), b"\xef\xbb\xbf" + line()], "talk")
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, ""), ("", ""), ("D1:1", "D1:1"), (7, "7"), (0, "0")])
+def test_refs(given, kept):
+    """A ref of null is none, and a number is its digits."""
+    (said,) = conversation([line(ref=given, name=None)], "talk")
+    assert (said.event.ref, said.event.name) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\xff\xfe{\x00}\x00\n",
+        b'{"role": "user", "content": "caf\xe9", "time": "2023-05-08"}\n',
+        b'{"role": "user", "content": "x", "time": "2023-05-08", "more": "caf\xe9"}\n',
+        b'{"role": "user", "content": "\\ud800", "time": "2023-05-08"}\n',
+        b'{"role": "user", "content": "x", "time": "2023-05-08", "ref": ' + b"9" * 5000 + b"}\n",
+        b'{"role": "user", "content": "x", "time": "2023-05-08", "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
+        b"[" * 100_000 + b"\n",
+    ],
+    ids=["utf-16", "content", "elsewhere", "surrogate", "digits", "deep", "deeper"],
+)
+def test_what_is_no_line_is_named(bad):
+    """Bytes that are not UTF-8, halves of characters and nests without end are a bad line, never a traceback."""
+    with pytest.raises(BadInput, match=r"talk, line 2: .*Nothing of the file was kept"):
+        conversation([line(), bad], "talk")

@@ -1,0 +1,160 @@
+"""Erasing where there are forks, and a crash at each step of it: said again it ends well, and nobody else loses."""
+
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from everlog.actors.agent.erase_agent import erase
+from everlog.events import BadInput, Record, uuid7
+from everlog.projections import DERIVER
+from everlog.store import FileStore, check, check_moves
+from tests.contract.draft_builders import NOW, Drafts
+from tests.store.conftest import now
+from tests.store.streams.test_move_service import CHANGES
+from tests.support.store.faulty_disk import Crash, FaultyDisk
+
+ROOT = Path("/sim")
+SECRET = "XylophoneQuagmire"
+NAMES = ("sam", "tom", "ann", "max")
+
+
+class Ids:
+    """Ids in order, none of them twice."""
+
+    numbers = count(10_000)
+
+    def new(self, at: int) -> str:
+        return uuid7(at, next(self.numbers))
+
+
+class Clock:
+    """Time stands still."""
+
+    def now(self) -> int:
+        return NOW
+
+
+def say(store: FileStore, name: str, drafts: Drafts, *texts: str, seal: bool = False) -> None:
+    log = store.open(name, "test")
+    for text in texts:
+        log.append(name, store.reader(name, log).head(name).seq, [drafts.one(text)])
+    if seal:
+        log.seal(DERIVER)
+    log.close()
+
+
+def made(disk: FaultyDisk) -> FileStore:
+    """Sam says the secret; Tom, forked after that, moved, and Ann was forked from him; Max, of Sam, before that."""
+    store = FileStore.create(ROOT, now, "sim", shards=1, disk=disk)
+    drafts = Drafts()
+    store.register("sam")
+    say(store, "sam", drafts, "hello", f"it is {SECRET}", f"yes, {SECRET}", seal=True)
+    for parent, at, name in (("sam", 3, "tom"), ("tom", 4, "ann"), ("sam", 1, "max")):
+        store.fork(parent, at, name, event_id=uuid7(NOW, 1000 + len(name + parent) + at))
+    say(store, "tom", drafts, "I am Tom", seal=True)
+    log = store.open("tom", "test")
+    store.begin_move(log, "tom", "shard-000")
+    log.close()
+    say(store, "tom", drafts, "I am here", seal=True)
+    say(store, "ann", drafts, "I am Ann", seal=True)
+    say(store, "max", drafts, "I am Max")
+    say(store, "sam", drafts, "goodbye")
+    return store
+
+
+def erased(store: FileStore) -> None:
+    erase(store, "sam", 2, 3, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
+
+
+def holding(disk: FaultyDisk) -> list[str]:
+    """The files that hold the secret; Parquet is read, for it is compressed."""
+    found = []
+    for path, file in disk.files.items():
+        content = bytes(file.content)
+        if path.suffix in (".parquet", ".state"):
+            content += repr(pq.read_table(BytesIO(content)).to_pylist()).encode()
+        if SECRET.encode() in content:
+            found.append(path.name)
+    return found
+
+
+def said(store: FileStore) -> dict[str, list[str | None]]:
+    """What all say of themselves, wherever it is."""
+    return {name: [record.text for record in own(store, name) if record.type == "user_message"] for name in NAMES}
+
+
+def own(store: FileStore, name: str) -> list[Record]:
+    return list(store.reader(name).read(name))
+
+
+EXPECTED = {
+    "sam": ["hello", None, None, "goodbye"],
+    "tom": ["hello", None, None, "I am Tom", "I am here"],
+    "ann": ["hello", None, None, "I am Ann"],
+    "max": ["hello", "I am Max"],
+}
+
+
+def assert_erased(store: FileStore, disk: FaultyDisk) -> None:
+    assert holding(disk) == []
+    assert said(store) == EXPECTED
+    for name in NAMES:
+        records = own(store, name)
+        assert [record.seq for record in records] == list(range(1, len(records) + 1))
+        assert store.reader(name).head(name).seq == len(records)
+    assert check_moves(store) == []
+    for partition in store.partitions():
+        assert check(store.partition(partition), deep=True, derive=DERIVER).ok
+    with pytest.raises(BadInput, match="those of 'sam'"):
+        erase(store, "tom", 1, 4, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
+
+
+def test_forks_of_one_log_are_erased_together() -> None:
+    """Two forks in one shard, and their parent there, too: each log is opened once."""
+    disk = FaultyDisk()
+    store = made(disk)
+    for name in ("ann", "sam"):
+        log = store.open(name, "test")
+        store.begin_move(log, name, "shard-000")
+        log.close()
+        store.open(name, "test").close()
+    assert holding(disk)
+    erased(store)
+    assert_erased(store, disk)
+
+
+def crashed(steps: slice) -> None:
+    """Crash at some of the steps of an erasure, and erase again."""
+    whole = FaultyDisk()
+    start = len(made(whole)._disk.log)  # type: ignore[attr-defined]
+    assert len(holding(whole)) > 3  # frames, a sealed file, and states of forks
+    erased(FileStore(ROOT, now, disk=whole))
+    assert_erased(FileStore(ROOT, now, disk=whole), whole)
+    changes = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
+    assert len(changes) > 50
+    for step in changes[steps]:
+        crashing = FaultyDisk()
+        made(crashing)
+        crashing.crash_at = step
+        with pytest.raises(Crash):
+            erased(FileStore(ROOT, now, disk=crashing))
+        for disk in (crashing.power_loss(), crashing.killed()):
+            store = FileStore(ROOT, now, disk=disk)
+            for name, texts in said(store).items():
+                assert [text for text in texts if text and SECRET not in text] == [t for t in EXPECTED[name] if t]
+            erased(store)
+            assert_erased(store, disk)
+
+
+def test_an_erasure_that_was_interrupted_is_finished_by_the_same_call() -> None:
+    """After a crash and after a power loss at a step: nothing of it is left in any file, and all else is there."""
+    crashed(slice(20, None, 60))
+
+
+@pytest.mark.long
+def test_an_erasure_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> None:
+    """The same at every change of the disk."""
+    crashed(slice(0, None))

@@ -1,0 +1,67 @@
+"""Memory pressure when turns are taken back and warnings come by hand: who was warned, and what the estimate is."""
+
+import json
+
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.decide import PRESSURE_WARNING
+from everlog.actors.ports.effects import ModelResponse
+from everlog.events import SystemAlert, UserMessage
+from tests.actors.agent.test_undo import assert_replays, during, told
+from tests.support.agent_world import World, counted, say
+
+
+def test_a_warning_by_hand_is_one_of_its_period() -> None:
+    """The agent acts on it, and is not warned again until the warning is taken back."""
+    world = World(say("Hello."), say("I save things."), say("Full.", total=7900))
+    told(world, "Hi")
+
+    async def warn(agent: Agent) -> None:
+        await agent.receive(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
+        await agent.run()
+
+    during(world, warn)
+    assert "oldest part of it will soon be replaced" in json.dumps(world.model.messages()[-1])
+    told(world, "go on")
+    warnings = [r for r in world.log() if r.type == "system_alert"]
+    assert [(r.turn, r.step) for r in warnings] == [(2, 0)]
+    during(world, lambda agent: agent.hide(2))
+    assert not world.system.view("sam").rows("memory_pressure")[0]["warned"]
+    world.model.lines = [say("Full.", total=7900)]
+    told(world, "go on")
+    assert len([r for r in world.log() if r.type == "system_alert"]) == 2
+    assert_replays(world)
+
+
+def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
+    """What waits for a later turn has warned nobody yet: the running turn warns by itself, and verify says so too."""
+    world = World(say("Hello."))
+    asked = world.model.ask
+
+    async def work(agent: Agent) -> None:
+        async def ask(request: bytes) -> ModelResponse:
+            if not world.model.requests:
+                await agent.receive(SystemAlert(text="full", source="memory_pressure"))
+            return await asked(request)
+
+        world.model.ask = ask
+        world.model.lines = [say("Full.", total=7900)]
+        await agent.receive(UserMessage(text="Hi"))
+        await agent.run()
+
+    during(world, work)
+    assert [(r.turn, r.step) for r in world.log() if r.type == "system_alert"] == [(2, 0), (1, 1)]
+    assert_replays(world)
+
+
+def test_the_estimate_after_turns_were_taken_back_is_that_of_the_shorter_request() -> None:
+    """A window that was nearly full is not summarized once what filled it is out of sight."""
+    world = World()
+    world.model.after = lambda request: counted(request, say("Go on."))
+    told(world, "short", *("wave " * 1500 for _ in range(2)))
+    during(world, lambda agent: agent.hide(2))
+    told(world, "wave " * 1500)
+    assert "summary" not in world.kinds()
+    told(world, "wave " * 1500, "wave " * 1500, "wave " * 1500)
+    assert "summary" in world.kinds()
+    assert all(len(request) // 4 <= world.settings.window for request in world.model.requests)
+    assert_replays(world)

@@ -1,0 +1,371 @@
+"""A turn that was interrupted is finished by the next owner, wherever it was cut, and nothing is lost or done twice."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.replay.rebuild_check import rebuild, verify
+from everlog.events import Draft, FunctionResult, ModelReply, Record, UserMessage, event_of
+from everlog.store import MemoryStore
+from tests.support.agent_world import Line, World, completion, kinds, say, users
+
+FIELDS = Draft.__struct_fields__
+
+
+class Post:
+    """A post office outside the log: it remembers what left."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.alarms: dict[str, int] = {}
+        self.looked = 0
+
+    def tools(self) -> Sequence[Tool]:
+        @tool
+        def post_card(words: str) -> str:
+            """Post a card.
+
+            Args:
+                words: What to write on it.
+            """
+            self.sent.append(words)
+            return f"posted {words}"
+
+        @tool(effect="idempotent")
+        def set_alarm(hour: int, idempotency_key: str) -> str:
+            """Set an alarm.
+
+            Args:
+                hour: When it rings.
+            """
+            self.alarms[idempotency_key] = hour
+            return f"rings at {hour}"
+
+        @tool(effect="read_only")
+        def look_outside(where: str) -> str:
+            """Look at the weather.
+
+            Args:
+                where: Name of the place.
+            """
+            self.looked += 1
+            return f"{where}: rain"
+
+        return [post_card, set_alarm, look_outside]
+
+
+HEARTBEAT = {"request_heartbeat": True}
+TURNS: Sequence[tuple[str, Sequence[Line]]] = [
+    ("Hello", [say("Hello.")]),
+    (
+        "I sail, and my boat is Vera",
+        [
+            completion(calls=[("core_memory_append", {"name": "human", "content": "Sails.", **HEARTBEAT})]),
+            completion(calls=[("fly", {}), ("core_memory_append", {"name": "human", "content": "Vera.", **HEARTBEAT})]),
+            completion(calls=[("conversation_search", {"query": "boat", **HEARTBEAT})]),
+            say("Noted."),
+        ],
+    ),
+    (
+        "Post a card about the boat, then another",
+        [
+            completion(
+                calls=[
+                    ("send_message", {"message": "I post it: the boat.", **HEARTBEAT}),
+                    ("core_memory_replace", {"name": "human", "old_content": "Vera", "new_content": "Vera II"}),
+                    ("post_card", {"words": "ahoy", **HEARTBEAT}),
+                    ("conversation_search", {"query": "boat"}),
+                    ("pause_heartbeats", {"minutes": 5}),
+                    ("set_alarm", {"hour": 7}),
+                    ("archival_memory_insert", {"content": "The boat is Vera II."}),
+                    ("look_outside", {"where": "Oslo"}),
+                    ("post_card", {"words": "ahoy again"}),
+                    ("core_memory_append", {"name": "human", "content": "Likes cards."}),
+                ]
+            ),
+            say("Both are posted."),
+        ],
+    ),
+    ("It is getting late", [say("Late, and full.", total=7900), completion("I was warned.", total=7950)]),
+    ("And now?", [say("Short again.")]),
+]
+
+
+def conversation(post: Post) -> World:
+    """A conversation with all that can happen in one, to its end."""
+    world = World(tools=post.tools())
+    for text, lines in TURNS:
+        world.model.lines = list(lines)
+        asyncio.run(world.tell(text))
+        assert not world.model.lines, text
+    return world
+
+
+def cut(world: World, commits: int) -> World:
+    """A new process over a store that holds the first `commits` commits and nothing else."""
+    store = MemoryStore()
+    store.register("sam")
+    log = store.open("sam", "copy")
+    for number, commit in commits_of(world.log()):
+        if number <= commits:
+            drafts = [Draft(**{field: getattr(record, field) for field in FIELDS}) for record in commit]
+            log.append("sam", log.head("sam").seq, drafts)
+    log.close()
+    world = world.restarted()
+    other = World(store=store, tools=users(world))
+    other.clock.at, other.ids.count = world.clock.at, world.ids.count
+    other.settings = world.settings
+    return other
+
+
+def commits_of(records: Iterable[Record]) -> list[tuple[int, list[Record]]]:
+    return [(number, list(commit)) for number, commit in groupby(records, key=lambda record: record.commit)]
+
+
+def finish(world: World) -> list[Record]:
+    """Activate the agent and let it come to rest."""
+    heard: list[Record] = []
+
+    async def run() -> None:
+        async with world.system.agent("sam", world.settings, listen=heard.extend) as agent:
+            await agent.run()
+            assert agent.waiting == 0
+
+    asyncio.run(run())
+    return heard
+
+
+def assert_well_formed(request: bytes) -> None:
+    """Each call is answered right after it, each answer has its call."""
+    owed: list[str] = []
+    for message in json.loads(request)["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == owed.pop(0)
+            continue
+        assert not owed, "a call without a result"
+        owed = [call["id"] for call in message.get("tool_calls", [])]
+    assert not owed
+
+
+def assert_whole(world: World) -> None:
+    """The log has no open turn, no call without exactly one result, and says the same when it is replayed."""
+    view = world.system.view("sam")
+    assert {turn["status"] for turn in view.rows("turns")} <= {"done"}
+    events = [(record.turn, record.step, event_of(record)) for record in world.log()]
+    calls = [(t, s, call.id) for t, s, e in events if isinstance(e, ModelReply) for call in e.calls]
+    results = [(t, s, e.call_id) for t, s, e in events if isinstance(e, FunctionResult)]
+    assert sorted(calls) == sorted(results)
+    assert len({record.event_id for record in world.log()}) == len(events)
+    for request in world.model.requests:
+        assert_well_formed(request)
+    assert rebuild(view).faults == []
+    assert verify(view, world.system.tools).faults == []
+    view.close()
+
+
+def inputs(records: Iterable[Record]) -> list[tuple[str, str | None]]:
+    return [(record.event_id, record.text) for record in records if record.type == "user_message"]
+
+
+@pytest.fixture(scope="module")
+def whole() -> World:
+    """The conversation, uninterrupted."""
+    return conversation(Post())
+
+
+def test_the_conversation_holds_all_that_can_be_interrupted(whole: World) -> None:
+    """The other tests cut a log with heartbeats, failures, edits, outside effects, a warning and a summary."""
+    assert set(whole.kinds()) >= {
+        "memory_edited", "function_started", "heartbeat", "system_alert", "summary", "archival_inserted",
+        "heartbeats_paused", "message_sent",
+    }  # fmt: skip
+    assert len(commits_of(whole.log())) > 20
+    assert_whole(whole)
+
+
+def test_a_log_cut_after_any_commit_is_finished_by_the_next_owner(whole: World) -> None:
+    """Every prefix of whole commits: the turn ends, every input is there once, no orphaned call, all laws hold."""
+    for number, _ in commits_of(whole.log()):
+        world = cut(whole, number)
+        before = world.log()
+        finish(world)
+        assert world.log()[: len(before)] == before
+        assert inputs(world.log()) == inputs(before)
+        assert_whole(world)
+        asyncio.run(world.tell("Are you there?"))
+        assert_whole(world)
+
+
+def test_a_recovery_that_is_cut_after_any_commit_is_finished_by_the_one_after(whole: World) -> None:
+    """A crash during recovery is a crash like any other."""
+    started = [r.commit for r in whole.log() if r.type == "function_started"]
+    for number in started:
+        first = cut(whole, number)
+        finish(first)
+        for again in range(number, first.log()[-1].commit):
+            second = cut(first, again)
+            finish(second)
+            assert inputs(second.log()) == inputs(first.log())
+            assert_whole(second)
+
+
+def test_a_finished_log_is_left_as_it_is(whole: World) -> None:
+    """Activating an agent that is at rest writes nothing and asks nothing."""
+    world = cut(whole, whole.log()[-1].commit)
+    assert finish(world) == []
+    assert world.model.requests == []
+
+
+def test_cards_are_posted_at_most_once_wherever_the_log_is_cut() -> None:
+    """No card whose posting was begun is posted again; the alarm is set under one key; looking is free."""
+    post = Post()
+    whole = conversation(post)
+    for number, commit in commits_of(whole.log()):
+        begun = [r for n, c in commits_of(whole.log()) if n <= number for r in c if r.type == "function_started"]
+        cards = sum(json.loads(record.payload)["name"] == "post_card" for record in begun)
+        if commit[0].turn != 3 or not begun:
+            continue
+        post.sent.clear()
+        finish(cut(whole, number))
+        assert len(post.sent) == 2 - cards
+        assert len(post.alarms) == 1
+
+
+def same_process(world: World, interruption: BaseException) -> None:
+    """A turn of two steps whose second is interrupted, then run again by the same agent."""
+
+    async def run() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.receive(UserMessage(text="go"))
+            with pytest.raises(type(interruption)):
+                await agent.run()
+            assert agent.waiting == 1
+            await agent.run()
+            assert agent.waiting == 0
+
+    asyncio.run(run())
+
+
+NOTE: Callable[[], str] = lambda: completion(  # noqa: E731
+    calls=[("core_memory_append", {"name": "human", "content": "x", **HEARTBEAT})]
+)
+
+
+def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
+    """An exception that nobody answers for propagates; the next process goes on at the step that was interrupted."""
+    world = World(NOTE(), RuntimeError("our bug"))
+    with pytest.raises(RuntimeError, match="our bug"):
+        asyncio.run(world.tell("go"))
+    assert world.kinds()[-1] == "heartbeat"
+    world = world.restarted(say("Done."))
+    left = finish(world)
+    assert kinds(left) == ["model_reply", "message_sent", "function_result"]
+    assert {(record.turn, record.step) for record in left} == {(1, 2)}
+    assert_whole(world)
+
+
+@pytest.mark.parametrize("interruption", [RuntimeError("our bug"), asyncio.CancelledError()], ids=["crash", "cancel"])
+def test_the_same_process_goes_on_at_the_interrupted_step(interruption: Any) -> None:
+    """A turn that was interrupted (Ctrl-C in a chat) and is run again does not begin at its first step once more."""
+    world = World(NOTE(), interruption, say("Done."))
+    same_process(world, interruption)
+    steps = [(record.turn, record.step) for record in world.log() if record.type == "model_reply" and record.turn]
+    assert steps == [(1, 1), (1, 2)]
+    assert_whole(world)
+
+
+def test_a_turn_stopped_for_its_steps_takes_no_step_more_after_a_crash() -> None:
+    """A crash between the last step and the word that it was the last does not buy another step."""
+    world = World(after=NOTE())
+    world.settings = msgspec.structs.replace(world.settings, steps_max=3)
+    asyncio.run(world.tell("go"))
+    assert world.kinds()[-1] == "turn_abandoned"
+    other = cut(world, world.log()[-1].commit - 1)
+    assert kinds(finish(other)) == ["turn_abandoned"]
+    assert other.model.requests == []
+
+
+def test_inputs_that_waited_are_answered_in_order_after_a_crash() -> None:
+    """Three acknowledged messages and no answer: three turns, each seeing no more than its own."""
+    world = World(RuntimeError("our bug"))
+
+    async def three() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            for text in ("one", "two", "three"):
+                await agent.receive(UserMessage(text=text))
+            with pytest.raises(RuntimeError):
+                await agent.run()
+
+    asyncio.run(three())
+    world = world.restarted()
+    finish(world)
+    said = [[w for w in ("one", "two", "three") if f'"{w}\\"' in r.decode()] for r in world.model.requests]
+    assert said == [["one"], ["one", "two"], ["one", "two", "three"]]
+    assert_whole(world)
+
+
+def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
+    """What waits for a later turn is found by no search of an earlier one, live, recovered or verified."""
+    world = World(say("Hello."))
+    asyncio.run(world.tell("Hello"))
+
+    async def both() -> None:
+        asked = world.model.ask
+
+        async with world.system.agent("sam", world.settings) as agent:
+
+            async def ask(request: bytes) -> ModelResponse:
+                if len(world.model.requests) == 2:
+                    await agent.receive(UserMessage(text="a zebra"))
+                return await asked(request)
+
+            world.model.ask = ask
+            search = completion(calls=[("conversation_search", {"query": "zebra"})])
+            world.model.lines = [NOTE(), search, say("Ok.")]
+            await agent.receive(UserMessage(text="first"))
+            await agent.run()
+            assert agent.waiting == 0
+
+    asyncio.run(both())
+    found = [r.text for r in world.log() if r.type == "function_result" and "conversation_search" in r.payload]
+    assert found == ["No results found."]
+    assert_whole(world)
+
+
+def test_half_a_character_in_the_arguments_of_a_call_fails_the_call() -> None:
+    """A reply cut inside an emoji leaves half of it; the model is told, and the turn goes on."""
+    broken = completion(calls=[("send_message", '{"message": "hi \\ud83d"}')])
+    world = World(broken, say("Hi."))
+    left = asyncio.run(world.tell("go"))[7:]
+    assert kinds(left)[:4] == ["user_message", "model_reply", "function_result", "heartbeat"]
+    result = event_of(left[2])
+    assert not result.ok
+    assert "Error parsing JSON" in result.text
+    assert_whole(world)
+
+
+def test_send_message_asks_for_no_heartbeat_after_a_crash_either() -> None:
+    """A function without heartbeats does not get one because its reply was interrupted."""
+    post = Post()
+    calls = [
+        ("send_message", {"message": "x", **HEARTBEAT}),
+        ("look_outside", {"where": "x"}),
+        ("post_card", {"words": "x"}),
+    ]
+    whole = World(completion(calls=calls), tools=post.tools())
+    asyncio.run(whole.tell("go"))
+    assert whole.kinds().count("heartbeat") == 0
+    started = next(r.commit for r in whole.log() if r.type == "function_started")
+    world = cut(whole, started)
+    world.model.after = say("Done.")
+    finish(world)
+    beats = [json.loads(r.payload)["reason"] for r in world.log() if r.type == "heartbeat"]
+    assert beats == ["function_failed"]
+    assert_whole(world)

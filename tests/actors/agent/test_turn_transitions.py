@@ -1,0 +1,31 @@
+"""What may follow what in a turn: the table, its picture, and that it can say no."""
+
+from pathlib import Path
+
+from everlog.actors.agent.turn_transitions import diagram, fault
+
+ARCHITECTURE = Path(__file__).parents[3] / "docs" / "ARCHITECTURE.md"
+
+
+def test_the_documents_draw_the_table_as_it_is() -> None:
+    """The diagram in the architecture page is the one that the table gives."""
+    assert diagram() in ARCHITECTURE.read_text()
+
+
+def test_a_turn_as_agents_leave_it_follows_the_table() -> None:
+    """An input, a reply with its effects, a heartbeat, an outside call in commits of its own, the end."""
+    turn = [
+        ("user_message", 0, 1), ("model_reply", 1, 2), ("memory_edited", 1, 2), ("function_result", 1, 2),
+        ("heartbeat", 1, 2), ("summary", 2, 3), ("model_reply", 2, 4), ("function_started", 2, 4),
+        ("function_result", 2, 5), ("message_sent", 2, 5), ("function_result", 2, 5),
+    ]  # fmt: skip
+    assert fault(turn) is None
+    assert fault([*turn, ("summary", 0, 6)]) is None
+
+
+def test_what_cannot_be_is_named() -> None:
+    """A reply that nobody asked for, an effect before its reply, and anything after the end."""
+    asked = [("user_message", 0, 1), ("model_reply", 1, 2), ("function_result", 1, 2)]
+    assert "model_reply (step 2)" in (fault([*asked, ("model_reply", 2, 3)]) or "")
+    assert "message_sent" in (fault([("user_message", 0, 1), ("message_sent", 1, 2)]) or "")
+    assert fault([("user_message", 0, 1), ("model_failed", 1, 2), ("heartbeat", 1, 3)])

@@ -1,0 +1,345 @@
+"""Turns that are taken back, said again and thought again: what the model sees changes, what was said stays."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.undo import INTERRUPTED
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.replay.rebuild_check import rebuild, verify
+from everlog.events import BadInput, FunctionResult, Heartbeat, MessageSent, Record, UserMessage, event_of
+from tests.actors.agent.test_turn_recovery import cut, finish
+from tests.support.agent_world import World, completion, kinds, say
+
+HEARTBEAT = {"request_heartbeat": True}
+T = TypeVar("T")
+
+
+def during(world: World, work: Callable[[Agent], Awaitable[T]]) -> T:
+    """Do something with the agent, open."""
+
+    async def run() -> T:
+        async with world.system.agent("sam", world.settings) as agent:
+            return await work(agent)
+
+    return asyncio.run(run())
+
+
+def told(world: World, *texts: str) -> list[Record]:
+    return asyncio.run(world.tell(*texts))
+
+
+def shown(world: World) -> str:
+    """Every word that the model would see after the system message."""
+    view = world.system.view("sam")
+    messages = json.loads(view.request())["messages"][1:]
+    view.close()
+    return json.dumps(messages)
+
+
+def assert_replays(world: World) -> None:
+    """The tables are what the log says, every request renders as it was sent, every turn follows the table."""
+    view = world.system.view("sam")
+    assert rebuild(view).faults == []
+    assert verify(view, world.system.tools).faults == []
+    view.close()
+
+
+def turns_hidden(world: World) -> list[list[int]]:
+    return [event_of(record).turns for record in world.log() if record.type == "turns_hidden"]
+
+
+def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
+    """The next request has the turns before it only; as of before it is what it was; search and memory keep it all."""
+    note = completion("A secret!", [("core_memory_append", {"name": "human", "content": "Has a secret.", **HEARTBEAT})])
+    world = World(say("Hello."), note, say("Yours is safe."), say("Good day."))
+    told(world, "Hi", "My secret is a whale")
+    before, request = len(world.log()), shown(world)
+    assert during(world, lambda agent: agent.hide()) == [2]
+    told(world, "Good day")
+    seen = json.dumps(world.model.messages()[1:])
+    assert "Hi" in seen
+    assert "Good day" in seen
+    assert "whale" not in seen
+    assert "safe" not in seen
+    assert "Has a secret." in world.model.messages()[0]["content"]
+    view = world.system.view("sam")
+    assert json.dumps(json.loads(view.request(before))["messages"][1:]) == request
+    assert [hit.text for hit in asyncio.run(view.searcher().recall("whale", 0)).results][:1] == ["My secret is a whale"]
+    assert_replays(world)
+
+
+def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
+    """Two of three, then the one that is left, though nine were asked for, then nothing; boot messages stay."""
+    world = World()
+    told(world, "one", "two", "three")
+    boot = len(during(world, lambda agent: agent.rows("context_window")))
+    assert during(world, lambda agent: agent.hide(2)) == [2, 3]
+    assert during(world, lambda agent: agent.hide(9)) == [1]
+    assert boot
+    for turns in (1, 0, -1):
+        with pytest.raises(BadInput, match="nothing to take back" if turns == 1 else "1 or more"):
+            during(world, lambda agent, turns=turns: agent.hide(turns))
+    with pytest.raises(BadInput, match="nothing to retry"):
+        during(world, lambda agent: agent.retry())
+    with pytest.raises(BadInput, match="no thought"):
+        during(world, lambda agent: agent.rethink("x"))
+    assert turns_hidden(world) == [[2, 3], [1]]
+    assert "Start-up complete" in shown(world)
+    told(world, "four")
+    assert during(world, lambda agent: agent.hide(2)) == [4]
+    assert_replays(world)
+
+
+def test_after_everything_was_taken_back_the_first_message_is_verified_again() -> None:
+    """The model sees what it saw at first, so its next reply is held to the same rules."""
+    world = World(say("Hello."))
+    world.settings = msgspec.structs.replace(world.settings, verify_first=True)
+    told(world, "Hi")
+    world.model.lines = [completion("I think (not).", [("send_message", {"message": "x"})]), say("Fine.")]
+    assert "reply_rejected" not in kinds(told(world, "Go on"))[7:]
+    during(world, lambda agent: agent.hide(2))
+    world.model.lines = [completion("I think (not).", [("send_message", {"message": "x"})]), say("Fine.")]
+    assert "reply_rejected" in kinds(told(world, "Hi again"))
+    assert_replays(world)
+
+
+def test_what_was_imported_is_of_no_turn_and_stays() -> None:
+    """A past conversation that came in after a turn, with its number, is not taken back with it."""
+    from everlog.actors.agent.conversation_import import ImportedMessage
+
+    world = World()
+    told(world, "turn one")
+    past = [
+        ImportedMessage(UserMessage(text="long ago", imported=True), 1000),
+        ImportedMessage(MessageSent(text="indeed", imported=True), 2000),
+    ]
+    during(world, lambda agent: agent.import_messages(past))
+    assert during(world, lambda agent: agent.hide()) == [1]
+    assert "long ago" in shown(world)
+    assert "turn one" not in shown(world)
+    with pytest.raises(BadInput):
+        during(world, lambda agent: agent.hide())
+    assert_replays(world)
+
+
+def summarized(world: World, *texts: str) -> None:
+    told(world, *texts)
+    assert during(world, lambda agent: agent.summarize())
+
+
+def test_a_summary_and_what_was_taken_back_do_not_disturb_each_other() -> None:
+    """A summary is not told of hidden turns and does not count them; expanded, it brings back only what it hid."""
+    world = World()
+    told(world, "one " * 50, "two " * 50, "three " * 50)
+    during(world, lambda agent: agent.hide())
+    summarized(world, "four " * 50, "five " * 50)
+    transcript = world.model.requests[-1].decode()
+    assert "one one" in transcript
+    assert "three three" not in transcript
+    summary = next(event_of(record) for record in world.log() if record.type == "summary")
+    in_view = len([m for m in during(world, lambda agent: agent.rows("context_window")) if m["shown"]])
+    assert summary.hidden < summary.total
+    assert in_view
+    assert "one one" not in shown(world)
+    assert during(world, lambda agent: agent.expand())
+    assert "one one" in shown(world)
+    assert "three three" not in shown(world)
+    world = world.restarted()
+    assert "three three" not in shown(world)
+    assert_replays(world)
+
+
+def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden() -> None:
+    """Only what is in view is taken back; expanding shows the rest again, and then that can be."""
+    world = World()
+    summarized(world, *(f"{number} " * 100 for number in ("one", "two", "three", "four")))
+    hidden = during(world, lambda agent: agent.hide(9))
+    assert 1 not in hidden
+    with pytest.raises(BadInput, match="summary"):
+        during(world, lambda agent: agent.hide())
+    with pytest.raises(BadInput, match="summary"):
+        during(world, lambda agent: agent.retry())
+    assert during(world, lambda agent: agent.expand())
+    assert during(world, lambda agent: agent.hide(9))[0] == 1
+    assert_replays(world)
+
+
+class Killed(BaseException):
+    """The process ends here: nobody catches it."""
+
+
+def posting(sent: list[str]) -> Tool:
+    """A function whose caller is interrupted in the middle of it."""
+
+    @tool
+    def post_card(words: str) -> str:
+        """Post a card.
+
+        Args:
+            words: What to write on it.
+        """
+        sent.append(words)
+        raise Killed
+
+    return post_card
+
+
+def interrupted(sent: list[str]) -> World:
+    """A turn that was interrupted while a card was being posted, with another call behind it."""
+    calls = [
+        ("core_memory_append", {"name": "human", "content": "Likes cards."}),
+        ("post_card", {"words": "ahoy"}),
+        ("core_memory_append", {"name": "human", "content": "Never written."}),
+        ("post_card", {"words": "never"}),
+    ]
+    world = World(say("Hello."), completion(calls=calls), tools=[posting(sent)])
+
+    async def both(agent: Agent) -> None:
+        await agent.receive(UserMessage(text="Hi"))
+        await agent.run()
+        await agent.receive(UserMessage(text="Post a card", name="Chad"))
+        with pytest.raises(Killed):
+            await agent.run()
+
+    during(world, both)
+    assert world.kinds()[-1] == "function_started"
+    return world
+
+
+def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
+    """A call that had started gets its one result, the turn its end, in one commit; no restart goes on with it."""
+    sent: list[str] = []
+    world = interrupted(sent)
+    before = len(world.log())
+    assert during(world, lambda agent: agent.hide()) == [2]
+    left = world.log()[before:]
+    assert kinds(left) == ["turns_hidden", "function_result", "turn_cancelled"]
+    assert len({record.commit for record in left}) == 1
+    result = event_of(left[1])
+    assert isinstance(result, FunctionResult)
+    assert (result.call_id, result.ok, result.unknown, result.text) == ("call_1", False, True, INTERRUPTED)
+    assert [(record.turn, record.step) for record in left] == [(2, 0), (2, 1), (2, 1)]
+    world = world.restarted()
+    assert finish(world) == []
+    assert sent == ["ahoy"]
+    assert world.model.requests == []
+    view = world.system.view("sam")
+    assert {row["turn"]: row["status"] for row in view.rows("turns")} == {1: "done", 2: "cancelled"}
+    assert_replays(world)
+    told(world, "And now?")
+    assert_replays(world)
+
+
+def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
+    """Calls that were never run are no fault; a call before them that would now leave something else is one."""
+    world = interrupted([])
+    during(world, lambda agent: agent.hide())
+    assert_replays(world)
+    tools = world.system.tools
+    other = {**tools, "core_memory_append": msgspec.structs.replace(tools["core_memory_append"], effect="read_only")}
+    view = world.system.view("sam")
+    assert any("event 1 of the step" in fault for fault in verify(view, other).faults)
+    view.close()
+
+
+def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> None:
+    """The newest two of three waiting messages are ended in the same process; the first is answered."""
+    world = World()
+
+    async def three(agent: Agent) -> None:
+        for text in ("one", "two", "three"):
+            await agent.receive(UserMessage(text=text))
+        assert await agent.hide(2) == [2, 3]
+        assert agent.waiting == 1
+        await agent.run()
+
+    during(world, three)
+    assert len(world.model.requests) == 1
+    assert finish(world.restarted()) == []
+    view = world.system.view("sam")
+    assert [row["status"] for row in view.rows("turns")] == ["done", "cancelled", "cancelled"]
+    assert_replays(world)
+
+
+def again(world: World, event_id: str | None = None) -> Record:
+    async def work(agent: Agent) -> Record:
+        record = await agent.retry(event_id)
+        await agent.run()
+        return record
+
+    return during(world, work)
+
+
+def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
+    """Name and words are the same, a heartbeat after them is hidden too, all in one commit."""
+    world = World(say("Hello."), say("No."), say("Beat."), say("Yes!"))
+    told(world, "Hi")
+
+    async def work(agent: Agent) -> Record:
+        await agent.receive(UserMessage(text="May I?", name="Chad"))
+        await agent.run()
+        await agent.receive(Heartbeat(reason="manual"))
+        await agent.run()
+        return await agent.retry()
+
+    record = during(world, work)
+    assert event_of(record) == UserMessage(text="May I?", name="Chad")
+    assert (record.turn, record.step) == (4, 0)
+    assert kinds(r for r in world.log() if r.commit == record.commit) == ["user_message", "turns_hidden"]
+    assert turns_hidden(world) == [[2, 3]]
+    finish(world)
+    seen = json.dumps(world.model.messages()[1:])
+    assert seen.count("May I?") == 1
+    assert "No." not in seen
+    assert "Beat." not in seen
+    assert_replays(world)
+
+
+def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_anew() -> None:
+    """Words, hiding, the call's result and the end of the turn are one commit; cut after it, all is well."""
+    sent: list[str] = []
+    world = interrupted(sent)
+    record = again(world)
+    left = [r for r in world.log() if r.commit == record.commit]
+    assert kinds(left) == ["user_message", "turns_hidden", "function_result", "turn_cancelled"]
+    assert sent == ["ahoy"]
+    assert_replays(world)
+    for number in range(record.commit, world.log()[-1].commit + 1):
+        other = cut(world, number)
+        finish(other)
+        view = other.system.view("sam")
+        assert [row["status"] for row in view.rows("turns")] == ["done", "cancelled", "done"]
+        assert_replays(other)
+    assert sent == ["ahoy"]
+
+
+def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
+    """The newest wording counts, of the newest reply; the log, the reply's record and earlier requests stay."""
+    world = World(say("One.", total=50), completion("I am annoyed.", [("send_message", {"message": "Two."})]))
+    told(world, "one", "two")
+    for text in ("I am calm.", "I am glad."):
+        during(world, lambda agent, text=text: agent.rethink(text))
+    told(world, "three")
+    seen = [m["content"] for m in world.model.messages() if m["role"] == "assistant"]
+    assert seen[1:] == ["I think.", "I am glad."]
+    assert [r.text for r in world.log() if r.type == "model_reply"][2] == "I am annoyed."
+    assert_replays(world)
+    with pytest.raises(BadInput, match="has words"):
+        during(world, lambda agent: agent.rethink("  \n"))
+
+
+def test_a_rethought_reply_is_summarized_as_it_reads() -> None:
+    """The transcript of a summary has the thought that the model sees, and hiding the turn hides it as well."""
+    world = World()
+    told(world, "one " * 50)
+    during(world, lambda agent: agent.rethink("I am glad."))
+    told(world, "two " * 50)
+    summarized(world, "three " * 50)
+    assert "I am glad." in world.model.requests[-1].decode()
+    assert_replays(world)

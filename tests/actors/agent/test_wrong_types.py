@@ -1,0 +1,149 @@
+"""A value of a wrong type is refused before anything is kept: the log could not be read again, and it is for ever."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.api import open_system
+from everlog.actors.hosting.pending_work import standings
+from everlog.events import (
+    AgentDeleted,
+    BadInput,
+    Event,
+    FunctionResult,
+    Heartbeat,
+    SystemAlert,
+    TimerSet,
+    TurnsHidden,
+    UserLogin,
+    UserMessage,
+    draft,
+)
+from everlog.store import FileStore
+from tests.support.agent_world import START, CountingIds, TickingClock
+
+HALF = "\ud800"
+"""Half of a character."""
+
+Misuse = Callable[[Any], Awaitable[object]]
+
+
+def refused(tmp_path: Path, misuse: Misuse) -> None:
+    """Have a new agent misused: BadInput, and its log is as it was, and it answers."""
+
+    async def run() -> None:
+        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+            agent = await system.agent("sam")
+            head = agent.opened.head
+            with pytest.raises(BadInput):
+                await misuse(agent)
+            with closing(system.view("sam")) as view:
+                assert view.head.seq == head
+            assert [record.type for record in await agent.send("Hi")][:1] == ["user_message"]
+
+    asyncio.run(run())
+
+
+MISUSES: dict[str, Misuse] = {
+    "heartbeat of None": lambda agent: agent.heartbeat(None),
+    "half of a character": lambda agent: agent.send(HALF),
+    "a name that is no text": lambda agent: agent.send("x", speaker=5),
+    "a name with half of a character": lambda agent: agent.send("x", speaker=HALF),
+    "no text at all": lambda agent: agent.send(None),
+    "a reason that there is not": lambda agent: agent.send(Heartbeat(text="x", reason="bogus")),  # type: ignore[arg-type]
+    "a time that is none": lambda agent: agent.send(UserLogin(last_login="today")),  # type: ignore[arg-type]
+    "a timer every True": lambda agent: agent.set_timer("t", every_s=True),
+    "a timer every half second": lambda agent: agent.set_timer("t", every_s=0.5),
+    "a timer due at a fraction": lambda agent: agent.set_timer("t", due_at=START + 0.5),
+    "a timer called 5": lambda agent: agent.set_timer(5, every_s=60),
+    "a timer that says None": lambda agent: agent.set_timer("t", None, every_s=60),
+    "a timer called by half of a character": lambda agent: agent.set_timer(HALF, every_s=60),
+    "a timer to cancel that is no text": lambda agent: agent.cancel_timer(5),
+    "turns that are text": lambda agent: agent.hide("1"),
+    "turns that are a fraction": lambda agent: agent.hide(1.5),
+    "a thought that is None": lambda agent: agent.rethink(None),
+    "a window that is text": lambda agent: agent.configure(Settings(window="8")),  # type: ignore[arg-type]
+    "a window that is True": lambda agent: agent.configure(Settings(window=True)),
+    "a model that is a number": lambda agent: agent.configure(Settings(model=5)),  # type: ignore[arg-type]
+    "a prompt with half of a character": lambda agent: agent.configure(Settings(system=HALF)),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
+    """BadInput, nothing is kept, and the agent goes on."""
+    refused(tmp_path, MISUSES[name])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        AgentDeleted(),
+        TurnsHidden(turns=[1]),
+        FunctionResult(text="x", call_id="a", name="b"),
+        TimerSet(timer="t", due_at=1),
+        UserMessage(text="x", imported=True),
+    ],
+)
+def test_only_inputs_are_sent(tmp_path: Path, event: Event) -> None:
+    """What the agent itself or a command leaves is no input, and neither is what was said elsewhere."""
+    refused(tmp_path, lambda agent: agent.send(event))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [UserMessage(text="x", name="Ann"), UserLogin(last_login=5), SystemAlert(text="x"), Heartbeat(reason="requested")],
+)
+def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
+    """Each kind of input opens a turn, and is kept as it was given."""
+
+    async def run() -> None:
+        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+            agent: AgentRef = await system.agent("sam")
+            assert (await agent.send(event))[0].type == event.kind
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", [None, 5])
+def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
+    """An agent is called by text; no other agent is made."""
+
+    async def run() -> None:
+        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+            with pytest.raises(BadInput, match="an agent name is text"):
+                await system.agent(name)
+            assert system.agents() == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("payload", ['{"timer":"t","due_at":5,"every_s":true}', '{"timer":5}', "[]", "no JSON"])
+def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
+    """A log with a timer that cannot be one is noted, if need be, and the timers of the agent after it are kept."""
+    clock, ids = TickingClock(), CountingIds()
+
+    async def run() -> None:
+        async with open_system(tmp_path, runtime="local", clock=clock, ids=ids) as system:
+            for name in ("abe", "zed"):
+                await (await system.agent(name)).set_timer("good", every_s=60)
+
+    asyncio.run(run())
+    files = FileStore(tmp_path, clock.now)
+    bad = draft(TimerSet(timer="t", due_at=5), event_id=ids.new(clock.now()), recorded_at=clock.now(), turn=0, step=0)
+    log = files.open("abe", "test")
+    log.append("abe", log.head("abe").seq, [msgspec.structs.replace(bad, payload=payload)])
+    log.close()
+    notes: list[str] = []
+    found = {standing.agent_id: standing for standing in standings(files, notes.append)}
+    assert [timer.timer for timer in found["zed"].timers] == ["good"]
+    assert [note for note in notes if not note.startswith("'abe' cannot be read: ")] == []
+    shutil.rmtree(tmp_path)  # it makes no sense to the test that looks at every agent, either

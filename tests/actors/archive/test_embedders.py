@@ -1,0 +1,190 @@
+"""Embedders: what each promises, and what comes of an endpoint that keeps no promise. The server is on this machine."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_again, embedder_for
+from everlog.events import EmbedderError
+from everlog.store.archive.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
+from tests.support.models.loopback_server import serving
+
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def vectors(*rows: Sequence[float]) -> tuple[int, str]:
+    """An answer with these vectors, the last one first: their order is said by their index."""
+    data = [{"index": index, "embedding": list(row)} for index, row in enumerate(rows)]
+    return 200, json.dumps({"data": data[::-1]})
+
+
+def asking(url: str, dimension: int | None = None) -> tuple[Embedder, list[float]]:
+    """An embedder of that server, and the seconds that it waited, in which nothing passes."""
+    waited: list[float] = []
+    made = embedder_for("some-model", url, dimension)
+    assert isinstance(made, EndpointEmbedder)
+    made._wait = waited.append
+    return made, waited
+
+
+@pytest.fixture(scope="module")
+def llama() -> WordLlama:
+    return WordLlama()
+
+
+def test_each_text_has_a_row_of_length_one_and_a_text_without_words_zeros(llama: WordLlama) -> None:
+    """Never NaN, whatever the text."""
+    rows = llama.embed(["I sail.", "", " \n", "!?", "_", "\u5e06\u8239", "\x00a", "8"])
+    assert rows.dtype == np.float32 and rows.shape == (8, llama.dimension)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 0, 0, 0, 1, 1, 1], abs=1e-5)
+    assert llama.embed([]).shape == (0, llama.dimension)
+
+
+def test_company_changes_no_bit_of_a_vector(llama: WordLlama) -> None:
+    """A text that is embedded alone, after an error or in another batch has the vector that is in the cache."""
+    texts = ["I sail.", "word " * 5000, "My dog barks at boats."] * 90
+    together = llama.embed(texts)
+    for place in (0, 1, 2, 200):
+        assert np.array_equal(together[place], llama.embed([texts[place]])[0])
+
+
+def test_what_is_near_in_meaning_is_near_in_space(llama: WordLlama) -> None:
+    """A boat is nearer to a ship than to a tax."""
+    boat, ship, tax = llama.embed(["the boat", "a ship", "income tax"])
+    assert boat @ ship > boat @ tax + 0.2
+
+
+def test_a_text_without_end_is_embedded_by_its_beginning(llama: WordLlama) -> None:
+    """In pieces, so that memory is bounded; what is said after the limit changes nothing."""
+    whole = "sailing boats " * (TEXT_CHARS_MAX // 10)
+    assert len(whole) > TEXT_CHARS_MAX > PIECE_CHARS
+    one, same = llama.embed([whole, whole + "taxes " * 50_000])
+    assert np.array_equal(one, same)
+
+
+def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
+    """A process that only says which embedder it wants stays small."""
+    probe = (
+        "import sys; from everlog.store.archive.embedder import embedder_of; embedder_of(); "
+        "import everlog.actors.archive.embedder_choice; "
+        "print(*[name for name in ('wordllama', 'tokenizers', 'openai', 'lancedb') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
+
+
+def test_an_unknown_name_is_told_with_the_known_ones() -> None:
+    """Whoever misspells the default sees how it is spelled, with a server or without."""
+    with pytest.raises(EmbedderError, match="wordllama-256"):
+        embedder_of("wordlama")
+
+
+def test_what_is_embedded_of_a_message_is_who_says_what() -> None:
+    """The name, else the role; nothing of a message without words."""
+    assert message_text("user", "Ann", "I sail.") == "Ann: I sail."
+    assert message_text("assistant", "", "Do you?") == "assistant: Do you?"
+    assert message_text("user", "Ann", " ... ") == ""
+
+
+def test_a_missing_key_is_said_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to do: a key, a server of one's own, or the embedder that needs none."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(EmbedderError, match="OPENAI_API_KEY") as told:
+        embedder_for("text-embedding-3-small")
+    assert "wordllama-256" in str(told.value)
+
+
+def test_an_endpoint_is_asked_in_batches_and_its_rows_come_in_our_order() -> None:
+    """130 texts are two requests; texts without words are not sent; rows have length 1."""
+    with serving(vectors([0, 2]), vectors(*([[3, 4]] * 127), [0, 5]), vectors([1, 0], [0, 7])) as server:
+        embedder, _ = asking(server.url)
+        assert embedder.dimension == 2
+        rows = embedder.embed(["a"] * 128 + [" "] + ["b", "c"])
+    sent = [json.loads(body) for body in server.bodies]
+    assert [len(body["input"]) for body in sent] == [1, 128, 2]
+    assert {body["model"] for body in sent} == {"some-model"}
+    assert rows[0] == pytest.approx([0.6, 0.8])
+    assert rows[127:].tolist() == [[0, 1], [0, 0], [1, 0], [0, 1]]
+
+
+def test_a_server_that_is_busy_is_asked_again() -> None:
+    """By the class of the error, waiting longer each time."""
+    with serving((503, "busy"), (429, "slow down"), vectors([1, 0])) as server:
+        embedder, waited = asking(server.url, 2)
+        assert embedder.embed(["a"]).tolist() == [[1, 0]]
+    assert len(waited) == 2 and waited[0] < waited[1]
+
+
+@pytest.mark.parametrize(("status", "body", "asked"), [
+    (401, f"expired: {KEY}", 1),
+    (402, "pay", 1),
+    (404, f"no model for {KEY}", 1),
+    (500, f"oops {KEY}", 4),
+])  # fmt: skip
+def test_a_failure_is_told_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
+    """What cannot get better is not tried again; what can is, a few times."""
+    with serving((status, body)) as server, pytest.raises(EmbedderError) as told:
+        asking(server.url, 2)[0].embed(["a"])
+    assert len(server.bodies) == asked
+    assert "some-model" in str(told.value)
+    assert KEY not in str(told.value) + repr(told.value.__cause__)
+
+
+@pytest.mark.parametrize(("answer", "said"), [
+    (vectors([1, 0, 0]), "3 numbers, where 2 were expected"),
+    (vectors([1, 0], [1, 0]), "2 vectors for 1 texts"),
+    ((200, '{"data":[]}'), "0 vectors for 1 texts"),
+    ((200, "<html>"), "no list of embeddings"),
+    ((200, '{"data":[{"index":0,"embedding":["a"]}]}'), "no list of embeddings"),
+    ((200, '{"data":[{"index":0,"embedding":[1e999,0]}]}'), "embeddings|none"),
+])  # fmt: skip
+def test_an_answer_that_is_not_what_was_asked_for_is_refused(answer: tuple[int, str], said: str) -> None:
+    """No row of another size, no row too few, no number that is none gets into a table."""
+    with serving(answer) as server, pytest.raises(EmbedderError, match=said):
+        asking(server.url, 2)[0].embed(["a"])
+
+
+def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
+    """Whoever embeds some at a time keeps what came before, and asks only for the rest again."""
+    with serving(vectors([1, 0]), (400, "no"), vectors([0, 1])) as server:
+        embedder, _ = asking(server.url, 2)
+        kept: dict[str, Any] = {"a": embedder.embed(["a"])[0]}
+        with pytest.raises(EmbedderError):
+            embedder.embed(["b"])
+        kept["b"] = embedder.embed(["b"])[0]
+    assert [json.loads(body)["input"] for body in server.bodies] == [["a"], ["b"], ["b"]]
+    assert np.array_equal(np.stack(list(kept.values())), np.eye(2))
+
+
+def test_nobody_there_is_said_with_the_address() -> None:
+    """The server that was asked, and what to look at."""
+    with serving(vectors([1, 0])) as server:
+        url = server.url
+    with pytest.raises(EmbedderError, match="cannot be reached") as told:
+        asking(url, 2)[0].embed(["a"])
+    assert url in str(told.value)
+
+
+def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text goes to another machine that only a file names, and no key to any place but the environment's."""
+    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL does not name that place"):
+        embedder_again("some-model at http://192.0.2.1/v1/", 3)
+    with serving(vectors((0, 3, 4))) as endpoint:
+        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+    without, granted = (headers["authorization"] for headers in endpoint.headers)
+    assert KEY not in without
+    assert KEY in granted
+    assert embedder_again("wordllama-256", 256).name == "wordllama-256"

@@ -1,0 +1,99 @@
+"""Marks of functions that are packed: the same code has the same one in every process, and edited code another."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.cluster.pickling import pack, unpack
+from tests.contract.agent_functions import OWN_FILE
+from tests.contract.contract_agents import module_from
+from tests.tidy.parsed_source import ROOT
+
+MARKS = """
+import sys
+from pathlib import Path
+from ray import cloudpickle
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.cluster.pickling import pack
+from everlog.interfaces.common.bootstrap import tools_in
+print(pack(SessionCapabilities(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).mark)
+"""
+ALL_KINDS = """
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from everlog.actors.functions.tools import tool
+
+WORDS = {"here", "there", "everywhere"}
+
+
+class Sky(Enum):
+    CLEAR = "clear"
+
+
+class Place(msgspec.Struct):
+    town: str = "Oslo"
+
+
+@dataclass
+class Port:
+    depth_m: int = 7
+
+
+@tool
+def look(place: Place, at: str = "here") -> str:
+    '''Look.
+
+    Args:
+        place: Where.
+        at: At what.
+    '''
+    if at in {"up", "down", "aside"} or at in WORDS:
+        return f"{Sky.CLEAR} {Port().depth_m}"
+    return "nothing"
+"""
+EDITS = (
+    ("", ""),
+    ('"rain"', '"snow"'),
+    ('"sun"', '"fog"'),
+    ('country: str = "NO"', 'country: str = "SE"'),
+    ("return Sky(self.town)", "return Sky(self.country)"),
+    ("place == Place", "place != Place"),
+)
+
+
+def mark(file: Path, seed: int) -> str:
+    """The mark that a fresh process gives the functions of a file."""
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)}
+    child = subprocess.run([sys.executable, "-c", MARKS, str(file)], capture_output=True, env=own, check=False)
+    assert child.returncode == 0, child.stderr.decode()
+    return child.stdout.decode().strip()
+
+
+def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> None:
+    """Also with classes and sets, whose bytes differ, and whether it was compiled or comes from the cache."""
+    file = tmp_path / "sailor.py"
+    file.write_text(ALL_KINDS)
+    first = mark(file, 1)
+    assert [mark(file, seed) for seed in (2, 3)] == [first, first]
+
+
+def test_edited_code_is_not_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What functions use counts, wherever it stands, though their names and schemas are what they were."""
+    from ray import cloudpickle
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the same file, changed within a second
+    found = set()
+    for edit in EDITS:
+        own = module_from(tmp_path / "sailor.py", OWN_FILE.replace(*edit), monkeypatch)
+        packed = pack(SessionCapabilities(tools=(own.plan, own.weather)), cloudpickle)
+        assert packed is not None
+        found.add(unpack(packed).same)
+    assert len(found) == len(EDITS)
+    assert len({names for names, *_ in found}) == 2, "one of the edits changes a schema"

@@ -1,0 +1,93 @@
+"""Functions on their way into another process, which knows nothing but everlog and what is installed."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.cluster.pickling import PickledCapabilities, pack, unpack
+from everlog.actors.functions.tools import tool
+from everlog.events import BadInput
+from tests.contract.agent_functions import OWN_FILE, double
+from tests.contract.contract_agents import module_from
+from tests.tidy.parsed_source import ROOT
+
+LOADS = """
+import sys, pickle
+from everlog.actors.cluster.pickling import unpack
+means = unpack(pickle.load(sys.stdin.buffer))
+own = means.tools[0]
+print(own.name, own.function(**own.bind(eval(sys.argv[1]))), means.base_url)
+"""
+
+
+@pytest.fixture
+def cloud() -> Any:
+    from ray import cloudpickle
+
+    return cloudpickle
+
+
+def elsewhere(means: SessionCapabilities | None, arguments: dict[str, Any], tmp_path: Path) -> str:
+    """What the function gives back in a process that starts in another folder."""
+    import pickle
+
+    child = subprocess.run(
+        [sys.executable, "-c", LOADS, repr(arguments)], input=pickle.dumps(means), capture_output=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert child.returncode == 0, child.stderr.decode()
+    return child.stdout.decode().strip()
+
+
+def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes its file's classes with it: Structs with their fields, defaults and methods, and others."""
+    own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
+    packed = pack(SessionCapabilities(tools=(own.weather,), base_url="http://here"), cloud)
+    assert elsewhere(packed, {"place": {"town": "Oslo"}}, tmp_path) == "weather rain http://here"
+
+
+def test_what_was_packed_allows_the_same(cloud: Any) -> None:
+    """Means that are packed twice are the same, so that no agent is set up anew for them."""
+    means = SessionCapabilities(tools=(double,), base_url="http://here")
+    packed = pack(means, cloud)
+    assert isinstance(packed, PickledCapabilities)
+    assert unpack(packed).same == unpack(pack(means, cloud)).same
+    assert unpack(pack(SessionCapabilities(), cloud)).same == SessionCapabilities().same
+    assert pack(packed, cloud) is packed
+    assert pack(None, cloud) is None
+    assert unpack(means) is means
+
+
+def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
+    """A function that holds something of this process is refused, with its name."""
+    lock = threading.Lock()
+
+    @tool(effect="read_only")
+    def locked() -> bool:
+        """Tell whether it is locked."""
+        return lock.locked()
+
+    with pytest.raises(BadInput, match=r"^The functions locked cannot be sent .* made inside them"):
+        pack(SessionCapabilities(tools=(locked,)), cloud)
+    assert cloud.list_registry_pickle_by_value() == set()
+
+
+@pytest.mark.parametrize("data", [b"nonsense", b"cnowhere\nthing\n."])
+def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
+    """Bytes that this process cannot load are the caller's, in words."""
+    with pytest.raises(BadInput, match=r"^The functions cannot be loaded where the agent runs"):
+        unpack(PickledCapabilities(data=data))
+
+
+def test_an_endpoint_alone_is_told_as_it_is(cloud: Any) -> None:
+    """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
+    packed = pack(SessionCapabilities(base_url="http://here"), cloud)
+    assert packed is not None
+    assert packed.same != SessionCapabilities().same
+    assert unpack(packed).base_url == "http://here"

@@ -1,0 +1,103 @@
+"""Hosts, supervisors and timers, whatever dies and whoever talks, in any order that a seed finds."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from everlog.actors.replay.rebuild_check import rebuild, verify
+from tests.support import virtual_time
+from tests.support.agents import fast_stand_ins
+from tests.support.cluster.sim_broken_guards import BREAKS, fails
+from tests.support.cluster.sim_world import AGENTS, World, simulate
+
+CHUNK = 40
+SEEDS = 160
+SEEDS_LONG = 5000
+NEARBY = 30
+"""Seeds that are tried when a change has changed what happens in the one that is written down."""
+
+
+@pytest.fixture(autouse=True)
+def verified_here(every_system: list) -> Iterator[None]:
+    """The agents of simulated worlds are held against their logs here, and not again at the end of the suite."""
+    made = len(every_system)
+    yield
+    del every_system[made:]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_no_seed_breaks_a_promise(first: int) -> None:
+    """Whatever is killed, no input is lost or done twice, each caller hears its turn, and heartbeats are those due."""
+    for seed in range(first, first + CHUNK):
+        simulate(seed, collect=seed == first + CHUNK - 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(SEEDS, SEEDS + SEEDS_LONG, CHUNK))
+def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
+    """The same for five thousand other worlds."""
+    for seed in range(first, first + CHUNK):
+        simulate(seed, collect=True)
+
+
+def simulate_real(seed: int) -> World:
+    """A world whose agents have real projections and turns; each verifies and rebuilds."""
+    world = simulate(seed, real=True, collect=True)
+    for agent_id in AGENTS:
+        view = world.system().look(agent_id)
+        try:
+            for report in (verify(view, world.system().tools), rebuild(view)):
+                assert not report.faults, report.faults
+            mine = sorted(fast_stand_ins.timers(world.log(agent_id)), key=lambda timer: timer["timer"])
+            theirs = sorted(view.rows("timers"), key=lambda row: row["timer"])
+            assert [{name: row[name] for name in mine[0]} for row in theirs] == mine if mine else not theirs
+        finally:
+            view.close()
+    return world
+
+
+def test_no_seed_breaks_a_promise_of_whole_agents() -> None:
+    """The same with real projections: every log verifies and rebuilds, and the SQL of timers says what Python says."""
+    simulate_real(3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100))
+def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
+    """The same for a hundred worlds."""
+    simulate_real(seed)
+
+
+def test_the_worlds_are_worth_simulating() -> None:
+    """Processes die in most worlds, and callers, timers, passivation and refusals meet in some."""
+    worlds = [simulate(seed) for seed in range(40)]
+    kinds = {record.type for world in worlds for name in AGENTS for record in world.log(name)}
+    assert kinds >= {"heartbeat", "heartbeats_paused", "timer_set", "timer_cancelled", "model_failed"}
+    notes = {words for world in worlds for note in world.cluster.notes for words in note.split()}
+    assert notes >= {"died;", "row;", "room"}
+    assert sum(client.runtime.losses > 0 for world in worlds for client in world.clients) > 20
+    assert any(client.told_of_losses for world in worlds for client in world.clients)
+
+
+def test_a_seed_reproduces() -> None:
+    """The same seed gives the same logs, to the microsecond."""
+    first, again = simulate(5), simulate(5)
+    assert [first.log(name) for name in AGENTS] == [again.log(name) for name in AGENTS]
+
+
+@pytest.mark.parametrize("guard", BREAKS)
+def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
+    """With the guard the seed passes, without it the seed fails."""
+    seed = BREAKS[guard][0]
+    if fails(seed) or not fails(seed, guard):
+        assert any(fails(other, guard) and not fails(other) for other in range(seed, seed + NEARBY)), (
+            f"search again: python -m tests.support.cluster.sim_broken_guards {guard!r}"
+        )
+
+
+def test_virtual_time_says_when_nothing_will_ever_happen() -> None:
+    """A test that waits for nobody is an error and does not hang."""
+    import asyncio
+
+    with pytest.raises(virtual_time.Stuck):
+        virtual_time.run(lambda: asyncio.Event().wait())

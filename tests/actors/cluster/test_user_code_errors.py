@@ -1,0 +1,184 @@
+"""What code that is not ours may raise, wherever it runs: while it is loaded, sent, and called."""
+
+import asyncio
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
+from everlog.actors.cluster.host_actors import DedicatedActor
+from everlog.actors.cluster.pickling import pack, unpack
+from everlog.actors.cluster.placement import dedicated
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory.core_memory import Memory
+from everlog.events import BadInput, EverlogError
+from everlog.interfaces.common.bootstrap import tools_in
+from everlog.store import FileStore
+from tests.actors.functions.test_effects import BORN, assert_verified, results, told
+from tests.support.agent_world import World, completion, say
+
+FAULTS = ["OwnError('x')", "StopIteration", "EOFError", "MemoryError", "SystemExit(3)"]
+"""What has no place in a list of what code may raise."""
+
+
+class Odd(BaseException):
+    """Neither an Exception nor anything that Python knows."""
+
+
+class Unwilling:
+    """Raises when it is taken apart, or when it is put together again."""
+
+    def __init__(self, error: BaseException, *, late: bool = False) -> None:
+        self.error = error
+        self.late = late
+
+    def __reduce__(self) -> Any:
+        if self.late:
+            return _raise, (self.error,)
+        raise self.error
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+@pytest.fixture
+def cloud() -> Any:
+    from ray import cloudpickle
+
+    return cloudpickle
+
+
+def failing(kind: type[BaseException]) -> list[Tool]:
+    """Functions that raise it: one with an effect, one that awaits first, one that edits memory."""
+
+    @tool
+    def at_once() -> None:
+        """Fail."""
+        raise kind
+
+    @tool(effect="read_only")
+    async def later() -> None:
+        """Fail."""
+        await asyncio.sleep(0)
+        raise kind
+
+    @tool
+    def edit(memory: Memory) -> None:
+        """Fail."""
+        memory.append("human", "x")
+        raise kind
+
+    return [at_once, later, edit]
+
+
+def lending(thing: Any) -> SessionCapabilities:
+    @tool
+    def use() -> None:
+        """Use it."""
+        str(thing)
+
+    return SessionCapabilities(tools=(use,))
+
+
+def assert_told(own: Tool, kind: type[BaseException]) -> None:
+    """What the function raised is its failed result, and the turn goes on."""
+    world = World(completion(calls=[(own.name, {})]), say("Oh."), tools=[own])
+    failed = results(told(world)[BORN:])[0]
+    assert (failed.ok, failed.unknown) == (False, False)
+    assert kind.__name__ in failed.text
+    assert_verified(world)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_function_that_cancels_itself_has_failed(number: int) -> None:
+    """A CancelledError that nobody sent to the agent is an error like any other."""
+    assert_told(failing(asyncio.CancelledError)[number], asyncio.CancelledError)
+
+
+def test_an_agent_that_is_cancelled_is_interrupted() -> None:
+    """A CancelledError that was sent to the agent, while a function waits, is no failure of the function."""
+
+    @tool
+    async def wait() -> None:
+        """Wait until the agent is interrupted."""
+        at_work.set_result(asyncio.current_task())
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        nonlocal at_work
+        at_work = asyncio.get_running_loop().create_future()
+        turn = asyncio.create_task(world.tell("go"))
+        (await at_work).cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    at_work: asyncio.Future[Any]
+    world = World(completion(calls=[("wait", {})]), tools=[wait])
+    asyncio.run(main())
+    assert world.kinds()[-2:] == ["model_reply", "function_started"]
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Odd])
+def test_what_a_function_raises_in_a_host_is_its_failure(
+    cloud: ModuleType, kind: type[BaseException], number: int
+) -> None:
+    """No keyboard interrupts a host: whatever is raised there is the function's own, and told to the model."""
+    lent = pack(SessionCapabilities(tools=failing(kind)), cloud)
+    assert lent is not None
+    assert_told(unpack(lent).tools[number], kind)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
+    """Where nothing was sent anywhere, a KeyboardInterrupt is a person's."""
+    own = failing(KeyboardInterrupt)[number]
+    with pytest.raises(KeyboardInterrupt):
+        told(World(completion(calls=[(own.name, {})]), tools=[own]))
+
+
+@pytest.mark.parametrize("raised", FAULTS)
+def test_whatever_a_file_of_functions_raises_is_told(tmp_path: Path, raised: str) -> None:
+    """The file, the line and the error are named."""
+    path = tmp_path / "tools.py"
+    path.write_text(f"class OwnError(Exception): pass\n\nraise {raised}\n")
+    with pytest.raises(BadInput, match=rf"tools\.py, line 3: .*{raised.partition('(')[0]}"):
+        tools_in(path)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), MemoryError(), SystemExit(3)], ids=repr)
+def test_what_cannot_be_taken_apart_is_named(cloud: ModuleType, error: BaseException) -> None:
+    """Whatever a user's object raises while it is packed is told as the functions' fault."""
+    with pytest.raises(BadInput, match=rf"^The functions use cannot be sent .*{type(error).__name__}"):
+        pack(lending(Unwilling(error)), cloud)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_what_cannot_be_put_together_is_named(cloud: ModuleType, error: BaseException) -> None:
+    """Whatever it raises while it is unpacked is told as well, and a host that is lent it says so when it is asked."""
+    lent = pack(lending(Unwilling(error, late=True)), cloud)
+    assert lent is not None
+    with pytest.raises(BadInput, match=rf"^The functions cannot be loaded .*{type(error).__name__}"):
+        unpack(lent)
+
+
+def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
+    cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its constructor does not fail; the first command is answered with the fault."""
+    monkeypatch.setattr("everlog.actors.cluster.host_actors.thin", lambda: None)
+    monkeypatch.setattr("everlog.actors.cluster.ray_api.own_node", lambda: "here")
+    FileStore.create(tmp_path, lambda: 1, "store")
+    lent = pack(lending(Unwilling(ZeroDivisionError("x"), late=True)), cloud)
+    assert lent is not None
+
+    async def main() -> list[Any]:
+        host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, 0)
+        return [heard async for heard in host.perform("sam", ResumeTurns(id="1", means=lent))]
+
+    (heard,) = asyncio.run(main())
+    assert isinstance(heard, EverlogError)
+    assert "cannot be loaded" in str(heard)

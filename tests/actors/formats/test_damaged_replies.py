@@ -1,0 +1,201 @@
+"""Replies damaged by chance: nothing but errors of the tree comes of them, and what is called lossless is."""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from everlog.actors.formats import call_extraction, json_repair, parse_reply
+from everlog.actors.formats import repair_steps as ladder
+from everlog.actors.formats.json_repair import _Mender
+from everlog.events import ModelError
+from tests.support.models.damaged_replies import (
+    arguments_of,
+    body,
+    cut,
+    damaged,
+    is_whole,
+    lie,
+    read,
+    truth,
+    undoable,
+    unescaped,
+    unstructured,
+)
+
+SEED = 20_261
+FEW = 20_000
+MANY = 1_000_000
+
+
+def undone(chance: random.Random) -> str | None:
+    """What was done to the reply can be undone: the reading is what was meant, and says that nothing was lost."""
+    one = truth(chance)
+    text = undoable(one, chance)
+    reply = read(one, text)
+    fine = not reply.lossy and is_whole(one, reply)
+    return None if fine else f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+
+
+def structural(chance: random.Random) -> str | None:
+    """A character of the structure is gone: what is read without loss is what was meant, to the last value."""
+    one = truth(chance)
+    text = unstructured(one.text, chance)
+    reply = read(one, text)
+    if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
+        return None
+    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+
+
+def quoted(chance: random.Random) -> str | None:
+    """Quotes in texts stand bare: what is read without loss is what was meant."""
+    one = truth(chance)
+    text = unescaped(one.text, chance)
+    reply = read(one, text)
+    if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
+        return None
+    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+
+
+def short(chance: random.Random) -> str | None:
+    """The server says that it cut the reply: what is read without loss had been complete."""
+    one = truth(chance)
+    text = cut(one.text, chance)
+    reply = read(one, text, "length")
+    if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
+        return None
+    if one.dialect in ("hermes", "list"):  # a call that was complete before the cut
+        return None
+    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+
+
+def anything(chance: random.Random) -> str | None:
+    """Whatever was done to the reply: what is read without loss stands in it, all of it and nothing else."""
+    one = truth(chance)
+    text = damaged(one.text, chance)
+    reply = read(one, text)
+    found = lie(one, text, reply)
+    return None if found is None else f"{one.way}, {one.dialect}: {text!r}: {found}; {reply.repair!r}, {reply.calls}"
+
+
+def answers(chance: random.Random) -> str | None:
+    """The answer of the server itself is damaged: it is read, or refused with an error of the tree."""
+    one = truth(chance)
+    raw = damaged(body(one, one.text), chance)
+    try:
+        reply = parse_reply.reply(raw, 8192, one.way)
+        parse_reply.said(raw)
+        parse_reply.words(raw, 8192)
+    except ModelError:
+        return None
+    assert reply.raw == raw
+    return None
+
+
+PROPERTIES = (undone, structural, quoted, short, anything, anything, answers)
+
+
+def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | None], ...] = PROPERTIES) -> list[str]:
+    """What `count` damaged replies show to be wrong."""
+    chance = random.Random(seed)
+    found = (some[number % len(some)](chance) for number in range(count))
+    return [fault for fault in found if fault is not None]
+
+
+def test_what_is_called_lossless_is() -> None:
+    """Twenty thousand replies, of all ways and many templates."""
+    assert faults(FEW, SEED) == []
+
+
+@pytest.mark.long
+def test_what_is_called_lossless_is_a_million_times() -> None:
+    """The same for a million."""
+    assert faults(MANY, SEED + 1) == []
+
+
+def test_the_damage_is_worth_its_name() -> None:
+    """Replies of each way are read without loss, with loss and not at all: no property holds for want of a case."""
+    chance = random.Random(SEED)
+    seen: Counter[tuple[str, bool, bool]] = Counter()
+    rungs: Counter[str] = Counter()
+    for _ in range(3000):
+        one = truth(chance)
+        reply = read(one, damaged(one.text, chance) if chance.random() < 0.6 else undoable(one, chance))
+        seen[one.way, reply.lossy, bool(reply.repair)] += 1
+        rungs.update(reply.repair.split(", "))
+    for way in ("native", "schema", "text"):
+        assert all(seen[way, lossy, repaired] > 20 for lossy, repaired in ((False, False), (False, True), (True, True)))
+    expected = {*ladder.LOSSLESS, *ladder.LOSSY} - {"stop", "names", "content", "flat", "nested"}
+    assert sorted(expected - set(rungs)) == []
+
+
+def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A reader that repairs as it does and keeps quiet about some of it."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ladder, "LOSSY", {k: v for k, v in ladder.LOSSY.items() if k not in names})
+
+    return patch
+
+
+def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MemGPT's: what is no ASCII is stripped from what was mended."""
+    run = _Mender.run
+
+    def stripped(mender: _Mender) -> json_repair.RepairedJson:
+        done = run(mender)
+        text = json.dumps(done.value, ensure_ascii=False).encode("ascii", "ignore").decode()
+        return msgspec.structs.replace(done, value=json.loads(text))
+
+    monkeypatch.setattr(_Mender, "run", stripped)
+
+
+def drops_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MemGPT's: quotes inside of a text are taken out, and nobody is told."""
+    says_nothing_of("inner")(monkeypatch)
+    string = _Mender._string
+    monkeypatch.setattr(_Mender, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
+
+
+def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MemGPT's: of several objects the first is kept."""
+    scanned = call_extraction._scanned
+
+    def first(text: str) -> tuple[list[dict[str, object]], str, list[str]]:
+        values, words, rungs = scanned(text)
+        return values[:1], words, [rung for rung in rungs if rung != "several"]
+
+    monkeypatch.setattr(call_extraction, "_scanned", first)
+
+
+def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MemGPT's: a comma before a brace ends up in the text."""
+    run = _Mender.run
+
+    def leaked(mender: _Mender) -> json_repair.RepairedJson:
+        done = run(mender)
+        if "comma" not in done.rungs:
+            return done
+        text = re.sub(r'"\}', ',"}', json.dumps(done.value), count=1)
+        return msgspec.structs.replace(done, value=json.loads(text))
+
+    monkeypatch.setattr(_Mender, "run", leaked)
+
+
+LIARS = [
+    *(pytest.param(says_nothing_of(name), id=name) for name in ("cut", "inner", "bare", "around", "quotes")),
+    loses_accents, drops_quotes, takes_the_first, leaks_commas,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("liar", LIARS)
+def test_a_reader_that_lies_is_found(
+    liar: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each way to lose something and say that nothing was lost is caught by the properties above."""
+    liar(monkeypatch)
+    assert any(faults(300, SEED + number) for number in range(8))

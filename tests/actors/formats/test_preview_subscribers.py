@@ -1,0 +1,164 @@
+"""Who hears what replies say while they are coming: those who ask for it, of their own turns."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from everlog.actors.formats.reply_preview import Preview
+from everlog.actors.hosting.subscribers import Subscribers
+from everlog.actors.ports.agent_constants import PREVIEW_CHARS_MAX
+from everlog.events import ModelError
+from tests.support import virtual_time
+from tests.support.agent_world import completion, kinds, say
+from tests.support.agents.virtual_time_runtime import Home
+from tests.support.models.streaming_model import CUT, Streamer, faults, opened, said, streaming, streaming_shared, told
+
+MEMORY = {"name": "human", "content": "Sails.", "request_heartbeat": True}
+BOTH = pytest.mark.parametrize("making", [streaming, streaming_shared])
+
+
+@BOTH
+def test_a_caller_hears_a_reply_while_it_comes(making: Any) -> None:
+    """Thought and message, in several parts, of the turn and step in which they are; all of it before the record."""
+
+    async def main() -> None:
+        home = making(model := Streamer(say("Ahoy, sailor of the seven seas!")))
+        sam = await opened(home)
+        heard: list[Any] = []
+        async for record in sam.send("Hi", preview=heard.append):
+            heard.append(record)
+        await home.leave()
+        previews = [one for one in heard if isinstance(one, Preview)]
+        assert told(previews) == {"thought": "I think.", "message": "Ahoy, sailor of the seven seas!"}
+        assert len(previews) > 4
+        assert {(preview.turn, preview.step) for preview in previews} == {(1, 1)}
+        assert kinds(heard[heard.index(previews[-1]) + 1 :])[0] == "model_reply"
+        assert model.lines == []
+        assert faults(home) == []
+
+    virtual_time.run(main)
+
+
+@BOTH
+def test_nobody_pays_who_does_not_listen(making: Any) -> None:
+    """A model is asked aloud only where somebody wants to hear it, and where the agent asks for a stream at all."""
+
+    async def main() -> None:
+        model = Streamer()
+        aloud: list[bytes] = []
+        real = model.ask_aloud
+
+        async def ask_aloud(request: bytes, hear: Any) -> Any:
+            aloud.append(request)
+            return await real(request, hear)
+
+        async def ask(request: bytes) -> Any:
+            return await real(request, lambda _: None)
+
+        model.ask, model.ask_aloud = ask, ask_aloud  # type: ignore[method-assign]
+        home = making(model)
+        sam = await opened(home)
+        await sam.send("Hi")
+        assert not aloud
+        await sam.send("Hi", preview=lambda _: None)
+        assert len(aloud) == 1
+        await home.leave()
+
+    virtual_time.run(main)
+
+
+def test_each_caller_hears_of_the_own_turn() -> None:
+    """Two at once: neither hears what is said to the other."""
+
+    async def main() -> None:
+        home = streaming(Streamer(say("To the first."), say("To the second.")))
+        sam = await opened(home)
+        heard: tuple[list[Preview], list[Preview]] = ([], [])
+        await asyncio.gather(*[sam.send("Hi", preview=mine.append)._all() for mine in heard])
+        assert [told(mine)["message"] for mine in heard] == ["To the first.", "To the second."]
+        await home.leave()
+
+    virtual_time.run(main)
+
+
+def test_a_reply_that_begins_anew_is_said_to_do_so() -> None:
+    """A stream that was cut and tried again, and a reply that was not taken: what was told before counts for nothing.
+    Of a reply that fails at last there is the failure, and no message.
+    """
+
+    async def main() -> None:
+        lines: Sequence[Any] = [CUT, completion("(no)", [("send_message", {"message": "Not so."})]), say("So.")]
+        home = streaming(Streamer(*lines, ModelError("It broke.", kind="cut")))
+        sam = await opened(home)
+        heard: list[Preview] = []
+        assert said(await sam.send("Hi", preview=heard.append)) == ["Yes."]
+        assert [preview.kind for preview in heard].count("restart") == 1
+        assert told(heard)["message"] == "Yes."
+        heard.clear()
+        with pytest.raises(ModelError):
+            await sam.send("Hi", preview=heard.append)
+            await sam.send("Hi", preview=heard.append)
+            await sam.send("Hi", preview=heard.append)
+        await home.leave()
+        assert kinds(home.log())[-1] == "model_failed"
+        assert said(home.log()) == ["Yes.", "Not so.", "So."]
+
+    virtual_time.run(main)
+
+
+def test_of_several_steps_each_is_told() -> None:
+    """A reply that calls a function and one that says something are two steps."""
+
+    async def main() -> None:
+        home = streaming(Streamer(completion(calls=[("core_memory_append", MEMORY)]), say("Noted.")))
+        sam = await opened(home)
+        heard: list[Preview] = []
+        await sam.send("I sail", preview=heard.append)
+        await home.leave()
+        assert {(one.step, one.kind) for one in heard} == {(1, "thought"), (2, "thought"), (2, "message"), (2, "end")}
+
+    virtual_time.run(main)
+
+
+def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
+    """What is coming waits as one piece, up to a limit; then no more of that reply is told, until it begins anew."""
+
+    async def main() -> None:
+        audience = Subscribers()
+        foretell = audience._foretell
+        with audience.joined("id", "asker", held=False, previews=True) as listener:
+            for _ in range(2 * PREVIEW_CHARS_MAX):
+                foretell(Preview(1, 1, "message", "x"))
+            first = await listener.next()
+            assert first == Preview(1, 1, "message", "x" * PREVIEW_CHARS_MAX)
+            foretell(Preview(1, 1, "message", "more"))
+            foretell(Preview(1, 2, "message", "Another."))
+            assert await listener.next() == Preview(1, 2, "message", "Another.")
+            foretell(Preview(1, 1, "restart"))
+            foretell(Preview(1, 1, "message", "Again."))
+            assert [await listener.next(), await listener.next()] == [
+                Preview(1, 1, "restart"), Preview(1, 1, "message", "Again."),
+            ]  # fmt: skip
+            assert listener.heard.empty()
+
+    asyncio.run(main())
+
+
+def test_a_listener_that_is_gone_slows_nobody() -> None:
+    """Who leaves in the middle of a reply leaves the turn as it is: it ends, and the next is heard."""
+
+    async def main() -> None:
+        home: Home = streaming(Streamer(say("A long story, and then some.")))
+        sam = await opened(home)
+        answer = aiter(sam.send("Tell", preview=lambda _: None))
+        await anext(answer)
+        await answer.aclose()
+        heard: list[Preview] = []
+        assert said(await sam.send("And?", preview=heard.append)) == ["Yes."]
+        assert told(heard)["message"] == "Yes."
+        await home.leave()
+        assert said(home.log()) == ["A long story, and then some.", "Yes."]
+
+    virtual_time.run(main)

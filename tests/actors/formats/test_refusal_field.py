@@ -1,0 +1,25 @@
+"""A model that says, in the field that is for it, that it will not answer."""
+
+import json
+
+import pytest
+
+from everlog.actors.formats import parse_reply
+from everlog.events import BadReply
+
+
+def refusing(content: str | None) -> str:
+    message = {"role": "assistant", "content": content, "refusal": "I cannot help with that."}
+    return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+
+
+def test_a_refusal_without_any_words_is_a_failure_that_says_so() -> None:
+    """It is a content filter's, with the model's own words; no reply without an answer."""
+    with pytest.raises(BadReply, match="I cannot help with that") as caught:
+        parse_reply.reply(refusing(None), 8192)
+    assert caught.value.kind == "filtered"
+
+
+def test_words_beside_a_refusal_count() -> None:
+    """What was said is read as ever."""
+    assert parse_reply.reply(refusing("Let us talk of boats."), 8192).text == "Let us talk of boats."

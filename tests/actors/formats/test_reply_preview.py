@@ -1,0 +1,187 @@
+"""What is told of a reply while it comes: the beginning of what it will be read as, never anything else."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from time import process_time
+from typing import Any
+
+import pytest
+
+from everlog.actors.formats import call_arguments as given
+from everlog.actors.formats.repair_steps import is_lossy
+from everlog.actors.formats.reply_preview import ReplyPreview
+from everlog.actors.ports.effects import ReplyDelta
+
+WORDS = ["Ahoy", "\U0001f600", "é", '"', "\\", "\n", "\t", " ", "{", "}", "[", ":", "\\u00e9", "\x7f", "日本", "/", ","]
+"""What texts are made of: what must be escaped, what may be, and what looks like more JSON."""
+
+
+def texts(chance: random.Random) -> str:
+    return "".join(chance.choice(WORDS) for _ in range(chance.randrange(12)))
+
+
+def values(chance: random.Random, depth: int = 0) -> Any:
+    """Any JSON, which may hold keys of the same names in places where they say nothing."""
+    kind = chance.randrange(6 if depth < 3 else 4)
+    if kind == 4:
+        return [values(chance, depth + 1) for _ in range(chance.randrange(3))]
+    if kind == 5:
+        keys = ["message", "params", "function", "inner_thoughts", texts(chance)]
+        return {chance.choice(keys): values(chance, depth + 1) for _ in range(chance.randrange(3))}
+    return [texts(chance), chance.random() * 1e9 - 5e8, chance.choice([True, False, None]), chance.randrange(99)][kind]
+
+
+def split(text: str, chance: random.Random) -> Iterator[str]:
+    """The text in parts of a few characters, anywhere."""
+    at = 0
+    while at < len(text):
+        size = chance.choice((1, 1, 2, 3, 7, 40))
+        yield text[at : at + size]
+        at += size
+
+
+def written(value: Any, chance: random.Random) -> str:
+    """JSON in one of the ways in which it may be written."""
+    text = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, None, 2)))
+    return text.replace("/", "\\/") if chance.random() < 0.2 else text
+
+
+def heard(reply: ReplyPreview, pieces: Sequence[ReplyDelta]) -> tuple[str, str, list[str]]:
+    """The thought and the message that are told, and all kinds, in order."""
+    found = [one for piece in pieces for one in reply.read(piece)]
+    said = {kind: "".join(text for k, text in found if k == kind) for kind in ("thought", "message")}
+    return said["thought"], said["message"], [kind for kind, _ in found]
+
+
+def shuffled(items: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    keys = list(items)
+    chance.shuffle(keys)
+    return {key: items[key] for key in keys}
+
+
+def arguments(chance: random.Random) -> dict[str, Any]:
+    more = {f"more_{number}": values(chance) for number in range(chance.randrange(3))}
+    return shuffled({"message": texts(chance), **more}, chance)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_message_of_a_call_is_told_whole_wherever_it_is_split(seed: int) -> None:
+    """Together, what is told is the value that the arguments have in the end; another function says nothing."""
+    chance = random.Random(seed)
+    given, name = arguments(chance), chance.choice(["send_message", "send_message", "archival_memory_insert"])
+    text = written(given, chance)
+    pieces = [ReplyDelta(call=0, name=name), *(ReplyDelta(call=0, arguments=part) for part in split(text, chance))]
+    _, message, kinds = heard(ReplyPreview("native"), pieces)
+    assert message == (given["message"] if name == "send_message" else "")
+    assert kinds.count("end") == (name == "send_message")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_reply_that_is_one_object_is_told_whole_wherever_it_is_split(seed: int) -> None:
+    """In either way of writing it, with its parts in any order: thought and message as they are in the end."""
+    chance = random.Random(seed)
+    name = chance.choice(["send_message", "send_message", "core_memory_append"])
+    thought, given = texts(chance), arguments(chance)
+    inside = chance.random() < 0.5
+    params = shuffled({"inner_thoughts": thought, **given}, chance) if inside else given
+    outer = {"function": name, "params": params}
+    text = written(shuffled(outer if inside else {"inner_thoughts": thought, **outer}, chance), chance)
+    if chance.random() < 0.3:
+        text = f"```json\n{text}\n```"
+    pieces = [ReplyDelta(text=part) for part in split(text, chance)]
+    told, message, _ = heard(ReplyPreview("text" if inside else "schema"), pieces)
+    assert told == thought
+    assert message == (given["message"] if name == "send_message" else "")
+
+
+def damaged(text: str, chance: random.Random) -> str:
+    """The text with something left out, put in, doubled or cut off."""
+    at, to = sorted(chance.randrange(len(text) + 1) for _ in range(2))
+    more = chance.choice(['"', "\\", "\\_", "{", "}", "\n", "\\ud83d", ',"message":"x"', "'", ""])
+    return chance.choice([text[:at], text[:at] + more + text[at:], text[:at] + text[to:], text[:to] + text[at:]])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) -> None:
+    """Where the arguments can be read without a guess, what was told since it last began anew is the beginning of the
+    value. A guess is not acted on: the model is asked again.
+    """
+    chance = random.Random(seed)
+    checked = 0
+    for _ in range(300):
+        text = damaged(written(arguments(chance), chance), chance)
+        pieces = [
+            ReplyDelta(call=0, name="send_message"),
+            *(ReplyDelta(call=0, arguments=part) for part in split(text, chance)),
+        ]
+        reply = ReplyPreview("native")
+        found = [one for piece in pieces for one in reply.read(piece)]
+        begun = max((n + 1 for n, (kind, _) in enumerate(found) if kind == "restart"), default=0)
+        message = "".join(part for kind, part in found[begun:] if kind == "message")
+        try:
+            read = given.arguments(text)
+        except (ValueError, TypeError):
+            continue
+        if is_lossy(read.rungs):
+            continue
+        final = read.value.get("message")
+        if isinstance(final, str):
+            checked += 1
+            assert final.startswith(message), text
+        else:
+            assert not message, text
+    assert checked > 20
+
+
+def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
+    """The later one counts, and nobody knows whether a third one comes: the rest waits for the end."""
+    parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
+    pieces = [ReplyDelta(call=0, name="send_message"), *(ReplyDelta(call=0, arguments=part) for part in parts)]
+    _, message, kinds = heard(ReplyPreview("native"), pieces)
+    assert (message, kinds) == ("Yes", ["message", "end", "restart"])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_line_breaks_that_a_model_writes_as_they_are_are_told(seed: int) -> None:
+    """JSON wants them escaped, small models often do not, and what they mean is plain."""
+    chance = random.Random(seed)
+    wanted = "".join(chance.choice(["\n", "\t", "\\", '"', "Ahoy", "\x01"]) for _ in range(20)) + "."
+    text = (
+        json.dumps({"message": wanted}, indent=2).replace("\\n", "\n").replace("\\t", "\t").replace("\\u0001", "\x01")
+    )
+    pieces = [
+        ReplyDelta(call=0, name="send_message"),
+        *(ReplyDelta(call=0, arguments=part) for part in split(text, chance)),
+    ]
+    assert heard(ReplyPreview("native"), pieces)[1] == wanted
+
+
+def test_words_that_may_be_more_than_words_wait() -> None:
+    """A thought is told up to where a server may have written a call into it, or marks of the model's own."""
+    for text in ("I greet <tool_call>{}", "I greet [TOOL_CALLS]", "I greet ```"):
+        assert heard(ReplyPreview("native"), [ReplyDelta(text=part) for part in text])[0] == "I greet"
+
+
+def test_several_calls_are_several_messages() -> None:
+    """Each is told, with an end between them, and calls of other functions in between say nothing."""
+    calls = [("send_message", "One"), ("conversation_search", "no"), ("send_message", "Two")]
+    pieces = [ReplyDelta(text="Hm.")]
+    for number, (name, text) in enumerate(calls):
+        pieces += [ReplyDelta(call=number, name=name), ReplyDelta(call=number, arguments=json.dumps({"message": text}))]
+    assert heard(ReplyPreview("native"), pieces) == ("Hm.", "OneTwo", ["thought", "message", "end", "message", "end"])
+
+
+def test_reading_costs_as_much_as_there_is_to_read() -> None:
+    """Ten times as long a message, one character at a time, takes about ten times as long; deep nesting too."""
+
+    def seconds(text: str) -> float:
+        reply, begun = ReplyPreview("native"), process_time()
+        list(reply.read(ReplyDelta(call=0, name="send_message")))
+        for character in text:
+            list(reply.read(ReplyDelta(call=0, arguments=character)))
+        return process_time() - begun
+
+    for make in (lambda n: json.dumps({"message": "\n" * n}), lambda n: '{"x":' * n, lambda n: '{"x":' + "1" * n):
+        short, long = min(seconds(make(2000)) for _ in range(3)), seconds(make(20_000))
+        assert long < 30 * short

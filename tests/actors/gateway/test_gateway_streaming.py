@@ -1,0 +1,130 @@
+"""Pieces through the gateway, in virtual time: from a model that streams to who hears, many at once, and dropped."""
+
+import asyncio
+
+import pytest
+
+from everlog.actors.gateway.gateway import Gateway, GatewayActor, ModelRequest
+from everlog.actors.gateway.request_batch import ResponseItem
+from everlog.actors.hosting.agent_factory import GatewayModel
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
+from everlog.events import ModelError
+from tests.support.models.virtual_time_models import SlowModel, answered, failing, gateway, run, seconds
+
+URL = "http://127.0.0.1:1/v1"
+
+
+class Speaker(SlowModel):
+    """Says five words, a tenth of a second each, before it answers or fails."""
+
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
+        for number in range(5):
+            await asyncio.sleep(0.1)
+            hear(ReplyDelta(f"{number} "))
+        return await self.ask(request)
+
+
+def asking(number: int, *, aloud: bool = True) -> ModelRequest:
+    return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, aloud=aloud)
+
+
+def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
+    """One who listens hears five words before the answer; one who does not is answered all the same."""
+
+    async def main() -> None:
+        one = gateway(Speaker(seconds=0))
+        heard: list[tuple[float, str]] = []
+        model = GatewayModel("m", URL, one.ask, "sam")
+        answer = await model.ask_aloud(b"?", lambda piece: heard.append((seconds(), piece.text)))
+        assert heard == [(pytest.approx(0.1 * (n + 1)), f"{n} ") for n in range(5)]
+        assert (answer.attempts, (await model.ask(b"?")).attempts, len(heard)) == (1, 1, 5)
+        mute = gateway(SlowModel())
+        assert await mute.ask("m", URL, b"?", hear=lambda _: pytest.fail("it does not stream"))
+
+    run(main)
+
+
+def test_a_second_try_begins_with_a_restart() -> None:
+    """What the first said counts for nothing; there is none before the first, nor where nothing was said."""
+
+    async def main() -> None:
+        heard: list[ReplyDelta] = []
+        await gateway(Speaker(failing("cut", 1), seconds=0)).ask("m", URL, b"?", hear=heard.append)
+        assert [piece.restart for piece in heard] == [False] * 5 + [True] + [False] * 5
+
+    run(main)
+
+
+def test_many_are_heard_together_each_in_its_place() -> None:
+    """Pieces within the time of gathering are one; each place has its words and then its outcome, once."""
+
+    async def main() -> None:
+        model = Speaker(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n), seconds=0)
+        came: dict[int, list[ResponseItem]] = {}
+        count = 0
+        async for batch in gateway(model).ask_many([asking(n, aloud=n != 4) for n in range(5)], gather_s=0.25):
+            count += 1
+            for place, one in batch:
+                came.setdefault(place, []).append(one)
+        for place, (*pieces, end) in came.items():
+            said = "".join(piece.text for batch in pieces if isinstance(batch, list) for piece in batch)
+            assert said == ("" if place == 4 else "0 1 2 3 4 ")
+            assert isinstance(end, ModelError if place == 3 else ModelResponse)
+        assert sorted(came) == [0, 1, 2, 3, 4] and count <= 4
+
+    run(main)
+
+
+def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
+    """Calls and text stay apart, and what was said before a restart is not sent at all."""
+
+    async def main() -> None:
+        one = Gateway(lambda *_: Speaker())
+        gathering = one.gathered([])
+        for piece in (
+            ReplyDelta("old"),
+            ReplyDelta(restart=True),
+            ReplyDelta("a"),
+            ReplyDelta("b"),
+            ReplyDelta(call=0, name="f"),
+            ReplyDelta(call=0, arguments="{"),
+            ReplyDelta(call=0, arguments="}"),
+            ReplyDelta(call=1, name="g"),
+        ):
+            gathering._hear(0, piece)
+        assert gathering._batch() == [
+            (
+                0,
+                [
+                    ReplyDelta(restart=True),
+                    ReplyDelta("ab"),
+                    ReplyDelta(call=0, name="f", arguments="{}"),
+                    ReplyDelta(call=1, name="g"),
+                ],
+            )
+        ]
+
+    run(main)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_what_is_dropped_is_cancelled_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch, *, early: bool) -> None:
+    """Told to the actor before its call has begun, or while it is under way: nothing of it is left."""
+
+    async def main() -> None:
+        actor = GatewayActor("/nowhere")
+        model = Speaker(seconds=1)
+        actor._gateway = gateway(model, asks_max=2)
+        if early:
+            await actor.drop({"call/1": [0, 2]})
+        came = []
+        async for batch in actor.ask_many([asking(n) for n in range(4)], "call/1"):
+            came += [place for place, one in batch if isinstance(one, ModelResponse)]
+            if not early:
+                await actor.drop({"call/1": [0, 2], "gone": [1]})
+        assert sorted(came) == [1, 3]
+        assert sorted(model.asked) == [b"1", b"3"]
+        status = await actor.status()
+        assert (status.under_way, status.waiting, actor._gatherings) == (0, 0, {})
+
+    run(main)

@@ -1,0 +1,272 @@
+"""Hosts and workers at the moments where two things happen at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.commands import (
+    Command,
+    CommandResult,
+    FireTimer,
+    ResumeTurns,
+    SendInput,
+    SessionCapabilities,
+    StreamItem,
+)
+from everlog.actors.hosting.host import Host
+from everlog.events import HostLost, ModelError, Record, UnknownAgent, UserMessage
+from tests.support.agents.fast_stand_ins import payload
+from tests.support.agents.virtual_time_runtime import Home, run_plain
+
+
+async def long() -> None:
+    """A step of a plain agent takes ten seconds."""
+    await asyncio.sleep(10)
+
+
+def say(home: Home, text: str) -> SendInput:
+    return SendInput(id=home.ids.new(home.clock.now()), event=UserMessage(text=text))
+
+
+async def heard(hearing: AsyncIterator[StreamItem]) -> list[StreamItem]:
+    return [item async for item in hearing]
+
+
+async def hosted(home: Home, **options: Any) -> Host:
+    """A host of sam, which exists."""
+    await home.open()
+    await home.leave()
+    return Host("sam", home.runtime._system_of, **{"idle_s": 5, **options})
+
+
+@pytest.mark.parametrize("after", range(12))
+def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
+    """However many ticks after the last one an input comes, its turn runs and its caller hears the end of it."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        first = asyncio.create_task(heard(host.perform(say(home, "one"))))
+        for _ in range(after):
+            await asyncio.sleep(0)
+        second = await heard(host.perform(say(home, "two")))
+        assert isinstance(second[-1], CommandResult) and second[-1].value.text == "two"
+        await first
+        await host.close()
+
+    run_plain(main)
+
+
+def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
+    """Two callers of one turn end in the same moment; nobody uses the agent then, and it is let go of."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        command = say(home, "one")
+        await asyncio.gather(heard(host.perform(command)), heard(host.perform(command)))
+        assert host.active
+        await asyncio.sleep(6)
+        assert not host.active
+
+    run_plain(main, long)
+
+
+def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_heard() -> None:
+    """None of them is told that the agent is at work for another: they lend the same, and it was nobody's before."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        lent = SessionCapabilities(base_url="http://127.0.0.1:1/v1")
+        commands = [msgspec.structs.replace(say(home, text), means=lent) for text in ("one", "two", "three")]
+        ends = [one[-1] for one in await asyncio.gather(*(heard(host.perform(command)) for command in commands))]
+        assert [end.value.text for end in ends if isinstance(end, CommandResult)] == ["one", "two", "three"]
+        await host.close()
+
+    run_plain(main)
+
+
+def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
+    """It says so when its time is over: its process is of no use to anybody."""
+
+    async def main() -> None:
+        home = Home()
+        idle = asyncio.Event()
+
+        async def on_idle() -> None:
+            idle.set()
+
+        host = Host("nobody", home.runtime._system_of, idle_s=5, on_idle=on_idle)
+        with pytest.raises(UnknownAgent):
+            await heard(host.perform(ResumeTurns(id=home.ids.new(home.clock.now()))))
+        await asyncio.wait_for(idle.wait(), 6)
+
+    run_plain(main)
+
+
+def test_an_agent_that_somebody_comes_for_while_it_is_let_go_of_is_not_gone() -> None:
+    """Letting go takes a while; whoever comes meanwhile is served, and the host must not be thrown away."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        await heard(host.perform(say(home, "one")))
+
+        async def slowly() -> None:
+            await asyncio.sleep(3)
+
+        host._stack.push_async_callback(slowly)
+        leaving = asyncio.create_task(host.passivate())
+        await asyncio.sleep(1)
+        coming = asyncio.create_task(heard(host.perform(say(home, "two"))))
+        assert not await leaving
+        assert (await coming)[-1].value.text == "two"
+        await host.close()
+
+    run_plain(main)
+
+
+def test_a_caller_may_go_away() -> None:
+    """The command goes on, and when it fails nobody is told, and nothing complains."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        gone = asyncio.create_task(heard(host.perform(say(home, "[fail]"))))
+        await asyncio.sleep(1)
+        gone.cancel()
+        await asyncio.sleep(30)
+        await host.close()
+        assert home.log()[-1].type == "model_failed"
+
+    run_plain(main, long)
+
+
+def test_who_waits_while_the_system_is_closed_is_told() -> None:
+    """A caller whose turn is interrupted gets an error of ours, and not a cancellation that nobody asked for."""
+
+    async def main() -> Home:
+        home = Home()
+        sam = await home.open()
+        waiting = asyncio.create_task(sam.send("[steps=3]")._all())
+        await asyncio.sleep(15)
+        await home.leave()
+        with pytest.raises(HostLost):
+            await waiting
+        with pytest.raises(HostLost):
+            await sam.send("Too late")
+        return home
+
+    home = run_plain(main, long)
+    assert [r.type for r in home.log()][-2:] == ["user_message", "message_sent"]
+
+
+def test_an_agent_that_is_deleted_while_it_thinks() -> None:
+    """Nothing comes after the deletion, and who waited for the turn is told that the agent was deleted."""
+
+    async def main() -> Home:
+        home = Home()
+        sam = await home.open()
+        waiting = asyncio.create_task(sam.send("[steps=3]")._all())
+        await asyncio.sleep(15)
+        await sam.delete()
+        with pytest.raises(UnknownAgent):
+            await waiting
+        await asyncio.sleep(30)
+        await home.leave()
+        return home
+
+    assert run_plain(main, long).log()[-1].type == "agent_deleted"
+
+
+@pytest.mark.parametrize("meanwhile", ["resume", "timer"])
+def test_a_command_that_is_sent_again_hears_all_of_its_turn(meanwhile: str) -> None:
+    """Its turn may go on, and others may write, before the host knows that it is an old one: it hears all, in order."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        command = say(home, "[steps=3]")
+        began = asyncio.create_task(heard(host.perform(command)))
+        await asyncio.sleep(15)
+        await host.close()
+        with suppress(HostLost):
+            await began
+        host = Host("sam", home.runtime._system_of)
+        if meanwhile == "resume":
+            others = asyncio.create_task(heard(host.perform(ResumeTurns(id=home.ids.new(home.clock.now())))))
+            await asyncio.sleep(9.999)
+        else:
+            others = asyncio.create_task(heard(host.perform(set_timer(home))))
+        again = asyncio.create_task(heard(host.perform(command)))
+        await others
+        records = [record for item in await again if not isinstance(item, CommandResult) for record in item]
+        own = [record.seq for record in home.log() if record.turn == 1 and record.type != "timer_set"]
+        assert [record.seq for record in records if record.seq in own] == own
+        assert [record.seq for record in records] == sorted({record.seq for record in records})
+        await host.close()
+
+    run_plain(main, long)
+
+
+def set_timer(home: Home) -> Command:
+    from everlog.actors.agent.commands import SetTimer
+
+    return SetTimer(id=home.ids.new(home.clock.now()), timer="tea", text="", due_at=home.clock.now() + 10**12)
+
+
+def test_a_failure_of_the_model_is_told_again() -> None:
+    """Who sends an input again that the model failed hears of it again."""
+
+    async def main() -> None:
+        home = Home()
+        host = await hosted(home)
+        command = say(home, "[fail]")
+        for _ in range(2):
+            with pytest.raises(ModelError, match="No"):
+                await heard(host.perform(command))
+        assert [r.type for r in home.log()][-2:] == ["user_message", "model_failed"]
+        await host.close()
+
+    run_plain(main)
+
+
+def test_timers_are_told_when_they_may_have_changed() -> None:
+    """When the agent is opened and when a timer is set or goes off; not after each of its turns."""
+
+    async def main() -> None:
+        home = Home()
+        told: list[Sequence[Any]] = []
+        host = await hosted(home, tell_timers=lambda _, timers: told.append(timers))
+        for _ in range(5):
+            await heard(host.perform(say(home, "Hi")))
+        assert told == [[]]
+        await heard(host.perform(set_timer(home)))
+        for _ in range(5):
+            await heard(host.perform(say(home, "Hi")))
+        assert [len(timers) for timers in told] == [0, 1]
+        stale = FireTimer(id=home.ids.new(home.clock.now()), timer="tea", due_at=17)
+        assert (await heard(host.perform(stale)))[-1] == CommandResult(False)
+        assert [len(timers) for timers in told] == [0, 1, 1], "who sent that knows no better"
+        await host.close()
+
+    run_plain(main)
+
+
+def test_records_are_those_of_the_log() -> None:
+    """What a caller hears is what was written, input first."""
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        records: list[Record] = await sam.send("Hi [steps=2]")
+        assert records == home.log()[-3:]
+        assert payload(records[0]) == {}
+        await home.leave()
+
+    run_plain(main)

@@ -1,0 +1,209 @@
+"""Metrics say how a cluster is doing and never who is in it; notes are lines that a collector can read."""
+
+import errno
+import io
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.cluster.structured_log import WHAT_CHARS_MAX, StructuredLogger
+from everlog.actors.hosting.cluster_status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
+from everlog.actors.hosting.metrics import (
+    COUNTERS,
+    GAUGES,
+    HISTOGRAMS,
+    OTHER,
+    TAGS,
+    VALUES_MAX,
+    InstrumentFactory,
+    ProcessMetrics,
+    endpoint_of,
+)
+
+EVERYTHING = {**COUNTERS, **GAUGES, **HISTOGRAMS}
+AGENT = "agent-with-a-name"
+
+
+class Instrument:
+    """Remembers what it was told, and is as strict about tags and values as Ray's."""
+
+    def __init__(self, told: list[tuple[str, float, dict[str, str]]], name: str, tag_keys: tuple[str, ...]) -> None:
+        self.told, self.name, self.tag_keys = told, name, tag_keys
+
+    def inc(self, value: float, tags: dict[str, str]) -> None:
+        assert value > 0
+        self.observe(value, tags)
+
+    def observe(self, value: float, tags: dict[str, str]) -> None:
+        assert set(tags) == set(self.tag_keys), self.name
+        assert all(isinstance(tag, str) for tag in tags.values())
+        self.told.append((self.name, value, tags))
+
+    set = observe
+
+
+def makers(told: list[Any]) -> InstrumentFactory:
+    """A maker of instruments of each kind, which all write into one list."""
+
+    def make(name: str, _description: str, tag_keys: tuple[str, ...], boundaries: Any = ()) -> Instrument:
+        assert list(boundaries) == sorted(boundaries)
+        return Instrument(told, name, tag_keys)
+
+    return InstrumentFactory(make, make, make)
+
+
+HOST = HostStatus(
+    place=AGENT, placement="dedicated", node="10.0.0.7", pid=4711, active=3, passive=9, turns=1, waiting=2,
+    lag_us=250_000, messages=10, model_calls=12, commits=20, ticks=5, refused=1,
+    errors={"StoreError": 2},
+    memory_bytes=5000, unsealed_bytes=600,
+)  # fmt: skip
+GATEWAY = GatewayStatus(
+    endpoints=(
+        EndpointStatus(
+            endpoint="http://me:secret@model:8000/v1", under_way=1, asked=7, tokens=90, failures={"busy": 2}
+        ),
+        EndpointStatus(endpoint="", waiting=4, asked=1),
+    )
+)
+SUPERVISOR = SupervisorStatus(living=4, waiting=1, recoveries=2, timers=100_000)
+
+
+def all_told() -> list[tuple[str, float, dict[str, str]]]:
+    told: list[tuple[str, float, dict[str, str]]] = []
+    made = ProcessMetrics(makers(told), placement="dedicated", node="10.0.0.7")
+    made.host(HOST)
+    made.gateway(GATEWAY)
+    made.supervisor(SUPERVISOR)
+    made.ticked(40, 0.002)
+    made.activated(0.01)
+    return told
+
+
+def test_every_metric_is_told_and_named_as_documented() -> None:
+    """Each name that is promised gets a value from a cluster that does everything, and no other name does."""
+    assert {name for name, *_ in all_told()} == set(EVERYTHING)
+    assert all(name.startswith("everlog_") and ":" not in name for name in EVERYTHING)
+
+
+def test_no_tag_says_who_an_agent_is() -> None:
+    """Tags are placement, node, endpoint and kind of error; not even a dedicated host's metrics have its agent's name,
+    nor has an endpoint's what could be secret.
+    """
+    told = all_told()
+    assert all(set(spec[1]) <= TAGS for spec in EVERYTHING.values())
+    assert set(TAGS) == {"placement", "node", "endpoint", "error"}
+    assert AGENT not in str(told)
+    assert "secret" not in str(told)
+    assert {tags["endpoint"] for _, _, tags in told if "endpoint" in tags} == {"model:8000", "default"}
+
+
+def test_counters_grow_by_what_is_new() -> None:
+    """Two looks at a host count each message once; a look at which nothing is new moves no counter."""
+    told: list[tuple[str, float, dict[str, str]]] = []
+    made = ProcessMetrics(makers(told), placement="shared", node="n")
+    for messages in (10, 10, 25):
+        made.host(msgspec.structs.replace(HOST, messages=messages))
+    assert [value for name, value, _ in told if name == "everlog_messages"] == [10, 15]
+    assert [value for name, value, _ in told if name == "everlog_errors"] == [2]
+    assert [value for name, value, _ in told if name == "everlog_lag_seconds"] == [0.25] * 3
+
+
+def test_endpoints_beyond_a_number_are_one() -> None:
+    """However many endpoints agents bring, a collector sees a bounded number of series, and no request is lost."""
+    told: list[tuple[str, float, dict[str, str]]] = []
+    made = ProcessMetrics(makers(told))
+    many = tuple(EndpointStatus(endpoint=f"http://host-{number}/", asked=1) for number in range(VALUES_MAX + 20))
+    made.gateway(GatewayStatus(endpoints=many))
+    asked = [tags["endpoint"] for name, _, tags in told if name == "everlog_requests"]
+    assert len(asked) == VALUES_MAX + 20
+    assert len(set(asked)) == VALUES_MAX + 1
+    assert asked.count(OTHER) == 20
+
+
+@pytest.mark.parametrize(
+    ("base_url", "called"),
+    [("https://key@api.openai.com/v1?api_key=x", "api.openai.com"), ("127.0.0.1:8000", "127.0.0.1:8000"),
+     ("", "default"), ("http://[::1", OTHER), ("http://host:port/", OTHER), ("http:///path", OTHER)],
+)  # fmt: skip
+def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
+    """Host and port alone: an address may have a key in it."""
+    assert endpoint_of(base_url) == called
+
+
+def test_without_instruments_nothing_is_measured() -> None:
+    """A process without Ray pays nothing, and nothing fails."""
+    made = ProcessMetrics(None, placement="shared", node="n")
+    made.host(HOST)
+    made.gateway(GATEWAY)
+    made.supervisor(SUPERVISOR)
+    made.ticked(1, 0.1)
+    made.activated(0.1)
+
+
+def test_a_look_costs_little() -> None:
+    """A host tells all its metrics in less than a millisecond of CPU, so once a second is nothing."""
+    told: list[tuple[str, float, dict[str, str]]] = []
+    made = ProcessMetrics(makers(told), placement="shared", node="n")
+    costs = []
+    for messages in range(20):
+        begun = time.process_time()
+        made.host(msgspec.structs.replace(HOST, messages=messages))
+        costs.append(time.process_time() - begun)
+    assert min(costs) < 0.001
+
+
+class Clock:
+    def now(self) -> int:
+        return 1_700_000_000_123_456
+
+
+def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[str, str]]:
+    """The notes as a collector reads them."""
+    out = io.StringIO()
+    notes = StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment=environment or {}, out=lambda: out)
+    for text in what:
+        notes(text)
+    return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_note_that_cannot_be_written_stops_nobody() -> None:
+    """Where notes are kept may be full: what is noted goes on all the same."""
+
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)("a host died")
+
+
+def test_a_note_is_one_line_of_json() -> None:
+    """Time, level, place, node and what happened; line ends and control characters do not break the line."""
+    (line,) = noted("the host of 'sam'\n(process 4711) died\x1b[2J;\u2028another goes on")
+    assert line == {
+        "time": "2023-11-14T22:13:20.123456Z", "level": "warning", "place": "supervisor", "node": "10.0.0.7",
+        "what": "the host of 'sam' (process 4711) died\x1b[2J; another goes on",
+    }  # fmt: skip
+
+
+def test_a_note_has_no_end_of_its_own() -> None:
+    """A note that is too long is cut, and one of exactly the limit is not."""
+    long, whole = noted("x" * (WHAT_CHARS_MAX + 1), "y" * WHAT_CHARS_MAX)
+    assert len(long["what"]) == WHAT_CHARS_MAX
+    assert long["what"].endswith("…")
+    assert whole["what"] == "y" * WHAT_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["Authorization: Bearer hush-hush-hush", "key sk-hush-hush-hush was refused", "http://me:hush-hush-hush@host/v1",
+     "GET /v1?api_key=hush-hush-hush&x=1", "the value hush-hush-hush itself"],
+)  # fmt: skip
+def test_a_note_has_no_secret(secret: str) -> None:
+    """Keys in addresses and headers, and the secrets of the process's own environment, are taken out."""
+    environment = {"OPENAI_API_KEY": "hush-hush-hush"} if "itself" in secret else {"MY_KEY": "is"}
+    (line,) = noted(secret, environment=environment)
+    assert "hush" not in line["what"]
+    assert "***" in line["what"]

@@ -1,0 +1,398 @@
+"""The journal of many agents: what waits is one group, what fails reaches those whom it concerns, nobody hangs."""
+
+import asyncio
+import errno
+from collections.abc import Callable, Coroutine
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+import pytest
+
+from everlog.events import AgentDeleted, BadInput, HostLost, StoreError, WrongSequence, draft
+from everlog.projections import HEAD, Projections
+from everlog.store import FileLog
+from tests.support import virtual_time
+from tests.support.agents.journal_world import SHARD, Desk, all_of, kinds_of
+
+NAMES = [f"agent {number}" for number in range(8)]
+
+
+def at_desk(scenario: Callable[[Desk], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """A scenario at a desk in virtual time; nothing pending and nothing unheard of may be left."""
+
+    def test() -> None:
+        async def main() -> None:
+            desk = Desk()
+            await scenario(desk)
+            await desk.ticks.close()
+
+        virtual_time.run(main)
+
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
+    return test
+
+
+def failing(error: Exception, times: int = 1) -> Callable[..., Any]:
+    """A method that fails so often, and is then what it was."""
+    left = [error] * times
+
+    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if left:
+                raise left.pop()
+            return real(*arguments, **options)
+
+        return call
+
+    return wrapped
+
+
+def broken(desk: Desk, name: str, error: Exception, times: int = 1) -> Any:
+    """While the block runs the engine's method `name` fails `times` times."""
+    engine = desk.ticks.projections
+    return patch.object(engine, name, failing(error, times)(getattr(engine, name)))
+
+
+async def seated(desk: Desk, *names: str) -> None:
+    await asyncio.gather(*map(desk.ticks.enter, names))
+
+
+@at_desk
+async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
+    """Appends of eight agents that wait together are one group: one write, one sync, eight commits."""
+    writes, syncs = desk.done("write"), desk.done("sync")
+    commits = await asyncio.gather(*(desk.commit(name, 0, "Hi") for name in NAMES))
+    assert (desk.done("write") - writes, desk.done("sync") - syncs) == (1, 1)
+    assert [commit.number for commit in commits] == list(range(1, 9))
+    assert (desk.counts.ticks, desk.counts.commits, desk.counts.inputs) == (1, 8, 8)
+
+
+@at_desk
+async def test_what_comes_during_a_sync_is_the_next_group(desk: Desk) -> None:
+    """Nobody waits for a third group: what gathers while one is written is written at once after it."""
+    first = asyncio.create_task(desk.commit(NAMES[0], 0, "Hi"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    syncs = desk.done("sync")
+    await asyncio.gather(first, *(desk.commit(name, 0, "Hi") for name in NAMES[1:]))
+    assert desk.done("sync") - syncs == 2
+
+
+@at_desk
+async def test_rows_see_the_commit_before_them(desk: Desk) -> None:
+    """Whoever has heard of a commit reads it, agent by agent, however many commit in the same tick."""
+    await seated(desk, *NAMES)
+
+    async def own(name: str) -> None:
+        for seq in range(3):
+            await desk.commit(name, seq, f"{name} {seq}")
+            assert (await desk.ticks.rows("standing", name, HEAD))[0]["head"] == seq + 1
+
+    await asyncio.gather(*map(own, NAMES))
+
+
+@at_desk
+async def test_commits_of_one_agent_keep_their_order(desk: Desk) -> None:
+    """Two commits of one agent in one tick follow each other in the order in which they were asked for."""
+    await all_of(desk.commit("ada", 0, "one"), desk.commit("ada", 1, "two", "three"), desk.commit("ada", 3, "four"))
+    assert desk.kept("ada") == ["one", "two", "three", "four"]
+    assert desk.counts.ticks == 1
+
+
+@at_desk
+async def test_rows_as_of_two_moments_in_one_tick(desk: Desk) -> None:
+    """One agent asks twice the same and once as of before, all at once, and hears each answer."""
+    await seated(desk, "ada")
+    await desk.commit("ada", 0, "one", "two", "three")
+    asks = [desk.ticks.rows("standing", "ada", as_of) for as_of in (HEAD, 2, 1, HEAD)]
+    assert [rows[0]["head"] for rows in await asyncio.gather(*asks)] == [3, 2, 1, 3]
+
+
+@at_desk
+async def test_a_bad_append_hurts_nobody_else(desk: Desk) -> None:
+    """One append of a wrong shape among eight is refused, and the seven others cost a few syncs, not one each."""
+    syncs = desk.done("sync")
+    wide = desk.ticks.commit(NAMES[3], 0, [])
+    results = await all_of(*(wide if name == NAMES[3] else desk.commit(name, 0, "Hi") for name in NAMES))
+    assert kinds_of(results) == ["Commit"] * 3 + ["BadInput"] + ["Commit"] * 4
+    assert isinstance(results[3], BadInput)
+    assert desk.done("sync") - syncs == 3  # of 4, of 2 and of the one beside it
+    assert not desk.lost
+    assert await desk.commit(NAMES[3], 0, "Hi")
+
+
+@at_desk
+async def test_a_wrong_sequence_reaches_its_agent_only(desk: Desk) -> None:
+    """Who expects another head hears so; the others in the group are committed, and the log goes on."""
+    await desk.commit("ada", 0, "one")
+    results = await all_of(desk.commit("ada", 0, "two"), desk.commit("ben", 0, "Hi"))
+    assert isinstance(results[0], WrongSequence) and results[1].agent_id == "ben"
+    assert desk.kept("ada") == ["one"] and not desk.lost
+
+
+@at_desk
+async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
+    """The same ids again give the same commit, in one tick or in two, and its rows are there once."""
+    await seated(desk, "ada")
+    said = desk.said("one")
+    results = await all_of(*(desk.ticks.commit("ada", 0, said) for _ in range(2)))
+    again = await desk.ticks.commit("ada", 0, said)
+    assert sum(not commit.repeated for commit in [*results, again]) == 1
+    assert desk.rows() == {"ada": 1}
+
+
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_a_failed_sync_fails_its_group(operation: str) -> None:
+    """All of the group hear of the disk, each with an error of its own; sent again to the log that is opened anew, with
+    the same ids, each counts once.
+    """
+
+    async def main() -> None:
+        desk = Desk()
+        said = {name: desk.said(f"I am {name}") for name in NAMES}
+        desk.disk.fail(operation, errno.EIO)
+        results = await all_of(*(desk.ticks.commit(name, 0, said[name]) for name in NAMES))
+        assert kinds_of(results) == ["StoreError"] * 8 and len(set(map(id, results))) == 8
+        assert all("the same events can be sent again" in str(error) for error in results)
+        assert len(desk.lost) == 1
+        with pytest.raises(HostLost, match="opened anew"):
+            await desk.commit("zoe", 0, "Hi")
+        await desk.open_anew()
+        await asyncio.gather(*(desk.ticks.commit(name, 0, said[name]) for name in NAMES))
+        assert [desk.kept(name) for name in NAMES] == [[f"I am {name}"] for name in NAMES]
+        await desk.ticks.close()
+
+    virtual_time.run(main)
+
+
+@at_desk
+async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) -> None:
+    """Appends that gathered while the disk failed are not written: their callers hear HostLost. Who enters, as well."""
+    desk.disk.fail("sync", errno.EIO)
+    first = asyncio.create_task(all_of(desk.commit("ada", 0, "Hi")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    writes = desk.done("write")
+    behind = await all_of(desk.commit("ben", 0, "Hi"), desk.ticks.enter("cyd"))
+    assert kinds_of(behind) == ["HostLost", "HostLost"]
+    assert kinds_of(await first) == ["StoreError"]
+    assert desk.done("write") == writes + 1
+    await desk.open_anew()
+    assert desk.kept("ben") == []
+
+
+@at_desk
+async def test_a_newer_owner_ends_it(desk: Desk) -> None:
+    """When another process owns the partition everybody hears HostLost, and what is lost is told once."""
+    other = desk.store.open_partition(SHARD, "other", take_over=True)
+    results = await all_of(*(desk.commit(name, 0, "Hi") for name in NAMES))
+    results += await all_of(desk.commit("ada", 0, "Hi"), desk.ticks.rows("standing", "ada", HEAD))
+    assert kinds_of(results) == ["HostLost"] * 10
+    assert kinds_of(desk.lost) == ["Fenced"]
+    assert other.agents() == []
+    other.close()
+
+
+@pytest.mark.parametrize("name", ["add", "answers", "load", "forget_many"])
+def test_a_bug_reaches_all_who_wait(name: str) -> None:
+    """An exception that nobody expects ends the journal: who waits hears it, and what was acknowledged stands."""
+
+    async def main() -> None:
+        desk = Desk()
+        await seated(desk, "ada", "ben")
+        await desk.commit("ada", 0, "one")
+
+        async def leave() -> None:
+            desk.ticks.leave("ben")
+
+        with broken(desk, name, ZeroDivisionError("a bug")):
+            results = await all_of(
+                desk.commit("ada", 1, "two"), desk.ticks.rows("standing", "ada", HEAD), desk.ticks.enter("cyd"), leave()
+            )
+        assert kinds_of(results[1:3]) == ["ZeroDivisionError", "int" if name == "answers" else "ZeroDivisionError"]
+        assert results[0].records[0].text == "two" and desk.kept("ada") == ["one", "two"]
+        assert kinds_of(desk.lost) == ["HostLost"] and "a bug" in str(desk.lost[0])
+        with pytest.raises(HostLost):
+            await desk.commit("ada", 2, "three")
+        await desk.open_anew()
+        assert await desk.ticks.enter("ada") == 2
+        await desk.ticks.close()
+
+    virtual_time.run(main)
+
+
+@at_desk
+async def test_a_bug_in_the_log_reaches_all_who_wait(desk: Desk) -> None:
+    """The group that met it, and those who came meanwhile; nothing that waited is written afterwards."""
+    with patch.object(FileLog, "append_group", failing(ZeroDivisionError("a bug"))(FileLog.append_group)):
+        results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ada", HEAD))
+    assert kinds_of(results) == ["ZeroDivisionError"] * 2
+    await desk.open_anew()
+    assert desk.kept("ada") == []
+
+
+@at_desk
+async def test_agents_are_built_again_where_the_engine_refuses_their_records(desk: Desk) -> None:
+    """A transaction that fails costs its agents a look at the log; all hear of their commit and read it."""
+    await seated(desk, "ada", "ben")
+    await desk.commit("ada", 0, "zero")
+    with broken(desk, "add", duckdb.OutOfMemoryException("no")):
+        await asyncio.gather(desk.commit("ada", 1, "one"), desk.commit("ben", 0, "one"))
+    assert desk.rows() == {"ada": 2, "ben": 1} and not desk.lost
+
+
+@at_desk
+async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
+    """What is on disk is acknowledged; who waits for rows may ask again in the engine that comes after it."""
+    await seated(desk, "ada", "ben")
+    desk.ticks.projections.close()
+    results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ben", HEAD))
+    assert kinds_of(results) == ["Commit", "HostLost"] and desk.kept("ada") == ["one"]
+    assert kinds_of(desk.lost) == ["HostLost"]
+
+
+@pytest.mark.parametrize(("name", "asks"), [("answers", "rows"), ("load", "enter")])
+def test_one_agent_that_the_engine_cannot_answer_hurts_nobody_else(name: str, asks: str) -> None:
+    """Whose records it cannot work out hears that they are in the log; the others of the query are answered."""
+
+    async def main() -> None:
+        desk = Desk()
+        await seated(desk, "ada", "ben", "cyd")
+        real = getattr(Projections, name)
+
+        def picky(self: Projections, *arguments: Any) -> Any:
+            if "ben" in str(arguments):
+                raise duckdb.ConversionException("not these")
+            return real(self, *arguments)
+
+        await asyncio.gather(*(desk.commit(agent_id, 0, f"I am {agent_id}") for agent_id in ("ada", "ben", "cyd")))
+        if asks == "enter":
+            for agent_id in ("ada", "ben", "cyd"):
+                desk.ticks.leave(agent_id)
+        ask: Any = desk.ticks.enter if asks == "enter" else lambda who: desk.ticks.rows("standing", who, HEAD)
+        with patch.object(Projections, name, picky):
+            results = await all_of(*map(ask, ("ada", "ben", "cyd")))
+        assert isinstance(results[1], StoreError) and "'ben'" in str(results[1])
+        assert not any(isinstance(result, BaseException) for result in (results[0], results[2]))
+        assert not desk.lost
+        await desk.ticks.close()
+
+    virtual_time.run(main)
+
+
+@at_desk
+async def test_close_while_a_tick_runs(desk: Desk) -> None:
+    """What is being written is acknowledged, what came after it is refused, and the next owner can have the log."""
+    first = asyncio.create_task(desk.commit("ada", 0, "one"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second = asyncio.create_task(all_of(desk.commit("ben", 0, "Hi"), desk.ticks.rows("standing", "ada", HEAD)))
+    await asyncio.sleep(0)
+    await desk.ticks.close()
+    assert (await first).number == 1
+    assert kinds_of(await second)[0] == "HostLost"
+    desk.log = desk.store.open_partition(SHARD, "next")
+    assert (desk.kept("ada"), desk.kept("ben")) == (["one"], [])
+    desk.log.close()
+
+
+@at_desk
+async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -> None:
+    """Leaving is done before entering, whichever was asked for last; no row is there twice."""
+    await seated(desk, "ada")
+    await desk.commit("ada", 0, "one")
+    desk.ticks.leave("ada")
+    assert await desk.ticks.enter("ada") == 1
+    assert desk.rows() == {"ada": 1}
+    desk.ticks.leave("ada")
+    await seated(desk, "ben")
+    assert desk.rows() == {}
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
+    """However far it had come: the engine holds nothing of it, and it can come again."""
+
+    async def main() -> None:
+        desk = Desk()
+        await desk.commit("ada", 0, "one")
+        desk.ticks.leave("ada")
+        coming = asyncio.create_task(desk.ticks.enter("ada"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        coming.cancel()
+        await asyncio.wait([coming])
+        if not coming.cancelled():
+            desk.ticks.leave("ada")
+        await seated(desk, "ben")
+        assert desk.rows() == {}
+        assert await desk.ticks.enter("ada") == 1
+        assert desk.rows() == {"ada": 1}
+        await desk.ticks.close()
+
+    virtual_time.run(main)
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
+    """Nobody knows whether that was kept: further commits of the agent are refused until it has left, and whatever was
+    kept is there once when it comes back.
+    """
+
+    async def main() -> None:
+        desk = Desk()
+        await seated(desk, "ada", "ben")
+        busy = asyncio.create_task(desk.commit("ben", 0, "Hi"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task = asyncio.create_task(desk.commit("ada", 0, "one"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        if task.cancelled() and steps:
+            with pytest.raises(HostLost, match="let go of"):
+                await desk.commit("ada", 0, "two")
+        desk.ticks.leave("ada")
+        head = await desk.ticks.enter("ada")
+        assert desk.kept("ada") == ["one"][:head]
+        assert desk.rows()["ada"] == head
+        assert (await desk.commit("ada", head, "two")).records[0].seq == head + 1
+        await busy
+        await desk.ticks.close()
+
+    virtual_time.run(main)
+
+
+@at_desk
+async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
+    """A message that waits behind a deletion is refused, so that it can be sent to who begins anew, if any."""
+    await seated(desk, "ada")
+    ended = draft(AgentDeleted(), event_id=desk.ids.new(0), recorded_at=0, turn=0, step=0)
+    await desk.ticks.commit("ada", 0, [ended])
+    with pytest.raises(HostLost, match="let go of"):
+        await desk.commit("ada", 1, "Are you there?")
+    desk.ticks.leave("ada")
+    assert await desk.ticks.enter("ada") == 1
+
+
+def test_in_threads_all_of_it_is_there() -> None:
+    """With real threads and real time: forty agents commit and read their own writes, in far fewer groups."""
+
+    async def main() -> None:
+        desk = Desk(aside=asyncio.to_thread)
+        names = [f"agent {number}" for number in range(40)]
+
+        async def live(name: str) -> None:
+            await desk.ticks.enter(name)
+            for seq in range(5):
+                await desk.commit(name, seq, f"{seq}")
+                assert (await desk.ticks.rows("standing", name, HEAD))[0]["head"] == seq + 1
+
+        await asyncio.gather(*map(live, names))
+        assert {name: desk.kept(name) for name in names} == {name: list("01234") for name in names}
+        assert desk.counts.commits == 200 and desk.counts.ticks <= 50
+        await desk.ticks.close()
+
+    asyncio.run(main())

@@ -1,0 +1,122 @@
+"""Who hears what: a caller who comes again hears the whole turn, in order and once, whatever happens meanwhile."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from everlog.actors.hosting.subscribers import Collector, StreamSubscriber, Subscribers
+from everlog.events import ModelReply, Record, draft
+from tests.support.agent_world import START, CountingIds
+
+IDS = CountingIds()
+
+
+def record(seq: int, turn: int = 1) -> Record:
+    made = draft(ModelReply(text=str(seq)), event_id=IDS.new(START), recorded_at=START, turn=turn, step=1)
+    return Record(
+        agent_id="sam", seq=seq, commit=seq, event_id=made.event_id, recorded_at=START, said_at=None, type=made.type,
+        turn=turn, step=1, cause=None, version=1, text=made.text, payload=made.payload,
+    )  # fmt: skip
+
+
+def heard(listener: StreamSubscriber) -> list[int]:
+    """The seqs that have come, in order."""
+    found: list[Sequence[Record] | None] = []
+    while not listener.heard.empty():
+        found.append(listener.heard.get_nowait())
+    return [one.seq for records in found if records is not None for one in records]
+
+
+def run(main: Callable[[Subscribers], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(main(Subscribers()))
+
+
+def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
+    """A commit that is told before the caller's turn is known neither overtakes what the log has, nor comes twice."""
+
+    async def main(audience: Subscribers) -> None:
+        one, two, three = record(1), record(2), record(3)
+        with audience.joined("id", "asker", held=True) as listener:
+            audience.hear([two])
+            audience.hear([three])
+            assert heard(listener) == []
+            listener.settle(1, [one, two])
+            assert heard(listener) == [1, 2, 3]
+            audience.hear([record(4)])
+            assert heard(listener) == [4]
+
+    run(main)
+
+
+def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
+    """A command that opens no turn has nothing to wait for."""
+
+    async def main(audience: Subscribers) -> None:
+        with audience.joined("id", "asker", held=False) as listener:
+            audience.hear([record(1)])
+            assert heard(listener) == [1]
+
+    run(main)
+
+
+def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
+    """The end passes on what was held back."""
+
+    async def main(audience: Subscribers) -> None:
+        with audience.joined("id", "asker", held=True) as listener:
+            audience.hear([record(1)])
+            listener.end()
+            assert heard(listener) == [1]
+
+    run(main)
+
+
+def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
+    """It is nobody else's answer, now and later."""
+
+    async def main(audience: Subscribers) -> None:
+        with audience.joined("a", "asker", held=False) as gone:
+            gone.settle(1)
+        with audience.joined("b", "asker", held=False) as other, audience.joined("w", "watcher", held=False) as watcher:
+            other.settle(2)
+            audience.hear([record(1, turn=1)])
+            audience.hear([record(2, turn=2)])
+            assert (heard(other), heard(watcher)) == ([2], [1])
+
+    run(main)
+
+
+def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
+    """What came before its turn was known, what the log has and what came after are there when it has ended."""
+
+    async def main(audience: Subscribers) -> None:
+        found: list[Record] = []
+        gatherer = Collector("id", "asker", held=True, heard=found)
+        audience.join(gatherer)
+        one, two = record(1), record(2)
+        audience.hear([two])
+        assert not found
+        gatherer.settle(1, [one, two])
+        audience.hear([record(3)])
+        assert not gatherer.ended.done()
+        gatherer.end()
+        await gatherer.ended
+        audience.hear([record(4)])
+        audience.leave(gatherer)
+        assert [one.seq for one in found] == [1, 2, 3]
+
+    run(main)
+
+
+def test_who_went_away_does_not_hear_the_end() -> None:
+    """The end of what somebody no longer waits for is no error."""
+
+    async def main(audience: Subscribers) -> None:
+        gatherer = Collector("id", "asker", held=False, heard=[])
+        audience.join(gatherer)
+        gatherer.ended.cancel()
+        audience.leave(gatherer)
+        gatherer.end()
+        assert gatherer.ended.cancelled()
+
+    run(main)

@@ -1,0 +1,280 @@
+"""Timed heartbeats: exactly those that are due, once each, whatever the clock and the process do."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.commands import FireTimer
+from everlog.events import BadInput
+from tests.support import virtual_time
+from tests.support.agent_world import SECOND, completion
+from tests.support.agents.virtual_time_runtime import Home, moment, run_plain
+from tests.support.virtual_time import WallClock
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+async def a_day(every_s: int) -> list[tuple[float, bool]]:
+    """A timer from 00:10 on, a pause of 45 minutes from 08:00:30 on, and no process from 15:00:10 to 15:17:10."""
+    pause = completion(calls=[("pause_heartbeats", {"minutes": 45})])
+    home = Home()
+    sam = await home.open()
+    await sam.set_timer("tea", "[steps=1]", due_at=moment(10 * MINUTE), every_s=every_s)
+    await asyncio.sleep(8 * HOUR + 30)
+    home.lines = [pause]
+    await sam.send("Leave me alone [pause=45]")
+    await asyncio.sleep(7 * HOUR - 20)
+    await home.leave()
+    await asyncio.sleep(17 * MINUTE)
+    home = Home(home.store)
+    await home.open()
+    await asyncio.sleep(DAY - 15 * HOUR - 17 * MINUTE - 10)
+    await home.leave()
+    return home.beats()
+
+
+@pytest.mark.parametrize(("run", "every_s"), [(run_plain, MINUTE), (virtual_time.run, 30 * MINUTE)])
+def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
+    """Every minute (of a plain agent; every half hour of a whole one) over a day, a pause and a restart in it: one each
+    time, one when the pause ends, and one, marked late, for all that were missed.
+    """
+    pause, gone = (8 * HOUR + 30, 8 * HOUR + 45 * MINUTE + 30), (15 * HOUR + 10, 15 * HOUR + 17 * MINUTE + 10)
+    times = [t for t in range(10 * MINUTE, DAY, every_s) if not any(a < t < b for a, b in (pause, gone))]
+    assert run(lambda: a_day(every_s)) == sorted([(t, False) for t in times] + [(pause[1], False), (gone[1], True)])
+
+
+def test_a_pause_goes_on_over_a_restart() -> None:
+    """A process that comes back during a pause sends nothing before it is over, and then one, which is not late."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await sam.send("[pause=30]")
+        await home.leave()
+        await asyncio.sleep(600)
+        home = Home(home.store)
+        await home.open()
+        await asyncio.sleep(1300)
+        await home.leave()
+        return home.beats()
+
+    assert run_plain(main) == [(1800, False), (1860, False)]
+
+
+def test_timers_that_fire_once_and_timers_of_the_past() -> None:
+    """One of the past comes at once; within a minute it is not late but for a schedule that began after it was due."""
+
+    async def main() -> Home:
+        home = Home()
+        await asyncio.sleep(1000)
+        for name, at in (("sam", 2000), ("ada", 990), ("ben", 100), ("cy", -3 * DAY)):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(at))
+        await asyncio.sleep(DAY)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    assert {name: home.beats(name) for name in ("sam", "ada", "ben", "cy")} == {
+        "sam": [(2000, False)], "ada": [(1000, False)], "ben": [(1000, True)], "cy": [(1000, True)],
+    }  # fmt: skip
+
+
+def test_two_timers_of_one_agent_and_timers_of_several() -> None:
+    """Each timer keeps its own time, also where two are due in the same moment."""
+
+    async def main() -> Home:
+        home = Home()
+        for name in ("sam", "ada"):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(60), every_s=60)
+            await ref.set_timer("mail", due_at=moment(120), every_s=90)
+        await asyncio.sleep(400)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    for name in ("sam", "ada"):
+        assert home.beats(name, "tea") == [(t, False) for t in range(60, 400, 60)]
+        assert home.beats(name, "mail") == [(t, False) for t in range(120, 400, 90)]
+
+
+def test_a_missed_heartbeat_comes_once_after_days() -> None:
+    """Ids of more than a day ago are refused by the log, and a heartbeat that was due then is not."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=HOUR)
+        await home.leave()
+        await asyncio.sleep(9 * DAY)
+        home = Home(home.store)
+        await home.open()
+        await asyncio.sleep(100)
+        await home.leave()
+        return home.beats()
+
+    assert run_plain(main) == [(9 * DAY, True), (9 * DAY + 60, False)]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
+    """Of a timer that is cancelled while its agent is at work nothing comes; one that is set again is another, even at
+    the same due time as one that went off.
+    """
+
+    async def main() -> Home:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", "first", due_at=moment(10))
+        await asyncio.sleep(20)
+        await sam.set_timer("tea", "second", due_at=moment(10))
+        await sam.set_timer("mail", due_at=moment(40))
+        await asyncio.sleep(10)
+        assert await sam.cancel_timer("mail")
+        assert not await sam.cancel_timer("mail")
+        await asyncio.sleep(DAY)
+        await home.leave()
+        return home
+
+    home = (virtual_time.run if whole else run_plain)(main)
+    assert home.beats() == [(10, False), (20, False)]
+    assert [r.text for r in home.log() if r.type == "heartbeat"] == ["first", "second"]
+    assert not home.notes
+
+
+def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
+    """Whoever else tells that a timer is due, in whatever words, is told that it is not any more."""
+
+    async def main() -> tuple[Home, list[bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await asyncio.sleep(59)
+        clock = WallClock()
+
+        async def told(command: FireTimer) -> bool:
+            return [heard async for heard in home.runtime.perform("sam", command)][-1].value
+
+        others = [
+            FireTimer(id=home.ids.new(clock.now()), timer="tea", due_at=moment(60), late=late) for late in (False, True)
+        ]
+        await asyncio.sleep(1)
+        answers = await asyncio.gather(*[told(command) for command in others])
+        await asyncio.sleep(10)
+        await home.leave()
+        return home, list(answers)
+
+    home, answers = run_plain(main)
+    assert home.beats() == [(60, False)]
+    assert sum(answers) <= 1
+
+
+@pytest.mark.parametrize("skew_s", [-5, 5])
+@pytest.mark.parametrize("run", [run_plain, virtual_time.run])
+def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
+    """A host's clock may be behind the schedule's: a heartbeat is not due again because it was recorded too early."""
+
+    async def main() -> Home:
+        home = Home()
+        host_clock = home.clock
+        sam = await home.open()
+        home.runtime._schedule._clock = WallClock()
+        host_clock.skew = skew_s * SECOND
+        await sam.set_timer("tea", due_at=moment(60), every_s=60)
+        await asyncio.sleep(330)
+        await home.leave()
+        return home
+
+    assert run(main).beats() == [(t + max(skew_s, 0), False) for t in range(60, 330, 60)]
+
+
+def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
+    """While another process has the agent, one look a minute, and one heartbeat when it is free."""
+
+    async def main() -> tuple[Home, int]:
+        home = Home(idle_s=1)
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(100), every_s=600)
+        await asyncio.sleep(50)
+        held = home.store.open("sam", "everlog chat")
+        looks = Counter[str]()
+        opened = home.store.open
+        home.store.open = lambda *args, **more: (looks.update("x"), opened(*args, **more))[1]
+        await asyncio.sleep(365)
+        held.close()
+        await asyncio.sleep(60)
+        await home.leave()
+        return home, looks["x"]
+
+    home, looks = run_plain(main)
+    assert home.beats() == [(460, True)]
+    assert looks == 7
+    assert len(home.notes) == 6
+
+
+def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
+    """Deleted here or by another process, its timers are gone, nobody looks any more, and created again it has none."""
+
+    async def main() -> Home:
+        home = Home(idle_s=1)
+        for name in ("sam", "ada"):
+            ref = await home.open(name)
+            await ref.set_timer("tea", due_at=moment(100), every_s=100)
+        await home.ref("sam").delete()
+        await asyncio.sleep(50)
+        other = Home(home.store)
+        await other.ref("ada").delete()
+        await other.leave()
+        await asyncio.sleep(200)
+        assert home.runtime._schedule.next_at is None
+        again = await home.open("sam")
+        await asyncio.sleep(200)
+        await again.set_timer("tea", due_at=moment(100), every_s=0)
+        await asyncio.sleep(10)
+        await home.leave()
+        return home
+
+    home = run_plain(main)
+    assert home.beats("sam") == [(450, True)]
+    assert home.beats("ada") == []
+    assert not home.notes
+
+
+def test_a_clock_that_jumps() -> None:
+    """Set far ahead, one heartbeat comes within a minute for all that was left out; set back, the next one waits."""
+
+    async def main() -> list[tuple[float, bool]]:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(600), every_s=600)
+        await asyncio.sleep(700)
+        home.clock.skew = 5000 * SECOND
+        await asyncio.sleep(60)
+        home.clock.skew = 0
+        await asyncio.sleep(5900)
+        await home.leave()
+        return home.beats()
+
+    beats = run_plain(main)
+    assert beats[0] == (600, False)
+    assert 5700 <= beats[1][0] <= 5760 and beats[1][1]
+    assert beats[2:] == [(6000, False), (6600, False)]
+
+
+@pytest.mark.parametrize("wrong", [{"due_at": 2**63}, {"due_at": -1}, {"every_s": 2**60, "due_at": 1}])
+def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> None:
+    """A time or a period beyond all bounds is refused, and the agent goes on."""
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        with pytest.raises(BadInput, match="It was not set"):
+            await sam.set_timer("tea", **wrong)
+        await sam.send("Hello")
+        await home.leave()
+
+    virtual_time.run(main)

@@ -1,0 +1,231 @@
+"""The schedule of many agents: what it costs, how much of it is under way at once, and that none is lost or doubled."""
+
+import asyncio
+import time
+import tracemalloc
+from collections import Counter
+
+import pytest
+
+from everlog.actors.agent.commands import FireTimer
+from everlog.actors.hosting.timer_schedule import DeliveryCallback, DueTimer, HeartbeatBatch, TimerSchedule
+from everlog.actors.ports.agent_constants import BEATS_MAX
+from tests.support import virtual_time
+from tests.support.agent_world import SECOND
+from tests.support.agents.virtual_time_runtime import due
+from tests.support.virtual_time import WallClock
+
+
+class Sent:
+    """Where a schedule sends to: it notes what was sent, and each agent's next one is due `every_s` later."""
+
+    def __init__(self, every_s: int = 60, takes_s: float = 0.001) -> None:
+        self.every_s = every_s
+        self.takes_s = takes_s
+        self.calls = self.most_at_once = self.most_tasks = 0
+        self.sent: list[tuple[str, FireTimer]] = []
+        self.clock = Looked()
+        self.schedule = TimerSchedule(self.send, clock=self.clock)
+
+    async def send(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
+        self.calls += 1
+        self.sent += beats
+        self.most_at_once = max(self.most_at_once, self.schedule.firing)
+        self.most_tasks = max(self.most_tasks, len(asyncio.all_tasks()))
+        await asyncio.sleep(self.takes_s)
+        for agent_id, command in beats:
+            if self.every_s:
+                due = DueTimer(command.due_at + self.every_s * SECOND, command.timer, self.every_s, 1)
+                self.schedule.know(agent_id, [due])
+            over(agent_id)
+
+
+class Looked(WallClock):
+    """Counts how often somebody looks at it."""
+
+    looks = 0
+
+    def now(self) -> int:
+        self.looks += 1
+        return super().now()
+
+
+def scheduled(sent: Sent, known: dict[str, list[DueTimer]], for_s: float) -> None:
+    """Keep the schedule for so long."""
+
+    async def main() -> None:
+        for agent_id, timers in known.items():
+            sent.schedule.know(agent_id, timers)
+        running = asyncio.create_task(sent.schedule.run())
+        await asyncio.sleep(for_s)
+        running.cancel()
+        await asyncio.wait([running])
+
+    virtual_time.run(main)
+
+
+def test_a_thousand_agents_cost_what_is_due() -> None:
+    """With a heartbeat each ten minutes, a thousand agents are not all looked at whenever one of them is due."""
+    sent = Sent(every_s=600)
+    compared = Counter[str]()
+
+    class Name(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            compared["hash"] += 1
+            return str.__hash__(self)
+
+        __eq__ = str.__eq__
+
+    scheduled(sent, {Name(f"agent-{n}"): [due(n * 0.6)] for n in range(1000)}, 1199.8)
+    counts = Counter(agent for agent, _ in sent.sent)
+    assert len(counts) == 1000 and set(counts.values()) == {2}
+    assert compared["hash"] < 60 * len(sent.sent)
+    assert sent.clock.looks < 8 * len(sent.sent)
+    assert len(sent.schedule._heap) < 3000
+
+
+def test_what_cannot_be_sent_does_not_spin() -> None:
+    """An agent whose timers stay as they were after a heartbeat is tried again a minute later, and told late."""
+    sent = Sent(every_s=0)
+    scheduled(sent, {"sam": [due(10)]}, 310)
+    assert [command.late for _, command in sent.sent] == [False, True, True, True, True]
+    assert len({command.id for _, command in sent.sent}) == 5, "an old id would be refused as stale one day"
+
+
+def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
+    """An agent may lose its last timer in the very moment in which it is due: the schedule goes on with the others."""
+    sent = Sent()
+
+    async def main() -> None:
+        schedule = sent.schedule
+        schedule.know("sam", [due(10)])
+        schedule.know("ada", [due(20)])
+        running = asyncio.create_task(schedule.run())
+        await asyncio.sleep(9)
+        asyncio.get_running_loop().call_at(10, lambda: asyncio.get_running_loop().call_soon(schedule.know, "sam", ()))
+        await asyncio.sleep(15)
+        schedule.know("sam", [due(30)])
+        await asyncio.sleep(10)
+        running.cancel()
+        await asyncio.wait([running])
+
+    virtual_time.run(main)
+    assert [agent for agent, _ in sent.sent][-2:] == ["ada", "sam"]
+
+
+def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
+    """They go in calls of many, so many at once and no more; each once, and none is lost."""
+    sent = Sent(every_s=3600, takes_s=5)
+    scheduled(sent, {f"agent-{n}": [due(10 + n / 10_000)] for n in range(10_000)}, 600)
+    assert Counter(agent for agent, _ in sent.sent) == Counter({f"agent-{n}": 1 for n in range(10_000)})
+    assert sent.most_at_once == BEATS_MAX
+    assert sent.most_tasks < 1000
+    assert sent.calls < 1000
+
+
+def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
+    """The others of its call go on with their timers."""
+
+    async def main() -> Counter[str]:
+        sent = Sent()
+        counts: Counter[str] = Counter()
+
+        async def send(beats: HeartbeatBatch, over: DeliveryCallback) -> None:
+            for agent_id, command in beats:
+                counts[agent_id] += 1
+                if agent_id != "slow":
+                    sent.schedule.know(agent_id, [DueTimer(command.due_at + 60 * SECOND, "tea", 60, 1)])
+                    over(agent_id)
+            await asyncio.sleep(1000 if any(agent_id == "slow" for agent_id, _ in beats) else 0)
+
+        sent.schedule._send = send
+        for name in ("ada", "slow", "sam"):
+            sent.schedule.know(name, [due(10)])
+        running = asyncio.create_task(sent.schedule.run())
+        await asyncio.sleep(600)
+        running.cancel()
+        await asyncio.wait([running])
+        return counts
+
+    assert virtual_time.run(main) == {"ada": 10, "sam": 10, "slow": 1}
+
+
+def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
+    """Logs are read while agents live: their hosts' word counts, whichever arrives first."""
+    sent = Sent()
+
+    async def main() -> None:
+        schedule = sent.schedule
+        schedule.know("sam", [])
+        schedule.know("ada", [due(20)])
+        for name in ("sam", "ada", "ben"):
+            schedule.take_up(name, [due(10)])
+        schedule.taken_up()
+        running = asyncio.create_task(schedule.run())
+        await asyncio.sleep(30)
+        running.cancel()
+        await asyncio.wait([running])
+
+    virtual_time.run(main)
+    assert [(agent, command.due_at) for agent, command in sent.sent] == [
+        ("ben", due(10).at),
+        ("ada", due(20).at),
+    ]
+
+
+def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
+    """No due time is taken for another thing than a time."""
+    sent = Sent(every_s=0)
+    scheduled(sent, {"sam": [DueTimer(0, "tea")]}, 30)
+    assert [agent for agent, _ in sent.sent] == ["sam"]
+
+
+def test_too_many_timers_are_told_of() -> None:
+    """Those of an agent too many are left in its log, noted once and counted; with room again they are kept."""
+    notes: list[str] = []
+
+    async def main() -> None:
+        schedule = TimerSchedule(Sent().send, clock=WallClock(), agents_max=2, note=notes.append)
+        for name in ("ada", "ben", "sam", "sue"):
+            schedule.know(name, [due(10)])
+        assert (len(schedule), schedule.left_out) == (2, 2)
+        schedule.know("ada", [])
+        schedule.know("sam", [due(10)])
+        assert (len(schedule), schedule.left_out) == (2, 2)
+
+    virtual_time.run(main)
+    assert len(notes) == 1 and "'sam'" in notes[0]
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_timers() -> None:
+    """Each goes off once an hour over a restart; one takes a few hundred bytes, and all are taken up in seconds."""
+    tracemalloc.start()
+    names = [f"agent-{n}" for n in range(100_000)]
+    before = tracemalloc.get_traced_memory()[0]
+    sent = Sent(every_s=3600)
+    began = time.process_time()
+    for n, name in enumerate(names):
+        sent.schedule.take_up(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
+    sent.schedule.taken_up()
+    assert time.process_time() - began < 10
+    assert (tracemalloc.get_traced_memory()[0] - before) / len(names) < 500
+    tracemalloc.stop()
+    halves: list[Sent] = [sent, Sent(every_s=3600)]
+
+    async def main() -> None:
+        for half in halves:  # the second one begins with what the first one left
+            half.schedule._began = half.clock.now()
+            for name, kept in [] if half is sent else list(sent.schedule._kept.items()):
+                half.schedule.take_up(name, kept.timers)
+            running = asyncio.create_task(half.schedule.run())
+            await asyncio.sleep(5400)
+            running.cancel()
+            await asyncio.wait([running])
+
+    virtual_time.run(main)
+    told = Counter((agent, command.due_at) for half in halves for agent, command in half.sent)
+    assert set(told.values()) == {1}
+    assert len(told) == 3 * len(names)

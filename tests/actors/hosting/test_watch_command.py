@@ -1,0 +1,85 @@
+"""Who watches an agent hears what nobody asked for: once, in order, and nobody else's answers."""
+
+import asyncio
+
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.ports.agent_constants import WATCH_S
+from everlog.events import Record
+from tests.support.agents.virtual_time_runtime import Home, moment, run_plain
+
+
+async def short() -> None:
+    """A step of a plain agent takes a second."""
+    await asyncio.sleep(1)
+
+
+async def watch(ref: AgentRef, heard: list[Record]) -> None:
+    """Remember everything that is heard, for ever."""
+    async for record in ref.watch():
+        heard.append(record)
+
+
+def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
+    """Over many renewals of the watch: each record of each timer's turn once, and none of what somebody asked for."""
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        heard: list[Record] = []
+        watching = asyncio.create_task(watch(sam, heard))
+        await sam.set_timer("tea", "[steps=2]", due_at=moment(10), every_s=7)
+        for number in range(12):
+            await sam.send(f"question {number} [steps=2]")
+            await asyncio.sleep(WATCH_S / 3)
+        watching.cancel()
+        await home.leave()
+        beats = {record.turn for record in home.log() if record.type == "heartbeat"}
+        wanted = [record.seq for record in home.log() if record.turn in beats and record.seq <= heard[-1].seq]
+        told = [record.seq for record in heard if record.turn in beats and record.step + (record.type == "heartbeat")]
+        assert len(beats) > 10
+        assert told == wanted
+        asked = {record.turn for record in home.log() if record.type == "user_message"}
+        assert not [record for record in heard if record.turn in asked and record.step]
+
+    run_plain(main, short)
+
+
+def test_a_timer_that_went_off_before_anybody_could_watch_is_heard() -> None:
+    """It was due when the agent was opened, and its turn is over when the watch begins."""
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        await sam.set_timer("tea", due_at=moment(10))
+        await home.leave()
+        await asyncio.sleep(60)
+        later = Home(home.store)
+        sam = await later.open()
+        heard: list[Record] = []
+        await asyncio.sleep(30)
+        watching = asyncio.create_task(watch(sam, heard))
+        await asyncio.sleep(1)
+        watching.cancel()
+        await later.leave()
+        assert [record.type for record in heard][:2] == ["heartbeat", "message_sent"]
+
+    run_plain(main, short)
+
+
+def test_who_stops_listening_hands_the_answer_to_nobody() -> None:
+    """The next caller hears its own turn alone; who watches hears the rest of the other."""
+
+    async def main() -> None:
+        home = Home()
+        sam, other = await home.open(), home.ref()
+        watched: list[Record] = []
+        watching = asyncio.create_task(watch(sam, watched))
+        async for _ in sam.send("from A [steps=3]"):
+            break
+        mine = await other.send("from B")
+        watching.cancel()
+        await home.leave()
+        assert {record.turn for record in mine} == {2}
+        assert {record.turn for record in watched} == {1}
+
+    run_plain(main, short)

@@ -1,0 +1,265 @@
+"""Sources: what a load writes, whatever it is interrupted by, and which agents can search what it loaded."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everlog.actors.memory import source_service as module
+from everlog.actors.memory.document_load import (
+    DOCUMENT_BYTES_MAX,
+    NAME_CHARS_MAX,
+    Document,
+    LoadReport,
+    UnreadableDocument,
+)
+from everlog.actors.memory.source_service import Sources
+from everlog.events import (
+    BadInput,
+    DocumentLoaded,
+    DocumentRemoved,
+    Draft,
+    PartitionBusy,
+    Record,
+    StoreError,
+    event_of,
+    uuid7,
+)
+from everlog.projections import DERIVER, ArchivalSearch, Projections
+from everlog.store import FileLog, FileStore, MemoryLog, MemoryStore, Store, stream_of
+from tests.support.agent_world import CountingIds, TickingClock
+
+FOLDER = "/handbook"
+CLOCK, IDS = TickingClock(), CountingIds()
+"""Of all tests here: a process that begins again has other ids than the one before."""
+
+
+def sources_of(store: Store) -> Sources:
+    return Sources(store, clock=CLOCK, ids=IDS)
+
+
+def texts(store: Store, source: str = "sea") -> dict[str, str]:
+    """The fold that the projection must equal: what was loaded under each name last, less what was removed."""
+    stream, found = stream_of(source), {}
+    for record in store.reader(stream).read(stream):
+        event = event_of(record)
+        if isinstance(event, DocumentLoaded):
+            found[event.document] = event.text
+        elif isinstance(event, DocumentRemoved):
+            found.pop(event.document, None)
+    return found
+
+
+def docs(**words: str) -> list[Document]:
+    return [Document(name=name, text=text, origin=FOLDER) for name, text in words.items()]
+
+
+NAMES = st.sampled_from(["a", "b", "c/d", "c/é", "it's", '"q"', "x\n"])
+LOADS = st.lists(
+    st.tuples(st.dictionaries(NAMES, st.sampled_from(["fog", "tide", "wind\nrain"]), max_size=5), st.booleans()),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(LOADS)
+def test_the_documents_of_a_source_are_the_fold_of_its_log(loads: Sequence[tuple[dict[str, str], bool]]) -> None:
+    """After any loads: the projection says of each document what its log says, then and now, and nothing is twice.
+
+    What a load says that it did is what it wrote: a record for each new, changed or removed document.
+    """
+    store = MemoryStore()
+    known, then = sources_of(store), []
+    for words, prune in loads:
+        before = texts(store) if "sea" in store.sources() else {}
+        loaded = known.load("sea", docs(**words), origins=[FOLDER], prune=prune)
+        assert set(loaded.new) == words.keys() - before.keys()
+        assert set(loaded.changed) == {name for name in words.keys() & before.keys() if words[name] != before[name]}
+        assert len(loaded.new) + len(loaded.changed) + len(loaded.unchanged) == loaded.documents == len(words)
+        gone = before.keys() - words.keys()
+        assert (set(loaded.removed), set(loaded.vanished)) == ((gone, set()) if prune else (set(), gone))
+        assert texts(store) == {**({} if prune else before), **words}
+        then.append((store.reader(stream_of("sea")).head(stream_of("sea")).seq, texts(store)))
+    written = list(store.reader(stream_of("sea")).read(stream_of("sea")))
+    with Projections() as whole:
+        whole.add(written)
+        for seq, expected in then:
+            rows = whole.rows("documents", stream_of("sea"), seq)
+            assert {row["document"]: row["chars"] for row in rows} == {k: len(v) for k, v in expected.items()}
+        plain = [{k: v for k, v in row.items() if k != "as_of"} for row in whole.rows("documents", stream_of("sea"))]
+    assert plain == [{k: v for k, v in row.items() if k != "as_of"} for row in known.documents("sea")]
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("batch", range(5))
+def test_a_load_that_is_killed_goes_on_where_it_was(batch: int, after: bool, tmp_path: Path, monkeypatch) -> None:
+    """Killed before or after any commit: whole batches are there, and saying it again writes only what is missing."""
+    monkeypatch.setattr(module, "BATCH_DOCUMENTS", 10)
+    store = FileStore.create(tmp_path, TickingClock().now, "a store")
+    brought = docs(**{f"{number:02d}": f"The tide turns {number} times." for number in range(45)})
+    append, commits = FileLog.append, []
+
+    def dying(log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]):
+        commits.append(len(drafts))
+        if len(commits) == batch + 1:
+            if after:
+                append(log, agent_id, expected_seq, drafts)
+            log.close()  # as the operating system would
+            raise Killed
+        return append(log, agent_id, expected_seq, drafts)
+
+    with monkeypatch.context() as dies:
+        dies.setattr(FileLog, "append", dying)
+        dies.setattr(FileLog, "seal", lambda *_: None)
+        with pytest.raises(Killed):
+            sources_of(store).load("sea", brought)
+    whole = sum(commits[: batch + 1 if after else batch])
+    assert list(texts(store)) == [document.name for document in brought[:whole]]
+    again = sources_of(store).load("sea", brought)
+    assert (len(again.unchanged), len(again.new), again.changed) == (whole, 45 - whole, [])
+    assert len(list(store.reader(stream_of("sea")).read(stream_of("sea")))) == 45
+    assert texts(store) == {document.name: document.text for document in brought}
+
+
+def test_what_is_interrupted_by_its_own_documents_keeps_what_was_committed(monkeypatch) -> None:
+    """A query that fails in its middle, or a disk that is full: the batches before stay, nothing is removed."""
+    monkeypatch.setattr(module, "BATCH_DOCUMENTS", 2)
+    store = MemoryStore()
+    known = sources_of(store)
+    known.load("sea", docs(old="fog"))
+
+    def failing():
+        yield from docs(a="1", b="2", c="3")
+        raise BadInput("row 4 cannot be had")
+
+    with pytest.raises(BadInput, match="row 4"):
+        known.load("sea", failing(), origins=[FOLDER], prune=True)
+    assert texts(store) == {"old": "fog", "a": "1", "b": "2"}
+    with monkeypatch.context() as full:
+        full.setattr(MemoryLog, "append", lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")))
+        with pytest.raises(StoreError, match="full"):
+            known.load("sea", docs(d="4"))
+    assert len(known.load("sea", docs(d="4")).new) == 1
+
+
+def test_batches_are_bounded_by_bytes(monkeypatch) -> None:
+    """A commit holds no more than a batch and one document, however many there are."""
+    monkeypatch.setattr(module, "BATCH_BYTES", 1000)
+    store = MemoryStore()
+    sources_of(store).load("sea", docs(**{f"{n}": "x" * 400 for n in range(7)}))
+    log = store.reader(stream_of("sea"))
+    assert [record.commit for record in log.read(stream_of("sea"))] == [1, 1, 1, 2, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (Document(name="a", text=" \n"), "it has no text"),
+        (Document(name="a", text="x" * (DOCUMENT_BYTES_MAX + 1)), "a document has at most 16,777,216; divide it"),
+        (Document(name="a", text="half \ud800"), "half of a character"),
+        (Document(name=" ", text="x"), "its name has 1 characters"),
+        (Document(name="n" * (NAME_CHARS_MAX + 1), text="x"), "its name has 1001 characters"),
+    ],
+    ids=range(5),
+)
+def test_a_document_that_no_source_can_hold_is_told_and_the_rest_goes_on(document: Document, said: str) -> None:
+    store = MemoryStore()
+    loaded = sources_of(store).load("sea", [document, *docs(b="fog")])
+    assert said in loaded.failed[0].reason
+    assert texts(store) == {"b": "fog"}
+
+
+def test_what_is_in_a_folder_that_cannot_be_read_has_not_vanished() -> None:
+    """Nor has a document whose file cannot be read; what has only a name like it has."""
+    store = MemoryStore()
+    known = sources_of(store)
+    known.load("sea", docs(**{"a/1": "x", "a/2": "x", "ab": "x", "b": "x"}))
+    failed = [UnreadableDocument("a", "the folder cannot be read"), UnreadableDocument("b", "it is empty")]
+    assert known.load("sea", failed, origins=[FOLDER], prune=True).removed == ["ab"]
+
+
+def test_one_process_loads_into_a_source_at_a_time() -> None:
+    store = MemoryStore()
+    known = sources_of(store)
+    known.load("sea", docs(a="fog"))
+    log = store.open(stream_of("sea"), "everlog load")
+    with pytest.raises(PartitionBusy):
+        known.load("sea", docs(b="fog"))
+    assert known.load("sea", docs(b="fog"), dry_run=True).new == ["b"]
+    log.close()
+    assert known.load("sea", docs(b="fog")) == LoadReport("sea", new=["b"])
+
+
+def test_the_log_of_a_source_is_sealed_and_read_as_before(tmp_path: Path) -> None:
+    """Sealed with its states, its documents are the same; a state of it is only its last record."""
+    store = FileStore.create(tmp_path, TickingClock().now, "a store")
+    known = sources_of(store)
+    known.load("sea", docs(a="fog " * 1000, b="tide", c="rain"))
+    before = known.documents("sea"), texts(store)
+    log = store.open(stream_of("sea"), "test")
+    assert log.seal(DERIVER).records == 3
+    log.close()
+    assert (known.documents("sea"), texts(store)) == before
+    state = store.reader(stream_of("sea")).state(stream_of("sea"), DERIVER.maker)
+    assert state is not None
+    assert (state.seq, state.rows.column("seq").to_pylist()) == (3, [3])
+
+
+def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: Path) -> None:
+    """Attached twice is once, also by the same command sent again; what search covers is as of any moment."""
+    from everlog.actors.agent import commands
+    from everlog.actors.api import open_system
+
+    async def live() -> tuple[list[Record], list[Sequence[str]]]:
+        async with open_system(tmp_path, clock=TickingClock(), ids=CountingIds(), timers=False) as system:
+            sam = await system.agent("sam")
+            assert [
+                await sam.attach_source("sea"),
+                await sam.attach_source("sea"),
+                await sam.attach_source("land"),
+            ] == [True, False, True]
+            assert [await sam.detach_source("sea"), await sam.detach_source("sea")] == [True, False]
+            with pytest.raises(BadInput, match="a source name has"):
+                await sam.attach_source(" ")
+            again = commands.AttachSource(id=uuid7(TickingClock().now(), 99), source="letters")
+            for _ in range(2):
+                assert await sam._value(again) is True
+            assert system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
+            view = system.view("sam")
+            records = [r for r in view.reader.read("sam") if r.type.startswith("source_")]
+            covered = [ArchivalSearch(view.projections, "sam", r.seq).attached().sources for r in records]
+            assert all(ArchivalSearch(view.projections, "sam", r.seq).attached().time == r.recorded_at for r in records)
+            view.close()
+            return records, covered
+
+    records, covered = asyncio.run(live())
+    assert [record.type.removeprefix("source_") for record in records] == ["attached"] * 2 + ["detached", "attached"]
+    assert covered == [["sea"], ["land", "sea"], ["land"], ["land", "letters"]]
+
+
+def test_nothing_that_makes_agents_makes_one_of_a_sources_name(tmp_path: Path) -> None:
+    """Not one, not many, not by sending: the name is refused before anything is registered."""
+    from everlog.actors.api import open_system
+
+    async def tried() -> None:
+        async with open_system(tmp_path, clock=TickingClock(), ids=CountingIds(), timers=False) as system:
+            system.sources.load("sea", docs(a="fog"))
+            with pytest.raises(BadInput, match="names that begin with 'source:'"):
+                await system.agent("source:sea")
+            with pytest.raises(BadInput, match="names that begin with 'source:'"):
+                _ = [sent async for sent in system.create_many(["ann", "source:new"])]
+            (sent,) = [sent async for sent in system.send_many([("source:sea", "Hello")])]
+            assert isinstance(sent.error, BadInput)
+            assert system.agents() == []
+            assert list(system.store.assigned()) == ["source:sea"]
+            assert len(list(system.store.reader("source:sea").read("source:sea"))) == 1
+
+    asyncio.run(tried())

@@ -1,0 +1,143 @@
+"""A model that stands in for another is called in its own way, and what failed answers cost is not forgotten."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.gateway.gateway import Gateway
+from everlog.actors.models.daily_usage import spent_in
+from everlog.actors.models.model_types import ModelDefaults
+from everlog.actors.replay.rebuild_check import verify
+from everlog.events import ModelError, ModelFailed, ModelSwitched, ReplyRejected, Sampling, event_of
+from tests.support.agent_world import World, asks_summary, completion, counted, say
+from tests.support.models.virtual_time_models import SlowModel, outcome, run, seconds
+
+URL = "http://127.0.0.1:1/v1"
+FILTERED = completion("I", finish="content_filter", total=5000)
+
+
+def knowing(world: World, **known: ModelDefaults) -> World:
+    """The same world, where so much is known of models."""
+    world.system = LocalSystem(
+        world.store, models=lambda _: world.model, clock=world.clock, ids=world.ids, known=known.__getitem__
+    )
+    return world
+
+
+def events(world: World, kind: type) -> list[Any]:
+    return [event for record in world.log() if isinstance(event := event_of(record), kind)]
+
+
+def test_a_fallback_is_called_in_its_own_way() -> None:
+    """Its calling, window, sampling and stream are recorded with the switch, and are those of the request and of the
+    reading; the next turn goes by the agent's own again, and the log verifies.
+    """
+    own = ModelDefaults(calling="native")
+    other = ModelDefaults(calling="schema", window=16_000, sampling=Sampling(temperature=0.25), stream=True)
+    reply = json.dumps({"inner_thoughts": "", "function": "send_message", "params": {"message": "In its place."}})
+    world = knowing(World(ModelError("Down.", kind="server"), completion(reply)), one=own, other=other)
+    world.settings = Settings(model="one", window=8192, fallback="other")
+    asyncio.run(world.tell("Hello", "And now?"))
+    first, second, third = (json.loads(request) for request in world.model.requests)
+    assert (first["model"], "tools" in first) == ("one", True)
+    assert (second["model"], "tools" in second, "response_format" in second) == ("other", False, True)
+    assert (second["temperature"], second["stream"]) == (0.25, True)
+    assert (third["model"], "tools" in third, "stream" in third) == ("one", True, False)
+    (switched,) = events(world, ModelSwitched)
+    assert (switched.calling, switched.window, switched.stream) == ("schema", 16_000, True)
+    assert "In its place." in [record.text for record in world.log() if record.type == "message_sent"]
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+
+
+def test_a_fallback_that_is_the_model_itself_is_asked_once() -> None:
+    """A model that is its own fallback fails twice, and the turn ends."""
+    world = World(after=ModelError("Down.", kind="server"))
+    world.settings = Settings(model="one", window=8192, fallback="one")
+    with pytest.raises(ModelError):
+        asyncio.run(world.tell("Hello"))
+    assert len(world.model.requests) == 2
+
+
+def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
+    """The agent's own model writes the summary, the turn is answered, the log says why, and it verifies."""
+    text = "The sea was calm and the wind came from the west all day. " * 12
+    world = World(after=lambda request: counted(request, say("Go on.")))
+    world.settings = Settings(model="one", window=8192, summarizer="small")
+    world.model.summaries = [ModelError("No such model.", kind="missing")]
+    asyncio.run(world.tell(*[f"{number}: {text}" for number in range(20)]))
+    asked = [json.loads(request)["model"] for request in world.model.requests if asks_summary(request)]
+    assert asked[:2] == ["small", "one"]
+    switched = events(world, ModelSwitched)[0]
+    assert (switched.model, switched.to, switched.failure) == ("small", "one", "missing")
+    assert "summary" in world.kinds() and "model_failed" not in world.kinds()
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+
+
+def test_the_agents_own_model_that_stood_in_has_a_fallback_still() -> None:
+    """The summarizer is down and then the agent's own model: the fallback is asked."""
+    text = "The sea was calm and the wind came from the west all day. " * 12
+    world = World(after=lambda request: counted(request, say("Go on.")))
+    world.settings = Settings(model="one", window=8192, summarizer="small", fallback="other")
+    world.model.summaries = [ModelError("Gone.", kind="missing"), ModelError("Down.", kind="server")]
+    asyncio.run(world.tell(*[f"{number}: {text}" for number in range(20)]))
+    assert [event.to for event in events(world, ModelSwitched)][:2] == ["one", "other"]
+    assert "model_failed" not in world.kinds()
+
+
+def test_a_failed_answer_that_was_paid_for_counts() -> None:
+    """Of a filtered answer the tokens are in the event, in `model_calls`, and in what the agent used up today, by the
+    model that gave it; in a switch as well.
+    """
+    world = World(FILTERED, FILTERED, say("Yes.", total=7))
+    with pytest.raises(ModelError):
+        asyncio.run(world.tell("Hello"))
+    (failed,) = events(world, ModelFailed)
+    assert (failed.model, failed.usage.total) == ("scripted", 5000)
+    world.settings = Settings(model="scripted", window=8192, fallback="other")
+    asyncio.run(world.tell("Hello"))
+    (switched,) = events(world, ModelSwitched)
+    assert switched.usage.total == 5000
+    assert sum(row["tokens"] for row in world.system.view("sam").rows("model_calls")) == 10_007
+    spent = spent_in(world.log(), "")
+    assert (spent["scripted"].total, spent["other"].total) == (10_000, 7)
+
+
+def test_a_failed_answer_that_was_paid_for_counts_at_the_gateway() -> None:
+    """What came before it was cut is held against the budget at once, as it is after a restart."""
+    from everlog.events import BadReply
+
+    async def main() -> None:
+        cut = BadReply("Cut.", completion("I", total=900), kind="garbage")
+        one = Gateway(lambda *_: SlowModel(lambda *_: cut, seconds=0), chance=lambda: 0.0)
+        await outcome(one.ask("m", URL, b"?"))
+        assert one.status().tokens_out + one.status().tokens_in == 900
+
+    run(main)
+
+
+def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
+    """A reply that ran out of the window is refused with its raw bytes and its tokens, and the log verifies."""
+    cut = completion("word " * 20, finish="length", prompt=8000, total=8192)
+    world = World(cut)
+    asyncio.run(world.tell("Hello"))
+    (refused,) = [event for event in events(world, ReplyRejected) if event.purpose == "reply"]
+    assert (refused.raw, refused.usage.total, refused.model) == (cut, 8192, "scripted")
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+
+
+@pytest.mark.parametrize("kind", ["server", "overloaded", "loading"])
+def test_a_server_that_wants_to_be_left_alone_for_long_is_not_waited_for(kind: str) -> None:
+    """A Retry-After of an hour fails the request at once, so that the fallback is asked."""
+
+    async def main() -> None:
+        model = SlowModel(lambda *_: ModelError("Later.", kind=kind, retry_after_s=3600), seconds=0)
+        one = Gateway(lambda *_: model, chance=lambda: 0.0)
+        error = await outcome(one.ask("m", URL, b"?"))
+        assert isinstance(error, ModelError)
+        assert (error.kind, error.attempts, seconds()) == (kind, 1, 0)
+
+    run(main)

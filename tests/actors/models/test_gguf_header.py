@@ -1,0 +1,81 @@
+"""What is no whole GGUF file is refused in words, before llama.cpp sees it."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from everlog.actors.models import gguf_model
+from everlog.actors.models.gguf_header import header_of
+from everlog.actors.models.model_types import Catalogue
+from everlog.events import BadInput
+from tests.support.models.gguf_test_file import written
+
+KEYS: dict[str, str | int] = {
+    "general.architecture": "llama",
+    "general.name": "Small",
+    "llama.context_length": 2048,
+    "tokenizer.chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}",
+}
+WHOLE = written(KEYS)
+
+
+def test_a_header_says_what_the_file_is() -> None:
+    """Architecture, name, length and template are those of the file, behind arrays too."""
+    header = header_of(WHOLE, "small.gguf")
+    assert (header.architecture, header.name, header.context_length) == ("llama", "Small", 2048)
+    assert header.chat_template == KEYS["tokenizer.chat_template"]
+    assert not header.knows_tools
+    assert header_of(written({**KEYS, "tokenizer.chat_template": "{% if tools %}"}), "x").knows_tools
+
+
+def test_a_file_that_is_cut_off_anywhere_is_told_to_be() -> None:
+    """Of each length but the whole one it is said that something is missing, and no other error comes."""
+    for length in range(1, len(WHOLE), 7):
+        with pytest.raises(BadInput, match=r"is cut off|is no GGUF file"):
+            header_of(WHOLE[:length], "small.gguf")
+    assert header_of(WHOLE, "small.gguf")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "it is empty"),
+        (b"<!doctype html><html>Sign in</html>", "it is a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"),
+        (b"PK\x03\x04 something else", "it begins with"),
+        (written(KEYS, version=9), "version 9, and versions 2 to 3"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1, 2**60), "is damaged near byte"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<I", 77), "type 77"),
+    ],
+)
+def test_what_is_no_model_is_refused_by_what_it_is(content: bytes, said: str) -> None:
+    """A web page, a pointer, another format, an unknown version and nonsense are each called what they are."""
+    with pytest.raises(BadInput, match=said):
+        header_of(content, "small.gguf")
+
+
+@pytest.mark.parametrize("length", [None, 0, 2**31, "many"])
+def test_a_file_that_was_made_for_no_tokens_is_refused(length: int | str | None) -> None:
+    """Whether its length is missing or no count of tokens, llama.cpp never sees it: it would end the process."""
+    keys = {name: value for name, value in KEYS.items() if name != "llama.context_length"}
+    with pytest.raises(BadInput, match=r"small.gguf cannot be run as a model: llama.context_length is"):
+        header_of(written(keys if length is None else {**keys, "llama.context_length": length}), "small.gguf")
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    """Both errors name the path."""
+    for path in (tmp_path / "none.gguf", tmp_path):
+        with pytest.raises(BadInput, match=str(path)):
+            gguf_model.header(path)
+
+
+def test_the_window_is_the_files_own_up_to_a_limit(tmp_path: Path) -> None:
+    """A model made for fewer tokens has a smaller window; its template says how functions are called."""
+    path = tmp_path / "small.gguf"
+    path.write_bytes(written({**KEYS, "llama.context_length": 4096}))
+    known = gguf_model.known_of(str(path), Catalogue())
+    assert (known.window, known.calling) == (4096, "schema")
+    path.write_bytes(written({**KEYS, "llama.context_length": 131072, "tokenizer.chat_template": "{{ tools }}"}))
+    known = gguf_model.known_of(str(path), Catalogue())
+    assert (known.window, known.calling) == (8192, "native")

@@ -1,0 +1,218 @@
+"""What an endpoint can do is found out by small questions, and whatever it answers is a finding."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.gateway.model_factory import real_models
+from everlog.actors.models import probe as probing
+from everlog.actors.models.model_types import Abilities, ProbeFindings
+from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, ProbeResponse, probe, sender
+from everlog.events import ModelError
+from tests.support.models.loopback_server import serving
+from tests.support.models.probe_endpoints import Server, message, reply, streamed
+
+URL = "http://127.0.0.1:9/v1"
+ALL = Abilities(
+    tools=True, json_schema=True, parallel_calls=True, streaming=True, usage=True, stream_usage=True
+)  # fmt: skip
+PROSE = message("Hello there!")
+
+
+def found(server: Server) -> ProbeFindings:
+    return probe(URL, "tiny", server, at=5)
+
+
+def test_a_server_that_can_do_everything_is_known_to() -> None:
+    """VLLM's answers: every ability is found, and its window, and each question is small."""
+    server = Server("vllm", row={"max_model_len": 32768})
+    told = found(server)
+    assert told.abilities == ALL
+    assert (told.server, told.window, list(told.models), told.fault, told.at) == ("vLLM", 32768, ["tiny"], "", 5)
+    assert len(server.bodies) == 3
+    assert all(body["max_tokens"] == REPLY_TOKENS and len(str(body)) < 700 for body in server.bodies)
+
+
+def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
+    """llama.cpp with such a model: no tools, but schemas and grammars; the window is that of /props."""
+    props = {"default_generation_settings": {"n_ctx": 4096}}
+    told = found(Server("llamacpp", tools=PROSE, paths={"/props": props}))
+    assert (told.server, told.window) == ("llama.cpp", 4096)
+    assert told.abilities == msgspec.structs.replace(ALL, tools=False, grammar=True, parallel_calls=None)
+    assert told.abilities.way == "schema"
+    assert "Hello there!" in told.said["tools"]
+
+
+def test_what_refuses_tools_is_one_that_has_none() -> None:
+    """VLLM without a parser of tools answers with status 400 and says so."""
+    said = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+    told = found(Server("vllm", tools=reply({"error": {"message": said}}, 400)))
+    assert told.abilities.tools is False
+    assert "--enable-auto-tool-choice" in told.said["tools"]
+
+
+def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
+    """Prose in the place of a call and of JSON, a whole reply in the place of a stream, no counts: text is left."""
+    plain = message("Hello there!", usage=False)
+    told = found(Server(tools=plain, schema=plain, stream=plain))
+    assert told.abilities == Abilities(tools=False, json_schema=False, streaming=False, usage=False)
+    assert told.abilities.way == "text"
+
+
+@pytest.mark.parametrize("thought", [None, "<think>Let me see: the user"])
+def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | None) -> None:
+    """One that is still thinking at the limit is asked again with a higher one, and what it then does counts."""
+    server = Server()
+
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
+        answer = server(method, url, body)
+        thinks = server.bodies and server.bodies[-1].get("max_tokens") == REPLY_TOKENS
+        return message(thought, finish="length") if thinks else answer
+
+    told = probe(URL, "tiny", send, at=5)
+    assert told.abilities == ALL
+    assert [body["max_tokens"] for body in server.bodies] == [REPLY_TOKENS, *[THINKING_TOKENS] * 3]
+
+
+@pytest.mark.parametrize("said", [None, "Okay, so the user wants me to"])
+def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None) -> None:
+    """A model that never comes to an end is not taken for one that can call no functions and keeps to no schema."""
+    cut = message(said, finish="length")
+    told = found(Server("llamacpp", tools=cut, schema=cut, grammar=cut))
+    assert told.abilities == msgspec.structs.replace(ALL, tools=None, json_schema=None, parallel_calls=None)
+    assert told.abilities.way is None
+    assert "did not end within" in told.said["tools"]
+
+
+def test_a_stream_without_counts_is_told_from_one_with() -> None:
+    """An agent whose counts would be lost is not set up to stream."""
+    assert found(Server(stream=streamed(usage=False))).abilities.stream_usage is False
+
+
+@pytest.mark.parametrize(
+    ("owner", "paths", "server", "window"),
+    [
+        ("library", {"/api/ps": {"models": [{"name": "tiny", "context_length": 8192}]}}, "Ollama", 8192),
+        ("library", {"/api/show": {"parameters": "stop x\nnum_ctx    16384"}}, "Ollama", 16384),
+        ("library", {"/api/ps": {"models": []}}, "Ollama", None),
+        ("organization_owner", {"/api/v0/models": {"data": [{"id": "tiny", "loaded_context_length": 4096}]}},
+         "LM Studio", 4096),
+        ("koboldcpp", {"/api/extra/true_max_context_length": {"value": 6144}}, "KoboldCpp", 6144),
+        ("", {"/props": {"default_generation_settings": {"n_ctx": 2048}}}, "llama.cpp", 2048),
+        ("", {"/props": "<html>", "/api/ps": [1, 2]}, "", None),
+    ],
+)  # fmt: skip
+def test_each_kind_of_server_says_its_window_elsewhere(
+    owner: str, paths: dict[str, object], server: str, window: int | None
+) -> None:
+    """It is the one that the model was loaded with; a server that does not say it has none, and no answer harms."""
+    told = found(Server(owner, paths=paths))
+    assert (told.server, told.window, told.fault) == (server, window, "")
+
+
+def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
+    """OpenAI's refuse max_tokens and name max_completion_tokens; from then on they are asked so."""
+    server = Server("system")
+    refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
+
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
+        answer = server(method, url, body)
+        return reply(refusal, 400) if body and b'"max_tokens"' in body else answer
+
+    assert probe(URL, "tiny", send, at=5).abilities == ALL
+    assert len(server.bodies) == 4
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (Server(paths={"/v1/models": reply("<!doctype html><title>Router</title>")}), "web page"),
+        (Server(paths={"/v1/models": reply({"error": {"message": "bad key"}}, 401)}), "refused the key .*OPENAI_API"),
+        (Server(tools=reply({"error": "model 'tiny' not found"}, 404)), "does not know 'tiny' .*It serves 'tiny'"),
+        (Server(tools=reply({"error": {"message": "CUDA out of memory"}}, 500)), "failed with status 500"),
+        (Server(tools=reply("[1]")), "no chat completion"),
+        (Server(tools=reply("\x00\xff{")), "no chat completion"),
+        (Server(paths={"/v1/models": ProbeResponse(0, "Connection refused")}), "cannot be reached"),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_found_out_the_reason_is_said(server: Server, said: str) -> None:
+    """A web page, a wrong key, a model that is not there, a broken server and a dead port: each in its words."""
+    told = found(server)
+    assert told.abilities == Abilities()
+    with pytest.raises(AssertionError, match=said):
+        raise AssertionError(told.fault)
+
+
+def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
+    """/v1/models is not everywhere."""
+    told = found(Server(paths={"/v1/models": reply({"detail": "Not Found"}, 404)}))
+    assert told.abilities == ALL
+    assert "does not say" in told.said["models"]
+
+
+@pytest.mark.parametrize(
+    "broken", ["", "null", "[]", '{"choices": []}', '{"choices": [null]}', '{"choices": 7}', "\xff"]
+)
+def test_no_answer_is_a_crash(broken: str) -> None:
+    """Whatever stands in the place of any reply, the probe comes to its end."""
+    for question in ("tools", "schema", "stream", "grammar"):
+        found(Server("llamacpp", **{question: ProbeResponse(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
+    found(Server(paths={"/v1/models": broken}))
+
+
+def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable that is named is sent; what an endpoint repeats of it is taken out. Without a name none is sent."""
+    key = "a-secret-that-is-long-enough"
+    monkeypatch.setenv("OFFICE_KEY", key)
+    with serving((400, f'{{"error": {{"message": "{key} is wrong"}}}}')) as server:
+        answer = sender("OFFICE_KEY")("POST", f"{server.url}/chat/completions", b"{}")
+        sender("")("POST", f"{server.url}/chat/completions", b"{}")
+    assert answer == ProbeResponse(400, '{"error": {"message": "[key] is wrong"}}')
+    assert [headers.get("authorization") for headers in server.headers] == [f"Bearer {key}", None]
+
+
+def test_a_dead_port_is_an_answer_too() -> None:
+    """Nobody listens there: status 0, and why."""
+    with serving((200, "{}")) as server:
+        pass
+    assert sender("")("GET", f"{server.url}/models", None).status == 0
+
+
+def test_an_error_names_the_variable_that_the_key_is_taken_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway sends the key that is described for an address, to that address, and says which one was refused."""
+    monkeypatch.setenv("OPENAI_API_KEY", "one-that-is-for-somebody-else")
+    monkeypatch.setenv("OFFICE_KEY", "one-that-is-for-the-office")
+    with serving((401, '{"error": {"message": "no"}}')) as server:
+        (tmp_path / "models.toml").write_text(f'[endpoints.office]\nurl = "{server.url}"\nkey = "OFFICE_KEY"\n')
+        model = real_models(GatewayLimits(), tmp_path)("tiny", server.url)
+
+        async def ask() -> None:
+            try:
+                await model.ask(b"{}")
+            finally:
+                await model.close()
+
+        with pytest.raises(ModelError, match="OFFICE_KEY") as told:
+            asyncio.run(ask())
+    assert "OPENAI" not in str(told.value)
+    assert server.headers[0]["authorization"] == "Bearer one-that-is-for-the-office"
+
+
+def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is for one address: a redirect is an answer, and what it names is asked nothing."""
+    monkeypatch.setenv("OFFICE_KEY", "a-secret-that-is-long-enough")
+    with serving((200, "{}")) as elsewhere, serving((307, ""), location=f"{elsewhere.url}/models") as here:
+        answer = sender("OFFICE_KEY")("POST", f"{here.url}/chat/completions", b"{}")
+    assert (answer.status, elsewhere.bodies) == (307, [])
+
+
+def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too long is cut, and nothing of it is lost that came before."""
+    monkeypatch.setattr(probing, "BODY_BYTES_MAX", 1000)
+    with serving((200, "x" * 2000)) as server:
+        assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)

@@ -1,0 +1,32 @@
+"""What is done in a shorter way comes to the same: times, configurations."""
+
+import asyncio
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.actors.prompt.message_format import told
+from tests.support.agent_world import World, say
+
+ZONES = ("UTC", "Europe/Oslo", "America/St_Johns", "Africa/Monrovia", "Asia/Kathmandu")
+
+
+@given(seconds=st.integers(-10_000_000_000, 10_000_000_000), zone=st.sampled_from(ZONES))
+@example(seconds=-2_500_000_000, zone="Africa/Monrovia")  # when its offset had seconds
+def test_the_time_is_told_as_strftime_tells_it(seconds: int, zone: str) -> None:
+    """No moment in any zone reads otherwise than by the format that the first requests were rendered with."""
+    expected = datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%d %I:%M:%S %p %Z%z")
+    assert told(seconds * MICROSECONDS, zone) == expected
+
+
+def test_agents_that_are_set_up_alike_share_their_configuration() -> None:
+    """A thousand agents with the same prompt and functions hold one copy of them."""
+    configurations = []
+    for _ in range(2):
+        world = World(say("Hello."))
+        asyncio.run(world.tell("hello"))
+        configurations.append(world.system.view("sam").context().config)
+    assert configurations[0] is configurations[1]

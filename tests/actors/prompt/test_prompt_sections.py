@@ -1,0 +1,266 @@
+"""The system prompt as sections: what is shown, when templates are rendered, and that a wrong one changes nothing."""
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+import tracemalloc
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
+from everlog.actors.prompt import presets, prompt_sections
+from everlog.events import AgentConfigured, BadInput, Section, event_of
+from tests.actors.agent.test_undo import assert_replays, during
+from tests.support.agent_world import World
+
+CONFIG = AgentConfigured(model="scripted", window=8192, renderer=1)
+FACTS = prompt_sections.TemplateContext(
+    "sam", [{"label": "human", "description": "You", "limit": 5, "read_only": False}]
+)
+SCHEMAS = ('{"name":"send_message","description":"Say it."}', '{"name":"rest"}')
+
+
+def gives(text: str) -> str:
+    """What one section gives."""
+    return prompt_sections.gives(CONFIG, Section("base", text), SCHEMAS, FACTS)
+
+
+def configured(world: World) -> AgentConfigured:
+    """The newest configuration."""
+    return cast("AgentConfigured", next(event_of(r) for r in reversed(world.log()) if r.type == "agent_configured"))
+
+
+def prompt(*texts: str, **more: Any) -> Settings:
+    """Settings with sections a, b and so on."""
+    return Settings(sections=[Section("abcdef"[number], text) for number, text in enumerate(texts)], **more)
+
+
+def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
+    """Byte for byte: the digests are those of the texts before they had sections."""
+    digests = {name: hashlib.sha256(presets.system(name).encode()).hexdigest()[:8] for name in presets.names("system")}
+    assert digests == {"chat": "408c7dfa", "docs": "8a2fa16c", "extras": "34827083"}
+    for name in digests:
+        parts = presets.sections(name)
+        given = prompt_sections.told(
+            msgspec.structs.replace(CONFIG, sections=prompt_sections.checked(parts)), SCHEMAS, FACTS
+        )
+        assert given == presets.system(name)
+
+
+def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
+    """An empty line between two; one that is hidden or gives nothing leaves none."""
+    parts = [
+        Section("b", "Two\n"),
+        Section("x", "no", visible=False),
+        Section("e", "{# nothing #}"),
+        Section("a", "One"),
+    ]
+    assert prompt_sections.told(msgspec.structs.replace(CONFIG, sections=parts), SCHEMAS, FACTS) == "Two\n\nOne"
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("{{ agent }} on {{ model }} with {{ window - 92 }} in {{ zone }}", "sam on scripted with 8100 in UTC"),
+        ("{{ functions|join(', ', 'name') }}", "send_message, rest"),
+        ("{% for b in blocks %}{{ loop.index }} {{ b.label|upper }}{% if not loop.last %},{% endif %}{% endfor %}",
+         "1 HUMAN"),
+        ("{% set n = functions|length %}{{ n * 2 if n > 1 else 'one' }}", "4"),
+        ("{% for i in range(9) if i is even %}{{ i }}{% else %}none{% endfor %}", "02468"),
+        ("{% for i in range(2) %}{% for j in range(2) %}{{ i }}{{ j }} {% endfor %}{% endfor %}", "00 01 10 11 "),
+        ("{{ missing|default('x') }}{{ missing is defined }}", "xFalse"),
+        ("{{ 1 < 2 <= 2 != 3 }} {{ 1 < 2 > 2 }} {{ 'a' in agent }} {{ 'x' not in agent }} {{ 1 is in([1]) }}",
+         "True False True True True"),
+        ("{% for b in blocks if b.limit >= 5 and b.label is eq 'human' %}{{ b.label }}{% endfor %}", "human"),
+        ("{{ [1, 2]|join(', ') }}{{ []|join(', ') }}", "1, 2"),
+        ("a\r\n{{ '{{' }}\r\n", "a\n{{"),
+        ("{% raw %}{{ a }}{% endraw %}", "{{ a }}"),
+        ("No sign: { } % #", "No sign: { } % #"),
+    ],
+)  # fmt: skip
+def test_a_template_shows_what_it_is_told(text: str, given: str) -> None:
+    """Facts, filters, tests and loops."""
+    assert gives(text) == given
+
+
+DOUBLING = "{% set x = 'ab' %}" + "{% set x = x + x %}" * 60 + "{{ x }}"
+LISTS = "{% set x = ['a'] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}"
+REPLACING = "{% set x = 'aaaa' %}" + "{% set x = x|replace('a', 'aaaa') %}" * 60
+JOINING = "{% set a = '" + "\U0001f600" * 20000 + "' %}{{ a|join(a) }}"
+WRONG: dict[str, tuple[str, str]] = {
+    "a long text": ("{{ 'a' * 1000000000 }}", "line 1: * is for numbers"),
+    "a power": ("\n{{ 10 ** 9 }}", "line 2: a template has no pow"),
+    "a long range": ("a\n{% for i in range(1000000000) %}x{% endfor %}", "line 2: a range has 1,000 numbers"),
+    "loops in loops": ("{% for i in range(9) %}\n" * 3 + "{% endfor %}" * 3, "line 3: loops stand in loops"),
+    "many loops in loops": ("{% for i in range(9) %}" * 1500 + "{% endfor %}" * 1500, "nested too deeply"),
+    "a text that doubles": (DOUBLING, "more than 20,000 characters"),
+    "lists that double": (LISTS, "a list holds constants only"),
+    "a replacing that grows": (REPLACING, "more than 20,000 characters"),
+    "a long loop of text": ("{% for i in range(999) %}" + "x" * 1000 + "{% endfor %}", "more than 200,000"),
+    "a long join": (JOINING, "more than 20,000 characters"),
+    "a width": ("{{ 'a'|center(1000000000) }}", "there is no filter 'center'"),
+    "a format": ("{{ '%1000000000d' % 1 }}", "% is for numbers"),
+    "a method": ("{{ '{:>1000000000}'.format(1) }}", "only range(...) can be called"),
+    "a huge number": ("{{ 1" + "0" * 5000 + " }}", "digits"),
+    "a recursive macro": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "only range(...) can be called"),
+    "a macro": ("{% macro m() %}{% endmacro %}", "a template has no macro"),
+    "a recursive loop": ("{% for i in range(2) recursive %}{% endfor %}", "cannot be recursive"),
+    "a file": ("{% include '/etc/passwd' %}", "a template has no include"),
+    "an import": ("{% import 'os' as os %}", "a template has no import"),
+    "an attribute": ("{{ ''.__class__ }}", "__class__ is not for templates"),
+    "an attribute by its name": ("{{ ''['__class__'] }}", "unsafe"),
+    "a function that is not called": ("{{ agent.upper }}", "not a function"),
+    "a list": ("{{ functions }}", "not a list"),
+    "what a block assigns": ("{% set x %}y{% endset %}", "a template has no assignblock"),
+    "deep brackets": ("{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}", "nested too deeply"),
+    "many parts": ("{{ 1 }}" * 9000, "longer than 5,000 parts"),
+    "a name that is not there": ("One\nTwo\n{{ nobody }}", "line 3: 'nobody' is undefined"),
+    "a sign that is not closed": ("One\n{{ agent", "line 2: "),
+    "half a condition": ("{% if %}", "line 1: Expected an expression"),
+    "a division by zero": ("{{ 1 / 0 }}", "line 1: division by zero"),
+    "a comparison that cannot be": ("{{ 'a' < 1 }}", "line 1: '<' not supported"),
+    "an index that is not there": ("{{ functions[99].name }}", "line 1: list object has no element 99"),
+    "an endless number": ("{{ 1e400|int }}", "line 1: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_template_is_refused_with_its_section_and_its_line(name: str) -> None:
+    """Soon: the suite has no time for another. What was refused says why."""
+    text, why = WRONG[name]
+    with pytest.raises(BadInput) as refused:
+        gives(text)
+    assert "The section 'base'" in str(refused.value) and why in str(refused.value)
+
+
+@pytest.mark.parametrize("text", [DOUBLING, LISTS, REPLACING, JOINING, WRONG["a long text"][0], WRONG["a width"][0]])
+def test_a_template_that_grows_is_refused_before_it_takes_much_memory(text: str) -> None:
+    """Some megabytes, where it asks for a thousand times as much or more."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput):
+            gives(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_a_wrong_template_changes_nothing() -> None:
+    """Not of a new agent, which is not made, and not of one that lives."""
+    world = World()
+    world.settings = prompt("{{ nobody }}", model="scripted")
+    with pytest.raises(BadInput, match="nobody"):
+        asyncio.run(world.tell("Hi"))
+    assert world.kinds() == []
+    world.settings = prompt("I am {{ agent }}.", model="scripted")
+    asyncio.run(world.tell("Hi"))
+    log = world.log()
+    with pytest.raises(BadInput, match="'b', line 2"):
+        during(world, lambda agent: agent.configure(prompt("Fine.", "\n{% for %}")))
+    assert world.log() == log and configured(world).text == "I am sam."
+
+
+def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed() -> None:
+    """The recorded text holds; a blocks' change alone does not touch it, another model does, and it verifies."""
+    world = World()
+    world.settings = prompt("{{ agent }}, {{ model }}, {{ blocks|join(' ', 'label') }}", model="scripted")
+    asyncio.run(world.tell("Hi"))
+    assert configured(world).text == "sam, scripted, persona human"
+    log = world.log()
+    again = world.restarted()
+    again.settings = Settings()
+    asyncio.run(again.tell())
+    assert again.log() == log
+    during(again, lambda agent: agent.configure(Settings(steps_max=5)))
+    assert configured(again).text == "sam, scripted, persona human"
+    during(again, lambda agent: agent.configure(Settings(model="other")))
+    assert configured(again).text == "sam, other, persona human"
+    assert_replays(again)
+
+
+def test_a_block_of_a_new_agent_is_told_to_its_templates() -> None:
+    """With its description, before it is in the log."""
+    world = World()
+    world.settings = prompt("{% for b in blocks if b.description %}{{ b.label }}: {{ b.description }}{% endfor %}",
+                            model="scripted", blocks=(InitialBlock("notes", "", 9, "What to note", True),))  # fmt: skip
+    asyncio.run(world.tell())
+    assert configured(world).text == "notes: What to note"
+
+
+VALUES = ('O "x" {% raw %} %} }}', "ä 😀\n\t\\", "")
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) -> None:
+    """Whatever is in it; so the template needs nothing beside itself later."""
+    (made,) = prompt_sections.with_variables([Section("base", "a\n{{ who }}!")], {"who": value})
+    assert gives(made.text) == f"a\n{value}!"
+
+
+def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
+    """What was written at the beginning of the template gives way; another variable's value stays."""
+    (old,) = prompt_sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
+    (new,) = prompt_sections.with_variables([old], {"city": "Paris"})
+    assert gives(new.text) == "Paris, Ann"
+    assert "lo" not in new.text
+    with pytest.raises(BadInput, match="it would be lost"):
+        prompt_sections.with_variables([Section("base", '{% set city="Oslo" %}Nothing.')], {"city": "Paris"})
+
+
+@pytest.mark.parametrize("name", ["agent", "1x", "a-b", "nobody"])
+def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> None:
+    """A name of ours, no name at all, or a value that would be lost."""
+    with pytest.raises(BadInput):
+        prompt_sections.with_variables([Section("base", "{{ who }} {{ agent }}")], {name: "x"})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [Section("a", ""), Section("a", "")],
+        [Section("1", "")],
+        [Section("a b", "")],
+        [Section("a", "x" * 200_001)],
+        [Section(f"a{number}", "") for number in range(101)],
+    ],
+)
+def test_sections_that_cannot_be_are_refused(parts: list[Section]) -> None:
+    """Two of one name, a name that is none, one that is too long, too many."""
+    with pytest.raises(BadInput):
+        prompt_sections.checked(parts)
+
+
+def test_sections_and_a_text_are_not_given_together_and_each_takes_the_place_of_the_other() -> None:
+    """A text ends sections, a preset ends both, and no sections at all is the preset again."""
+    world = World()
+    world.settings = prompt("One", model="scripted")
+    asyncio.run(world.tell())
+    with pytest.raises(BadInput, match="not both"):
+        during(world, lambda agent: agent.configure(prompt("One", system="Two")))
+    during(world, lambda agent: agent.configure(Settings(system="{{ as it stands }}")))
+    assert (configured(world).text, configured(world).sections) == ("{{ as it stands }}", [])
+    (custom,) = prompt_sections.of(configured(world))
+    assert gives(custom.text) == "{{ as it stands }}"
+    during(world, lambda agent: agent.configure(prompt("Three")))
+    assert (configured(world).text, configured(world).preset) == ("Three", "")
+    during(world, lambda agent: agent.configure(Settings(sections=[])))
+    assert (configured(world).text, configured(world).preset) == (presets.system("chat"), "chat")
+    assert [section.name for section in prompt_sections.of(configured(world))][:2] == ["base", "control_flow"]
+
+
+def test_a_host_loads_no_template_library_before_the_first_template() -> None:
+    """Neither the hosts nor the command line import it, nor does a prompt without signs."""
+    probe = (
+        "import sys, everlog.interfaces.cli.main, everlog.actors.hosting.host, everlog.actors.agent.agent_setup as s\n"
+        "from everlog.events import Section\n"
+        "facts = s.sections.Facts('sam', ())\n"
+        "c = s.configuration(s.Settings(sections=[Section('a', 'plain')]), None, {}, {}, facts=facts)\n"
+        "assert c.text == 'plain', c\n"
+        "print('jinja2' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

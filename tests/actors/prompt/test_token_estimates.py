@@ -1,0 +1,87 @@
+"""What a request is estimated at goes by the model that is asked, and by nothing that cannot be."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.ports.agent_constants import TOKENS_PER_BYTE, TOKENS_PER_BYTE_OF
+from everlog.actors.prompt.context import Context
+from everlog.actors.replay.rebuild_check import verify
+from everlog.events import ModelError
+from tests.support.agent_world import World, say
+
+
+def costing(tokens_per_byte: float, **more: Any) -> Any:
+    """A reply whose usage says that a byte of request cost so much."""
+
+    def reply(request: bytes) -> str:
+        body = json.loads(say("Yes."))
+        prompt = int(len(request) * tokens_per_byte)
+        body["usage"] = {"prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10, **more}
+        return json.dumps(body)
+
+    return reply
+
+
+def seen(world: World) -> Context:
+    return world.system.view("sam").context()
+
+
+def told(world: World, **settings: Any) -> None:
+    world.settings = Settings(window=60_000, verify_first=False, **settings)
+    asyncio.run(world.tell("Hello"))
+
+
+def test_a_cached_prompt_counts_whole() -> None:
+    """Tokens that came from a cache take as much of the window as others."""
+    world = World(after=costing(0.2, prompt_tokens_details={"cached_tokens": 2000}))
+    told(world, model="one")
+    assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)
+
+
+def test_another_model_is_not_estimated_by_the_one_before() -> None:
+    """After a change of model a guess by its family stands, until it has answered; the same model's words go on."""
+    world = World(after=costing(0.2))
+    told(world, model="one")
+    told(world, model="one", summary_fraction=0.5)
+    assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)
+    world.model.lines = [ModelError("No.", kind="rejected")]
+    with pytest.raises(ModelError):
+        told(world, model="claude-sonnet-4")
+    assert seen(world).tokens_per_byte == TOKENS_PER_BYTE_OF["claude"]
+    with pytest.raises(ModelError):
+        world.model.lines = [ModelError("No.", kind="rejected")]
+        told(world, model="unheard-of")
+    assert seen(world).tokens_per_byte == TOKENS_PER_BYTE
+    world.model.after = costing(0.4)
+    told(world, model="unheard-of")
+    assert seen(world).tokens_per_byte == pytest.approx(0.4, rel=0.01)
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+
+
+def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own() -> None:
+    """In the turn of the switch nothing is known of the fallback; the next turn goes by the agent's own model again."""
+    world = World(costing(0.2), ModelError("Down.", kind="server"), after=costing(0.4))
+    told(world, model="one", fallback="other")
+    told(world, model="one", fallback="other")
+    context = seen(world)
+    turn = max(context.switches)
+    assert context.switches[turn].to == "other"
+    during = msgspec.structs.replace(context, turn=turn)
+    assert during.tokens_per_byte == pytest.approx(0.4, rel=0.01)
+    after = msgspec.structs.replace(context, turn=turn + 1)
+    assert after.tokens_per_byte == pytest.approx(0.2, rel=0.01)
+    assert not verify(world.system.view("sam"), world.system.tools).faults
+
+
+@pytest.mark.parametrize("wrong", [{"prompt_tokens": 10**9}, {"prompt_tokens": 0}])
+def test_a_figure_that_cannot_be_gives_way_to_the_one_before(wrong: dict[str, int]) -> None:
+    """More tokens than the window holds, or none: the newest figure that can be counts."""
+    world = World(costing(0.2), after=costing(0.3, **wrong))
+    told(world, model="one")
+    told(world, model="one")
+    assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)

@@ -1,0 +1,120 @@
+"""Eight ways in which replaying an agent has gone wrong for others, each as what must be true here."""
+
+import asyncio
+import json
+from hashlib import sha256
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.formats import parse_reply, render_request
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.replay.rebuild_check import verify
+from everlog.events import tombstone
+from tests.support.agent_world import World, completion, say
+from tests.support.agents.tampered_log import Change, calls, conversed, first, lived, payload_of, replaced, verified
+
+
+def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
+    """Two agents who hear the same at the same moments send the same bytes, whatever ids their records were given;
+    and whoever makes the requests again on another day makes the same.
+    """
+    one, other = World(), World()
+    other.ids.count = 10_000
+    for world in (one, other):
+        world.model.lines = [say("Hello."), completion("Hm.", [("archival_memory_insert", {"content": "x"})])]
+        world.clock.at = one.clock.at if world is one else other.clock.at
+    for world in (one, other):
+        asyncio.run(world.tell("Hi", "And now?"))
+    assert one.log()[0].event_id != other.log()[0].event_id
+    assert one.model.requests == other.model.requests
+    later = LocalSystem(one.store, clock=RealClock(), ids=RealIds())
+    assert verify(later.view("sam"), later.tools).faults == []
+
+
+def test_a_request_that_nobody_sent_is_a_mismatch_and_no_other_call_stands_in_for_it() -> None:
+    """The hash of some other recorded call is not good enough: each call is held against its own."""
+    world = conversed()
+    earlier, call = calls(world)[1:3]
+    wrong = replaced(call.seq, payload_of(call)["context_sha256"], payload_of(earlier)["context_sha256"])
+    report = verified(world, wrong)
+    assert [m.seq for m in report.mismatches if m.what == "request"] == [call.seq]
+
+
+def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
+    """A reply that was refused is asked for again with the same bytes: both calls are checked, each by its reply."""
+    world = World(completion("No call."), say("Hello."))
+    world.settings = msgspec.structs.replace(world.settings, verify_first=True)
+    asyncio.run(world.tell("Hi"))
+    refused, accepted = calls(world)
+    assert payload_of(refused)["context_sha256"] == payload_of(accepted)["context_sha256"]
+    assert verified(world).calls.equal == [refused.seq, accepted.seq]
+    report = verified(world, replaced(accepted.seq, "Hello.", "Hullo."))
+    assert [m.seq for m in report.mismatches] == [accepted.seq]
+
+
+def test_what_was_erased_is_told_as_erased_and_not_as_a_mismatch() -> None:
+    """A call that was made of erased words cannot be checked; those before it can, and the chain still stands."""
+    world = conversed()
+    gone = first(world, "user_message", "I sail")
+    report = verified(world, lambda record: tombstone(record) if record.seq == gone.seq else record)
+    before = [call.seq for call in calls(world) if call.seq < gone.seq]
+    assert report.faults == []
+    assert before == [seq for seq in report.calls.equal if seq < gone.seq]
+    assert report.calls.erased
+    assert set(report.calls.erased) | set(report.calls.equal) == {call.seq for call in calls(world)}
+
+
+def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
+    """Not of a template, nor of some JSON that means the same: the body as the endpoint got it, and its length."""
+    world = conversed()
+    sent = [(sha256(body).hexdigest(), len(body)) for body in world.model.requests]
+    assert [(p["context_sha256"], p["context_bytes"]) for p in map(payload_of, calls(world))] == sent
+    view = world.system.view("sam")
+    schemas = view.schemas()
+    backwards = dict(reversed(schemas.items()))
+    assert render_request.request(view.context(), schemas) == render_request.request(view.context(), backwards)
+
+
+def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """White space, order and fields that nobody knows are in the log to the byte; who reads it otherwise is found."""
+    body = say("Hello.").replace("{", '{\n  "unheard_of": [1.50, null],', 1)
+    world = World(body)
+    asyncio.run(world.tell("Hi"))
+    (call,) = calls(world)
+    assert payload_of(call)["raw"] == body
+    read = parse_reply.reply
+
+    def repaired(raw: str, window: int, calling: str) -> object:
+        return msgspec.structs.replace(read(raw, window, calling), text="I thought.")
+
+    monkeypatch.setattr(parse_reply, "reply", repaired)
+    assert [(m.seq, m.what) for m in verified(world).mismatches] == [(call.seq, "reply")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_request_is_whole_and_leans_on_nothing_that_a_provider_keeps(seed: int) -> None:
+    """It has these keys and no other: no earlier response, no stored conversation, no cache is named."""
+    for body in map(json.loads, lived(seed).model.requests):
+        assert set(body) in ({"model", "messages", "tools", "tool_choice"}, {"model", "messages"})
+        assert body["messages"][0]["role"] == "system"
+        for message in body["messages"]:
+            assert set(message) <= {"role", "content", "tool_calls", "tool_call_id"}
+        for tool in body.get("tools", []):
+            assert set(tool) == {"type", "function"}
+
+
+def test_the_first_difference_does_not_hide_the_next() -> None:
+    """Every record after a mismatch is still checked, and nothing in the log is touched."""
+    world = conversed()
+    before = world.log()
+    some = calls(world)
+    changes: list[Change] = [
+        replaced(call.seq, payload_of(call)["context_sha256"], f"{number}" * 64)
+        for number, call in ((1, some[1]), (2, some[4]))
+    ]
+    report = verified(world, *changes)
+    assert [m.seq for m in report.mismatches if m.what == "request"] == [some[1].seq, some[4].seq]
+    assert len(report.calls.equal) == len(some) - 2
+    assert world.log() == before

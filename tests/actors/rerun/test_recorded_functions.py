@@ -1,0 +1,142 @@
+"""Reruns: what calls of functions are answered with."""
+
+import pytest
+
+from everlog.actors.functions.tools import tool
+from everlog.actors.rerun.recorded_functions import REFUSED, stand_in
+from everlog.actors.rerun.recorded_past import RecordedResults, canonical, key_of
+from everlog.events import FunctionResult, UsageError
+from tests.support.agent_world import completion, say
+from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, results
+
+
+def test_a_call_that_was_made_then_gets_the_result_of_then_and_nothing_happens_outside():
+    """The counter outside stays where it was; each occurrence has its own result, in order."""
+    outside = Outside()
+    world = lived(pays("ann"), pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("ann"), pays("ann"), say("Well."), tools=(outside.tool,))
+    assert results(done) == [("paid ann 1, receipt 1", "recorded"), ("paid ann 1, receipt 2", "recorded")]
+    assert outside.paid == ["ann", "ann"]
+
+
+def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call():
+    """What the function would get is compared, not the model's text."""
+    outside = Outside()
+    world = lived(pays("ann", sum=1), say("Done."), tools=(outside.tool,))
+    done = again(world, completion(calls=[("pay", '{"to":"ann"}')]), tools=(outside.tool,))
+    assert results(done) == [("paid ann 1, receipt 1", "recorded")]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_call_that_was_not_made_then_is_refused(given: bool):
+    """Other arguments, or once more than then: never the next best result, whether the function is there or not."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    tools = (outside.tool,) if given else ()
+    done = again(world, pays("bob"), pays("ann"), pays("ann"), say("Well."), tools=tools)
+    refused = (f"Error calling function pay: {REFUSED}", "refused")
+    assert results(done) == [refused, ("paid ann 1, receipt 1", "recorded"), refused]
+    assert outside.paid == ["ann"]
+    assert done.comparison.answered == {"own": 0, "recorded": 1, "ran": 0, "refused": 2}
+    assert refused[0] in str(world.model.messages())  # the model is told
+
+
+def test_live_tools_run_for_calls_that_were_not_made_then():
+    """Only those: what was made then still has the result of then."""
+    outside = Outside()
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("ann"), pays("bob"), say("Well."), tools=(outside.tool,), live_tools=True)
+    assert results(done) == [("paid ann 1, receipt 1", "recorded"), ("paid bob 1, receipt 2", "ran")]
+    assert outside.paid == ["ann", "bob"]
+
+
+def test_what_only_reads_runs_where_it_is_there():
+    """A miss of a read_only function is run; without the function it is refused."""
+    outside = Outside("read_only")
+    world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
+    done = again(world, pays("bob"), say("Well."), tools=(outside.tool,))
+    assert results(done) == [("paid bob 1, receipt 2", "ran")]
+    done = again(world, pays("bob"), say("Well."), fork="ann")
+    assert [how for _, how in results(done)] == ["refused"]
+
+
+def test_a_failure_of_then_is_a_failure_now():
+    """The result of then is given as it was, a failure too."""
+
+    @tool
+    def knock() -> str:
+        """Knock."""
+        raise OSError("nobody there")
+
+    world = lived(completion(calls=[("knock", {})]), tools=(knock,))
+    done = again(world, completion(calls=[("knock", {})]))
+    assert results(done) == [("Error calling function knock: OSError: nobody there", "recorded")]
+    assert done.comparison.diverged is None
+
+
+def test_a_function_that_edits_memory_must_be_given():
+    """Its result alone is not what it did: it is asked for before a fork is made."""
+    from everlog.actors.memory.core_memory import Memory
+
+    @tool
+    def note(memory: Memory, word: str) -> None:
+        """Note a word.
+
+        Args:
+            word: The word.
+        """
+        memory.append("human", word)
+
+    world = lived(completion(calls=[("note", {"word": "tea"})]), tools=(note,))
+    with pytest.raises(UsageError, match=r"note.*--tools"):
+        again(world)
+    assert world.system.agents() == ["sam"]
+    done = again(world, completion(calls=[("note", {"word": "rum"})]), tools=(note,))
+    assert done.comparison.turns[0].differs == ["calls", "memory"]
+
+
+def test_memory_functions_run_on_the_fork():
+    """Core and archival memory are the fork's own; its parent's are as they were."""
+    keep = completion(calls=[("archival_memory_insert", {"content": "Rex is a dog", "request_heartbeat": True})])
+    find = completion(calls=[("archival_memory_search", {"query": "Rex", "request_heartbeat": True})])
+    world = lived(say("Hello."))
+    log = world.log()
+    done = again(world, keep, find, say("A dog."))
+    assert "Rex is a dog" in results(done)[1][0]
+    assert [how for _, how in results(done)] == ["own", "own"]
+    assert world.log() == log
+
+
+def test_functions_that_are_given_as_they_were_change_no_configuration():
+    """One that is new does: the agent is set up with it."""
+    outside = Outside()
+    world = lived(pays("ann"), tools=(outside.tool,))
+    again(world, tools=(outside.tool,))
+    assert "agent_configured" not in world.kinds("tom")[BIRTH:]
+
+    @tool
+    def knock() -> str:
+        """Knock."""
+        return "who is there"
+
+    again(world, fork="ann", tools=(outside.tool, knock))
+    names = [function.name for function in world.system.view("ann").context().config.functions]
+    assert {"pay", "knock"} <= set(names)
+
+
+def test_results_are_taken_once_each_by_the_call_that_they_are_of():
+    """A key that is missing gives nothing, however many results are left."""
+    results = RecordedResults()
+    for text in ("first", "second"):
+        results.add(("pay", canonical({"to": "ann"})), FunctionResult(text=text, call_id="1", name="pay"))
+    taken = [results.take(key_of(None, "pay", text)) for text in ('{"to": "bob"}', '{"to":"ann"}', '{"to": "ann"}')]
+    assert [None if one is None else one.text for one in taken] == [None, "first", "second"]
+    assert results.take(("pay", canonical({"to": "ann"}))) is None
+
+
+def test_a_stand_in_has_the_schema_and_the_defaults_of_the_function():
+    """Its name in the configuration is the same, and so are the keys of its calls."""
+    outside = Outside()
+    made = stand_in(outside.tool.schema, "at_most_once")
+    assert made.sha256 == outside.tool.sha256
+    assert key_of(made, "pay", '{"to":"ann"}') == key_of(outside.tool, "pay", '{"sum": 1, "to": "ann"}')

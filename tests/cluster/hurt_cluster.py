@@ -1,0 +1,161 @@
+"""A store in a cluster of several nodes, its agents, senders that talk to them, and ways to hurt the cluster."""
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
+from tests.cluster.conftest import ends, stop_actors
+from tests.cluster.load_senders import SHARDS, Bills, Load, payer, pays
+from tests.cluster.local_nodes import Nodes
+from tests.cluster.process_kills import kill
+from tests.cluster.store_audit import judge
+from tests.soak.test_sigkill import start
+from tests.support.models.loopback_server import serving
+
+SENDERS = 3
+WARM_S = 1.0
+"""So long the load runs before anybody is hurt."""
+ALONE_S = 3
+"""So long hosts go on whose node still stands."""
+
+
+class World:
+    """A store in a cluster that this process has joined."""
+
+    def __init__(self, system: AgentSystem, load: Load, nodes: Nodes, paid: Path) -> None:
+        self.system = system
+        self.load = load
+        self.nodes = nodes
+        self.paid = paid
+
+    async def hosts(self) -> dict[str, int]:
+        """The process of each place."""
+        status = await self.system.runtime.status()  # type: ignore[attr-defined]
+        return {host.place: host.pid for host in status.hosts}
+
+    async def under_load(self, hurt: Callable[["World"], Awaitable[Any]]) -> Any:
+        """Hurt the cluster while senders send, wait until every agent answers again, and print how soon that was.
+
+        What `hurt` gives back is called then, before the senders end; at last everything is held against the logs.
+        """
+        end = asyncio.Event()
+        shares = [self.load.agents[number::SENDERS] for number in range(SENDERS)]
+        senders = [asyncio.ensure_future(self.load.keep_on(self.system, share, end)) for share in shares]
+        try:
+            await asyncio.sleep(WARM_S)
+            began = time.monotonic()
+            after = await hurt(self)
+            await self.load.recovered(self.system)
+            seconds = time.monotonic() - began
+            if after is not None:
+                await asyncio.to_thread(after)
+            end.set()
+            await asyncio.gather(*senders)
+        finally:
+            for sender in senders:
+                sender.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
+        print(f"{hurt.__name__}: {seconds:.1f} s; {judge(self.system.store.root, self.paid, self.load)}")
+
+
+@asynccontextmanager
+async def world(nodes: Nodes, folder: Path, load: Load) -> AsyncIterator[World]:
+    """The agents are made, in shards and alone."""
+    paid = folder / "paid"
+    with serving((200, "")) as endpoint:
+        pays(endpoint)
+        options: dict[str, Any] = {"base_url": endpoint.url, "tools": [payer(paid)]}
+        async with open_system(folder / "store", runtime="ray", placement="shared", shards=SHARDS, **options) as system:
+            try:
+                await load.create(system)
+                yield World(system, load, nodes, paid)
+            finally:
+                nodes.remember()
+                stop_actors(folder / "store")
+
+
+async def hosts_are_killed(world: World) -> None:
+    """SIGKILL for the host of a shard, and for one that has a single agent."""
+    hosts = await world.hosts()
+    kill(*(hosts[place] for place in ("shard-001", "alone 0") if place in hosts))
+
+
+async def a_node_is_killed(world: World) -> None:
+    """SIGKILL for a worker's raylet; no host may outlive it."""
+    node = world.nodes.node_of((await world.hosts())["shard-000"])
+    hosts = world.nodes.hosts(node)
+    world.nodes.kill(node)
+    assert hosts
+    assert all(ends(pid) for pid in hosts)
+
+
+async def a_node_stands_still(world: World) -> Callable[[], None]:
+    """SIGSTOP for all that is on a worker, and when others have taken over SIGCONT: first for its hosts alone."""
+    node = world.nodes.node_of((await world.hosts())["shard-000"])
+    hosts = world.nodes.hosts(node)
+    family = world.nodes.stop(node)
+    assert hosts
+
+    def go_on() -> None:
+        world.nodes.go_on(hosts)
+        by_themselves = [pid for pid in hosts if ends(pid, ALONE_S * 1000)]
+        world.nodes.go_on(family)
+        assert all(ends(pid) for pid in hosts)
+        print(f"of {len(hosts)} hosts {len(by_themselves)} ended by themselves")
+
+    return go_on
+
+
+class Sender:
+    """A process that talks to the agents, and what it said, which is known whatever becomes of it."""
+
+    def __init__(self, store: Path, paid: Path, url: str, load: Load) -> None:
+        counts = (len(load.shared), sum(name in load.paying for name in load.shared), len(load.dedicated))
+        self.load = load
+        self.process: subprocess.Popen[str] = start(
+            "-m", "tests.cluster.load_senders", str(store), str(paid), url, *map(str, counts)
+        )
+        assert self.process.stdin
+        left: Bills = {known: said for known, said in load.said.items() if known not in load.answered}
+        self.process.stdin.write("".join(f"{json.dumps([known, *said])}\n" for known, said in left.items()) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self, until: str = "") -> None:
+        """Listen until it says `until`, or to its end."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if not line.startswith('["'):  # Ray has something to say
+                continue
+            kind, *words = json.loads(line)
+            if kind == "said":
+                self.load.said[words[0]] = words[1], words[2]
+            if kind == "answered":
+                self.load.answered.add(words[0])
+            if kind == until:
+                return
+
+    def end(self) -> tuple[int, str]:
+        """Have it finish its round; its exit status, and what it said of errors."""
+        assert self.process.stdin
+        assert self.process.stderr
+        self.process.stdin.close()
+        self.hear()
+        return self.process.wait(), self.process.stderr.read()
+
+    def die(self) -> None:
+        """SIGKILL, if it lives; nothing more is to be heard of it."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.hear()
+            self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream
+            with suppress(BrokenPipeError):  # what it did not read any more
+                stream.close()

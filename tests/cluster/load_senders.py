@@ -1,0 +1,185 @@
+"""Load for a cluster that is hurt: senders with ids of their own, which say again what was not answered.
+
+Some agents are answered by the offline model in their hosts; the others by an endpoint of the test, through the
+gateway: for each message it has them call `pay`, which acts once at most, and then say so.
+
+    python -m tests.cluster.load_senders STORE PAID URL SHARED PAYING DEDICATED
+
+is the same as a process that may die with its cluster: it prints a line of JSON for each message before it is sent,
+["said", id, agent, text], and when it was answered, ["answered", id]; the lines of its standard input, up to an empty
+one, are what those before it have said and not heard an answer to; it ends when its standard input does.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.commands import SendInput
+from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.api import open_system
+from everlog.actors.functions.tools import Tool, tool
+from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
+from tests.contract.contract_agents import SCRIPTED
+from tests.support.agent_world import completion, say
+from tests.support.models.loopback_server import Loopback, Reply
+
+SHARDS = 4
+AGAIN_S = 0.2
+"""Who was not answered says the same again after so long."""
+AGAIN = (HostLost, ClusterError, StoreError)
+"""What somebody who sends with an id may answer by sending again."""
+Bills = dict[str, tuple[str, str]]
+"""Messages by id: to whom, and what."""
+
+
+def payer(file: Path) -> Tool:
+    """The function: what it does outside is a line in `file`, which no kill takes back."""
+    path = str(file)
+
+    @tool
+    def pay(number: str) -> str:
+        """Pay.
+
+        Args:
+            number: Of the bill.
+        """
+        out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            os.write(out, f"{number}\n".encode())
+        finally:
+            os.close(out)
+        return f"paid {number}"
+
+    return pay
+
+
+def answer(headers: dict[str, str], body: bytes) -> Reply:
+    """A model whose reply follows from the request alone: it pays, and then says so."""
+    if not body:  # who asked was killed while asking
+        return 400, "{}"
+    users = [json.loads(m["content"]) for m in json.loads(body)["messages"] if m["role"] == "user"]
+    last = next((user for user in reversed(users) if user["type"] == "user_message"), {"message": "0"})
+    number = last["message"].split()[-1]
+    if users and users[-1]["type"] == "user_message":
+        return 200, completion(calls=[("pay", {"number": number, "request_heartbeat": True})])
+    return 200, say(f"Paid {number}.")
+
+
+def pays(endpoint: Loopback) -> None:
+    """Have an endpoint be that model."""
+    endpoint.answer = answer  # type: ignore[method-assign]
+
+
+class Load:
+    """Agents, what was said to them, and what they answered."""
+
+    def __init__(self, shared: int, paying: int, dedicated: int, tell: Callable[..., None] = lambda *_: None) -> None:
+        """How many agents: of each placement, and how many of the shared ones pay; half of the others do.
+
+        `tell` hears of each message before it is sent, and when it was answered.
+        """
+        self.shared = [f"shared {number}" for number in range(shared)]
+        self.dedicated = [f"alone {number}" for number in range(dedicated)]
+        self.paying = {*self.shared[:paying], *self.dedicated[: dedicated // 2]}
+        self.said: Bills = {}
+        self.answered: set[str] = set()
+        self.failures: Counter[str] = Counter()
+        self._tell = tell
+
+    @property
+    def agents(self) -> list[str]:
+        """All of them."""
+        return self.shared + self.dedicated
+
+    async def create(self, system: AgentSystem) -> None:
+        """Make the agents, however often it takes."""
+        for names, placement in ((self.shared, "shared"), (self.dedicated, "dedicated")):
+            for settings in (Settings(), SCRIPTED):
+                left = {name for name in names if (name in self.paying) is (settings is SCRIPTED)}
+                while left:
+                    async for made in system.create_many(sorted(left), settings, placement=placement):  # type: ignore[arg-type]
+                        if self._is_over(made):
+                            left.discard(made.agent_id)
+
+    async def round(self, system: AgentSystem, agents: Sequence[str]) -> None:
+        """Say one thing to each, again and again until it is answered."""
+        bills: Bills = {}
+        for agent in agents:
+            known = system._new_id()
+            self.said[known] = bills[known] = agent, f"My number is {known}"
+            self._tell("said", known, *bills[known])
+        await self.send(system, bills)
+
+    async def send(self, system: AgentSystem, bills: Bills) -> None:
+        """Say these, again and again until they are answered."""
+        left = {
+            known: (agent, SendInput(id=known, means=system._means, event=UserMessage(text=text)))
+            for known, (agent, text) in bills.items()
+        }
+        while left:
+            try:
+                async for sent in system._sent_many(list(left.values())):
+                    if self._is_over(sent):
+                        self.answered.add(sent.event_id)
+                        self._tell("answered", sent.event_id)
+                        del left[sent.event_id]
+            except AGAIN as error:
+                self.failures[type(error).__name__] += 1
+            if left:
+                await asyncio.sleep(AGAIN_S)
+
+    def _is_over(self, sent: SendOutcome) -> bool:
+        """Whether it need not be said again. Raises what saying it again does not help against."""
+        if sent.error is None:
+            return True
+        if not isinstance(sent.error, (*AGAIN, ModelError)):
+            raise sent.error
+        self.failures[type(sent.error).__name__] += 1
+        return isinstance(sent.error, ModelError)
+
+    async def keep_on(self, system: AgentSystem, agents: Sequence[str], end: asyncio.Event) -> None:
+        """A sender: round after round until it is told to end."""
+        while not end.is_set():
+            await self.round(system, agents)
+
+    async def recovered(self, system: AgentSystem) -> float:
+        """The seconds until every agent has answered something that was said from now on."""
+        began = time.monotonic()
+        await self.round(system, self.agents)
+        return time.monotonic() - began
+
+
+def shouted(*words: Any) -> None:
+    """One line, whole or not at all."""
+    os.write(1, json.dumps(words).encode() + b"\n")
+
+
+async def main(store: str, paid: str, url: str, *counts: str) -> None:
+    """Say again what was left, then round after round."""
+    load = Load(*map(int, counts), tell=shouted)
+    left: Bills = {}
+    for line in iter(sys.stdin.readline, "\n"):
+        known, agent, text = json.loads(line)
+        left[known] = agent, text
+    async with open_system(
+        store, runtime="ray", placement="shared", shards=SHARDS, base_url=url, tools=[payer(Path(paid))]
+    ) as system:
+        await load.create(system)
+        await load.send(system, left)
+        shouted("ready", await load.recovered(system))
+        end = asyncio.Event()
+        sender = asyncio.ensure_future(load.keep_on(system, load.agents, end))
+        await asyncio.to_thread(sys.stdin.read)
+        end.set()
+        await sender
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,170 @@
+"""A cluster of several nodes on this machine: a head that runs no agents, and workers that can be killed or stopped."""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from everlog.actors.cluster.ray_address import prepare
+from everlog.store.partition.epoch import start_of
+from tests.cluster.conftest import descendants, ends
+from tests.cluster.process_kills import kill
+
+QUICK = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "4",
+    "RAY_raylet_liveness_self_check_interval_ms": "2000",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "12",
+    "RAY_worker_maximum_startup_concurrency": "4",
+}
+"""A node that says nothing is given up after seconds, not after a minute."""
+STORE_BYTES = 80 * 2**20
+"""Of a node's shared memory, through which nothing of ours goes."""
+
+AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
+"""What Ray leaves of itself where its raylet is killed: they end later than anybody waits for."""
+
+
+class Nodes:
+    """A head and its workers, which are real processes."""
+
+    def __init__(self, workers: int, slots: int) -> None:
+        """`slots`: hosts that a worker has room for."""
+        self._slots = slots
+        self._others = descendants(os.getpid())
+        self._seen: dict[int, tuple[int, str]] = {}
+        """Every process that was seen, by number: when it began, and what it is called."""
+        self._nodes: list[Any] = []
+        """Also those that are no more."""
+        self.workers: list[Any] = []
+        self.begin(workers)
+
+    def begin(self, workers: int) -> None:
+        """Start a head, and workers that know no other."""
+        from ray.cluster_utils import Cluster
+
+        arguments = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, shutdown_at_exit=False, head_node_args=arguments)
+        self._nodes.append(self.head)
+        for _ in range(workers):
+            self.add()
+
+    @property
+    def address(self) -> str:
+        """Where the cluster can be joined."""
+        return str(self._cluster.address)
+
+    @property
+    def head(self) -> Any:
+        """The head's node."""
+        return self._cluster.head_node
+
+    def add(self) -> Any:
+        """Start a worker."""
+        node = self._cluster.add_node(
+            num_cpus=1, object_store_memory=STORE_BYTES, resources={"agent_slot": self._slots}
+        )
+        self._nodes.append(node)
+        self.workers.append(node)
+        return node
+
+    def family(self, node: Any) -> Mapping[int, str]:
+        """The processes of a worker: its raylet, and what came from it."""
+        raylet = raylet_of(node).pid
+        return {raylet: "raylet", **descendants(raylet)}
+
+    def hosts(self, node: Any) -> list[int]:
+        """The processes of a worker that run agents."""
+        return [pid for pid in self.family(node) if _title(pid).startswith((b"ray::host of", b"ray::SharedActor",
+                                                                            b"ray::DedicatedActor"))]  # fmt: skip
+
+    def node_of(self, pid: int) -> Any:
+        """The worker that a process belongs to."""
+        return next(node for node in self.workers if pid in self.family(node))
+
+    def kill(self, node: Any) -> Mapping[int, str]:
+        """SIGKILL for a worker's raylet; the processes that it leaves."""
+        family = self.family(node)
+        raylet_of(node).kill()
+        raylet_of(node).wait()
+        self.workers.remove(node)
+        return family
+
+    def stop(self, node: Any) -> Mapping[int, str]:
+        """SIGSTOP for all that is on a worker; the processes that stand still."""
+        family = self.family(node)
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        self.workers.remove(node)
+        return family
+
+    def go_on(self, family: Mapping[int, str]) -> None:
+        """SIGCONT for what stood still."""
+        for pid in family:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def kill_head(self) -> Mapping[int, str]:
+        """SIGKILL for everything on the head; the processes of the workers, which have none now."""
+        family = {pid: name for node in self.workers for pid, name in self.family(node).items()}
+        self._cluster.remove_node(self.head, allow_graceful=False)
+        self.workers = []
+        return family
+
+    def remember(self) -> None:
+        """Nothing of what runs now may be left at the end."""
+        self._seen |= {pid: (start_of(pid), name) for pid, name in descendants(os.getpid()).items()
+                       if pid not in self._others}  # fmt: skip
+
+    def _left(self) -> Mapping[int, str]:
+        """What was seen and runs; another process may have been given the number of one that ended."""
+        return {pid: name for pid, (start, name) in self._seen.items() if start and start_of(pid) == start}
+
+    def close(self) -> None:
+        """End everything; what is still there has to be ended by hand, and is told."""
+        self.remember()
+        for node in self._nodes:
+            for started in node.all_processes.values():
+                for info in started:
+                    info.process.kill()
+                    info.process.wait()
+        kill(*(pid for pid, name in self._left().items() if name in AGENTS))
+        left = {pid: name for pid, name in self._left().items() if not ends(pid)}
+        kill(*left)
+        assert not left, f"processes of Ray that were left over: {left}"
+
+
+def raylet_of(node: Any) -> Any:
+    """The process that a node lives by."""
+    return node.all_processes["raylet"][0].process
+
+
+def _title(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@contextmanager
+def cluster_of(workers: int, slots: int) -> Iterator[Nodes]:
+    """A cluster for as long as the block runs; RAY_ADDRESS is its own. Nothing of it may be left at the end."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="nodes") as folder:
+        patch.setenv("RAY_TMPDIR", folder)  # nobody else on this machine takes it for theirs
+        for name, value in QUICK.items():
+            patch.setenv(name, value)
+        prepare(Path("tests"), "nobody")
+        nodes = Nodes(workers, slots)
+        patch.setenv("RAY_ADDRESS", nodes.address)
+        try:
+            yield nodes
+        finally:
+            nodes.close()

@@ -1,0 +1,170 @@
+"""What a cluster is given that cannot be: a clear error or a wait that can be seen, and nothing lost."""
+
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.api import open_system
+from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.ray_placement import RayHostProvider
+from everlog.actors.cluster.ray_runtime import RayRuntime, supervisor_of
+from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
+from tests.cluster.process_kills import actor, until
+from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, log, says, texts
+from tests.soak.test_sigkill import start
+from tests.support.models.loopback_server import Loopback, Reply, serving
+
+pytestmark = pytest.mark.ray
+
+AGENTS = [f"agent {number}" for number in range(6)]
+HOLDS = """
+import asyncio, sys
+from everlog.actors.api import open_system
+
+async def main(folder):
+    async with open_system(folder, runtime="local", placement="shared", shards=1) as system:
+        agent = await system.agent("agent 0")
+        print("open", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(main(sys.argv[1]))
+"""
+"""A process of somebody else's that has the shard."""
+
+
+@pytest.fixture
+def opens(folder: Path) -> Any:
+    return lambda **options: open_system(folder, runtime="ray", placement="shared", shards=1, **options)
+
+
+@pytest.fixture
+def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Somebody else who has the store's shard until a line comes."""
+    process = start("-c", HOLDS, str(folder))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+async def sent(system: AgentSystem, text: str) -> list[SendOutcome]:
+    """What comes of telling this to every agent."""
+    return [one async for one in system.send_many([(name, text) for name in AGENTS])]
+
+
+async def made(system: AgentSystem, **options: Any) -> None:
+    """Make the agents."""
+    async for one in system.create_many(AGENTS, **options):
+        assert one.error is None, one.error
+
+
+def heard(system: AgentSystem) -> list[list[str | None]]:
+    """What every agent was told, as its log says."""
+    return [texts(log(system, name), "user_message") for name in AGENTS]
+
+
+@alive
+async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]", opens: Any) -> None:
+    """Who has it is named, by whom it was opened too; nothing is kept; when that has let go the same cluster has it."""
+    async with opens() as system:
+        system.store.register_many(AGENTS, shared=True)
+        for one in await sent(system, "One"):
+            assert isinstance(one.error, PartitionBusy), one.error
+            assert f"open in process {holder.pid} (everlog host of shard-000)" in str(one.error)
+        holder.communicate("\n")
+        await made(system)
+        assert not [one.error for one in await sent(system, "Two") if one.error]
+        assert heard(system) == [["Two"]] * len(AGENTS)
+
+
+@alive
+async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
+    """It is refused, with the number that the store has, and the agents are as they were."""
+    async with opens() as system:
+        await made(system)
+        with pytest.raises(BadInput, match="has 1 shared partitions, not 3: their number is fixed"):
+            async with open_system(folder, runtime="ray", placement="shared", shards=3):
+                pass
+        assert not [one.error for one in await sent(system, "One") if one.error]
+        assert heard(system) == [["One"]] * len(AGENTS)
+
+
+@alive
+async def test_a_shard_whose_disk_is_full(opens: Any) -> None:
+    """Everybody is told, nothing is acknowledged that is not kept, and with room again the same host goes on."""
+    async with opens() as system:
+        await made(system)
+        host = await actor(system, "shard-000").ready.remote()
+        resource.prlimit(host, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        for text in ("One", "Two"):
+            for one in await sent(system, text):
+                assert isinstance(one.error, StoreError), one.error
+                assert not one.records
+        resource.prlimit(host, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert not [one.error for one in await sent(system, "Three") if one.error]
+        assert await actor(system, "shard-000").ready.remote() == host
+        assert heard(system) == [["Three"]] * len(AGENTS)
+        for name in AGENTS:
+            assert_sound(system, name)
+
+
+def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
+    """Refuse the key while it is not good."""
+    answers = endpoint.answer
+
+    def answer(headers: dict[str, str], body: bytes) -> Reply:
+        reply = answers(headers, body)
+        return reply if good() else (401, '{"error": {"message": "Your key has expired", "code": "invalid_api_key"}}')
+
+    endpoint.answer = answer  # type: ignore[method-assign]
+
+
+@pytest.mark.long
+@alive
+async def test_a_key_that_expires_half_way(opens: Any) -> None:
+    """Who is not answered is told why, what was said is kept once, and with a good key everybody answers again."""
+    with serving(says("Done.")) as endpoint:
+        renewed = False
+        expiring(endpoint, lambda: renewed or len(endpoint.bodies) <= len(AGENTS) // 2)
+        async with opens(base_url=endpoint.url) as system:
+            await made(system, settings=SCRIPTED)
+            outcomes = await sent(system, "One")
+            failed = {one.agent_id: one.error for one in outcomes if one.error}
+            assert len(failed) == len(AGENTS) - len(AGENTS) // 2
+            for error in failed.values():
+                assert isinstance(error, ModelError)
+                assert "key" in str(error)
+            renewed = True
+            again = failed.keys()
+            while again:
+                said = [one async for one in system.send_many([(name, "Two") for name in sorted(again)])]
+                again = {one.agent_id: one.error for one in said if one.error}.keys()
+            assert all(texts(log(system, name), "message_sent")[-1] == "Done." for name in AGENTS)
+            assert [told[0] for told in heard(system)] == ["One"] * len(AGENTS)
+            assert [told.count("One") for told in heard(system)] == [1] * len(AGENTS)
+
+
+@alive
+async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
+    """The supervisor is there: it cannot begin, and who asks is told which folder it did not find."""
+    root = str(tmp_path / "nothing")
+    with pytest.raises(ClusterError, match=r"StoreError: .*nothing"):
+        await RayRuntime(root, supervisor_of(root)).ready()
+
+
+@alive
+async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
+    """It is named, with what it finds there, and no host is left on it."""
+    import ray
+
+    places = RayHostProvider(str(tmp_path / "nothing"), 300)
+    with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there what"):
+        await places.start(HostedPartition("shard-000"), "")
+    await until(lambda: not [one for one in ray.util.list_named_actors(all_namespaces=True)
+                             if str(tmp_path) in one["namespace"]])  # fmt: skip

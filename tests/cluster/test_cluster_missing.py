@@ -1,0 +1,135 @@
+"""Where there is no cluster: what is said, and which one is meant."""
+
+import asyncio
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.actors import hosting
+from everlog.actors.api import open_system
+from everlog.actors.cluster import ray_address
+from everlog.actors.cluster.ray_address import LocalCluster, kept, kept_file, running, to_join
+from everlog.events import BadInput, ClusterError
+from tests.soak.test_sigkill import start
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, and a machine on which nobody has started a cluster."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "ray"))
+    for name in ("RAY_ADDRESS", "EVERLOG_RUNTIME", *ray_address.ENVIRONMENT):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def nobody() -> str:
+    """An address on this machine at which nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+async def opened(folder: Path, runtime: str) -> str:
+    async with open_system(folder, runtime=runtime) as system:
+        return type(system.runtime).__name__
+
+
+def keep(root: Path, address: str) -> None:
+    kept_file(root).write_bytes(msgspec.json.encode(LocalCluster(address, 1)))
+
+
+def test_without_a_cluster_auto_is_this_process(bare: Path) -> None:
+    """`auto` starts nothing, whatever an ended cluster has left behind."""
+    keep(bare, nobody())
+    assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
+
+
+def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that is no runtime is refused, from an argument and from the environment."""
+    with pytest.raises(BadInput, match="There is no runtime 'cloud'"):
+        asyncio.run(opened(bare, "cloud"))
+    monkeypatch.setenv("EVERLOG_RUNTIME", "Ray")
+    with pytest.raises(BadInput, match="There is no runtime 'Ray'"):
+        asyncio.run(opened(bare, ""))
+
+
+def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("cluster", "link"):  # as if nobody had imported them yet
+        monkeypatch.delitem(sys.modules, f"everlog.actors.hosting.{name}", raising=False)
+        monkeypatch.delattr(hosting, name, raising=False)
+    with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
+        asyncio.run(opened(bare, "ray"))
+    assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
+
+
+def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RAY_ADDRESS is meant: where nobody answers, no other cluster is joined or started."""
+    address = nobody()
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert to_join(bare) == address
+    with pytest.raises(ClusterError, match=rf"^No Ray cluster answers at {address} \(RAY_ADDRESS\)\. Start it, clear"):
+        asyncio.run(opened(bare, "ray"))
+
+
+@pytest.mark.parametrize("said", [RuntimeError, ConnectionError, ValueError, OSError])
+def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatch, said: type[Exception]) -> None:
+    """What Ray refuses with becomes one paragraph that names the versions and the way without."""
+    import ray
+
+    from everlog.actors.cluster import ray_api
+
+    def init(*_: object, **__: object) -> None:
+        raise said("Version mismatch: The cluster was started with:\n    Ray: 1.0")
+
+    monkeypatch.setattr(ray, "init", init)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=r"joined at .*: Version mismatch: .* This is Ray .*--runtime local"):
+            ray_api.connect(str(bare), address)
+    with pytest.raises(ClusterError, match="Ray could not be started on this machine: Version mismatch"):
+        ray_api.connect(str(bare), "")
+
+
+def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the one that RAY_ADDRESS names, then the store's own, then the machine's; none that does not answer."""
+    monkeypatch.setattr(ray_address, "keeps", lambda *_: True)
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        first, second = (f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two))
+        assert running(bare) == to_join(bare) == ""
+        (bare / "ray" / "ray").mkdir(parents=True)
+        (bare / "ray" / "ray" / "ray_current_cluster").write_text(f"{first}\n")
+        assert running(bare) == to_join(bare) == first
+        keep(bare, second)
+        assert running(bare) == to_join(bare) == second
+        monkeypatch.setenv("RAY_ADDRESS", first)
+        assert running(bare) == to_join(bare) == first
+        monkeypatch.setenv("RAY_ADDRESS", "auto")
+        assert running(bare) == to_join(bare) == second
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"address": 1, "pid": 2}', b"[]"])
+def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None:
+    """Nobody can say which cluster was kept: it is as if none were."""
+    kept_file(bare).write_bytes(content)
+    assert kept(bare) is None
+    assert running(bare) == ""
+
+
+@pytest.mark.parametrize("address", ["", "localhost", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999"])
+def test_an_address_that_is_none_does_not_answer(address: str) -> None:
+    """Whatever stands in RAY_ADDRESS, the question whether somebody answers has an answer."""
+    assert not ray_address.answers(address)
+
+
+def test_a_keeper_that_cannot_read_its_store(bare: Path) -> None:
+    """It says why in words, and starts nothing."""
+    (bare / "everlog.json").write_text("{}")
+    keeper = start("-m", "everlog.actors.cluster.local_daemon", str(bare))
+    out, err = keeper.communicate()
+    assert (keeper.returncode, out) == (1, "")
+    assert "everlog.json" in err
+    assert "Traceback" not in err

@@ -1,0 +1,134 @@
+"""Hosts, nodes and heads that end under load: every message once, answered once, and how soon after."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent_system import SendOutcome
+from everlog.actors.api import open_system
+from tests.cluster.conftest import ends, stop_actors
+from tests.cluster.hurt_cluster import Sender, World, a_node_is_killed, a_node_stands_still, hosts_are_killed, world
+from tests.cluster.load_senders import SHARDS, Load, pays
+from tests.cluster.local_nodes import Nodes, cluster_of
+from tests.cluster.store_audit import judge
+from tests.contract.contract_agents import alive, log, texts
+from tests.support.models.loopback_server import serving
+
+pytestmark = pytest.mark.ray
+
+TEST_S = 240
+SETTLED_S = 10
+"""Hosts that find room have started by then."""
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    """A head and two workers, each with room for all hosts."""
+    with cluster_of(workers=2, slots=2 * SHARDS) as running:
+        yield running
+
+
+def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
+    """Hurt the cluster in one way after the other. A worker that is lost is made good first."""
+
+    async def scenario(world: World) -> None:
+        for way in ways:
+            while len(nodes.workers) < 2:
+                await asyncio.to_thread(nodes.add)
+            await world.under_load(way)
+
+    async def main() -> None:
+        async with world(nodes, folder, load) as made:
+            await asyncio.wait_for(scenario(made), TEST_S)
+
+    asyncio.run(main())
+
+
+@pytest.mark.long
+def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None:
+    """With senders at work: nothing acknowledged is lost or doubled, no effect happens twice, everybody is back."""
+    hurt(nodes, tmp_path, Load(shared=24, paying=6, dedicated=2), hosts_are_killed, a_node_is_killed)
+
+
+@pytest.mark.long
+def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path) -> None:
+    """The same with a hundred agents in shards and four alone, twice."""
+    ways = [hosts_are_killed, a_node_is_killed] * 2
+    hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), *ways)
+
+
+@pytest.mark.long
+def test_a_node_that_stood_still_writes_nothing_when_it_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+    """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
+    hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
+
+
+@pytest.fixture
+def narrow() -> Iterator[Nodes]:
+    """A cluster with room for one host."""
+    with cluster_of(workers=1, slots=1) as running:
+        yield running
+
+
+@pytest.mark.long
+@alive
+async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> None:
+    """Agents whose shard has room answer, the others wait, which the status tells; with more room all are answered."""
+    names = [f"agent {number}" for number in range(9)]
+    async with open_system(tmp_path / "store", runtime="ray", placement="shared", shards=3) as system:
+        try:
+            runtime: Any = system.runtime
+            made: list[SendOutcome] = []
+            making = asyncio.ensure_future(_all(made, system.create_many(names)))
+            await asyncio.sleep(SETTLED_S)
+            status = await runtime.status()
+            assert (len(status.hosts), status.supervisor.starting, making.done()) == (1, 2, False)
+            for _ in range(2):
+                await asyncio.to_thread(narrow.add)
+            await making
+            said: list[SendOutcome] = []
+            await _all(said, system.send_many([(name, "One") for name in names]))
+            assert {sent.error for sent in made + said} == {None}
+            assert [texts(log(system, name), "user_message") for name in names] == [["One"]] * len(names)
+        finally:
+            narrow.remember()
+            stop_actors(tmp_path / "store")
+
+
+async def _all(found: list[SendOutcome], outcomes: AsyncIterator[SendOutcome]) -> None:
+    async for sent in outcomes:
+        found.append(sent)
+
+
+@pytest.mark.long
+def test_a_restarted_head_is_a_new_cluster(nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts of the old one stop themselves, whoever asks joins the new one, and agents come back from the log."""
+    store, paid, load = tmp_path / "store", tmp_path / "paid", Load(shared=100, paying=30, dedicated=4)
+    with serving((200, "")) as endpoint:
+        pays(endpoint)
+        monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+        first = Sender(store, paid, endpoint.url, load)
+        try:
+            first.hear("ready")
+            first.hear("answered")
+            hosts = [pid for node in nodes.workers for pid in nodes.hosts(node)]
+            began = time.monotonic()
+            nodes.kill_head()
+        finally:
+            first.die()
+        assert hosts
+        nodes.begin(workers=2)
+        monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+        second = Sender(store, paid, endpoint.url, load)
+        try:
+            second.hear("ready")
+            print(f"the head was killed: {time.monotonic() - began:.1f} s until all agents answered in a new cluster")
+            assert second.end() == (0, "")
+        finally:
+            second.die()
+        assert all(ends(pid) for pid in hosts)
+        print(judge(store, paid, load))

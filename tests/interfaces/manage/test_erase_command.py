@@ -1,0 +1,333 @@
+"""`everlog erase`: gone from every byte, the place stays, and everything goes on."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.archive.archive_index import index_of
+from everlog.events import BadInput, Record, UnknownAgent
+from everlog.interfaces.output.terminal_output import detail
+from everlog.store import FileStore
+from tests.support.agent_world import World
+from tests.support.cli.command_line import Line, completion, says
+
+CANARY = "XylophoneQuagmire"
+
+
+def store_of(cli: Line) -> FileStore:
+    return FileStore(cli.root, cli.clock.now)
+
+
+def talk(cli: Line) -> int:
+    """A conversation that says the canary in many kinds of records; its head."""
+    said = f"my cat is called {CANARY}"
+    cli.script.answers = [
+        completion(
+            ("core_memory_append", {"name": "human", "content": said}),
+            ("archival_memory_insert", {"content": said}),
+            ("send_message", {"message": f"What a name, {CANARY}!"}),
+            thought=f"They say {CANARY}.",
+        ),
+        completion(("conversation_search", {"query": CANARY, "request_heartbeat": True})),
+        says(f"You told me: {CANARY}."),
+    ]
+    cli.ok("send", "sam", said, "--window", "8192")
+    cli.ok("send", "sam", f"Do you remember {CANARY}?")
+    path = cli.root.parent / "talk.jsonl"
+    lines = [{"role": role, "content": said, "time": "2024-01-01"} for role in ("user", "assistant")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    cli.ok("import", "sam", str(path))
+    return int(cli.json("agents")[0]["events"])
+
+
+def leftovers(root: Path) -> list[str]:
+    """Files below a folder that hold the canary as it is; Parquet is read, for it is compressed."""
+    found = []
+    for path in (path for path in root.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        if path.suffix in (".parquet", ".state"):
+            data += repr(pq.read_table(path).to_pylist()).encode()
+        if CANARY.encode() in data:
+            found.append(path.name)
+    return found
+
+
+def unsealed(cli: Line) -> None:
+    """As it is after a few messages."""
+
+
+def sealed(cli: Line) -> None:
+    cli.ok("log", "seal", "sam")
+
+
+def compacted(cli: Line) -> None:
+    """Two sealed files and a third time more: what is old is in a file that a small seal leaves alone."""
+    for _ in range(2):
+        cli.ok("log", "seal", "sam")
+        cli.ok("send", "sam", f"again {CANARY}")
+    cli.ok("log", "seal", "sam")
+    cli.ok("send", "sam", f"and again {CANARY}")
+
+
+def cut(cli: Line) -> None:
+    """A torn tail that says it too was cut off and kept."""
+    (path,) = cli.root.rglob("*.open")
+    with path.open("ab") as file:
+        file.write(f"torn {CANARY}".encode())
+    cli.ok("create", "other")
+    code, _, err = cli("send", "sam", "hello")
+    assert code == 0
+    assert "damaged bytes" in err
+    assert list(cli.root.rglob("*.cut"))
+
+
+@pytest.mark.parametrize("prepare", [unsealed, sealed, compacted, cut])
+def test_nothing_is_left_in_any_file(cli: Line, prepare):
+    """Whatever form the log is in, no byte below the store says it afterwards, and the log is whole."""
+    talk(cli)
+    prepare(cli)
+    assert leftovers(cli.root)
+    shape = cli.json("erase", "sam", "--yes")
+    assert shape["to_seq"] - shape["from_seq"] + 1 == shape["erased"]
+    assert leftovers(cli.root) == []
+    assert cli.json("log", "check", "sam", "--deep") | {"errors": [], "notes": []} == cli.json("log", "check", "sam")
+    assert "no difference" in cli.ok("rebuild", "--all")
+
+
+def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
+    """Any range gone: every command reads it, and the agent goes on; the configuration is made again if need be."""
+    head = talk(cli)
+    each(cli, tmp_path, [(1, head), (2, 2), (8, 14)])
+
+
+@pytest.mark.long
+def test_everything_works_whichever_record_was_erased(cli: Line, tmp_path):
+    """The same of the birth, of what came after it, and of each record by itself."""
+    head = talk(cli)
+    each(cli, tmp_path, [(1, 7), (8, head), *((n, n) for n in range(1, head + 1))])
+
+
+def each(cli: Line, tmp_path: Path, ranges: list[tuple[int, int]]) -> None:
+    """Erase each range in a copy of the store, and look at everything before and after the agent went on."""
+    head = len(cli.lines("events", "sam"))
+    cli.ok("log", "seal", "sam")
+    whole = cli.root
+    for first, last in ranges:
+        cli.root = tmp_path / f"{first}-{last}"
+        shutil.copytree(whole, cli.root)
+        cli.ok("erase", "sam", "--from", str(first), "--to", str(last), "--yes")
+        everything(cli)
+        cli.ok("send", "sam", "Are you still there?")
+        kinds = [record["type"] for record in cli.lines("events", "sam", "--from", str(head + 1))]
+        assert ("agent_configured" in kinds) == (first <= 2 <= last), (first, last)
+        assert kinds[-2:] == ["message_sent", "function_result"]
+        everything(cli)
+        shutil.rmtree(cli.root)
+
+
+def everything(cli: Line) -> None:
+    """Each reading command says something, and nothing is wrong."""
+    for argv in (
+        ["events", "sam"], ["agents"], ["context", "sam"], ["memory", "sam"], ["pressure", "sam"],
+        ["search", "sam", CANARY], ["search", "sam", CANARY, "--in", "archival"], ["rebuild", "--all"],
+        ["verify", "sam"], ["log", "check", "sam", "--deep"],
+    ):  # fmt: skip
+        assert cli.ok(*argv), argv
+
+
+def test_an_agent_without_a_configuration_has_no_window(cli: Line):
+    """Context and pressure say why they are empty, as page and as JSON; search finds what is left."""
+    head = talk(cli)
+    cli.ok("erase", "sam", "--to", "2", "--yes")
+    assert "configuration was erased" in cli.ok("context", "sam")
+    assert "configuration was erased" in cli.ok("pressure", "sam")
+    context = cli.json("context", "sam")
+    assert (context["window"], context["messages"], context["as_of"]) == (0, [], head + 1)
+    assert cli.json("search", "sam", CANARY)["total"] > 0
+    cli.ok("send", "sam", "hello")
+    assert cli.json("context", "sam")["window"] > 0
+
+
+def test_what_was_erased_is_not_seen_by_the_model(cli: Line):
+    """The next request holds nothing of it, and it is in no search."""
+    talk(cli)
+    cli.ok("erase", "sam", "--from", "8", "--yes")
+    cli.ok("send", "sam", "hello")
+    assert CANARY.encode() not in cli.script.asked[-1]
+    for place in ("recall", "archival"):
+        found = cli.json("search", "sam", CANARY, "--in", place)["results"]  # by meaning something is always near
+        assert not [hit for hit in found if CANARY in hit["text"]]
+    assert CANARY not in cli.ok("memory", "sam") + cli.ok("context", "sam", "--full")
+
+
+def test_verify_notes_what_it_cannot_check(cli: Line):
+    """A request that cannot be rendered without what was erased is a note, and no fault; the others are checked."""
+    talk(cli)
+    before = cli.json("verify", "sam")["checked"]
+    cli.ok("erase", "sam", "--from", "8", "--to", "8", "--yes")
+    report = cli.json("verify", "sam")
+    assert report["faults"] == []
+    assert report["checked"] < before
+    assert report["calls"]["erased"] == len(report["erased"]) == report["calls"]["all"] - report["checked"]
+    assert report["notes"][-1].startswith("erased: ")
+    cli.ok("erase", "sam", "--yes")
+    report = cli.json("verify", "sam")
+    assert (report["faults"], report["checked"]) == ([], 0)
+    assert report["calls"]["erased"] == report["calls"]["all"] > 0
+
+
+def test_verify_still_finds_a_fault_before_what_was_erased(cli: Line, monkeypatch):
+    """Erasing the end does not excuse the beginning."""
+    head = talk(cli)
+    cli.ok("erase", "sam", "--from", str(head), "--yes")
+    monkeypatch.setattr("everlog.actors.formats.render_request.ACCESS", "(something else)")
+    code, out, _ = cli("verify", "sam")
+    assert code == 1
+    assert "the request differs first in the memory header" in out
+
+
+def test_events_show_the_place(cli: Line):
+    """People read `erased`; programs get a null and the digest; the erasure itself says which records it was."""
+    talk(cli)
+    cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
+    lines = cli.ok("events", "sam").splitlines()
+    assert lines[7].split()[-2:] == ["user_message", "erased"]
+    assert lines[8].split()[-2:] == ["model_reply", "erased"]
+    assert lines[-1].endswith("records_erased     seq 8 to 9")
+    record = cli.lines("events", "sam", "--from", "8", "--to", "8")[0]
+    assert record["text"] is None
+    assert record["payload"]["erased"] is True
+
+
+def test_every_kind_has_a_tombstone(cli: Line):
+    """A tombstone of any kind of record can be shown."""
+    talk(cli)
+    cli.ok("erase", "sam", "--yes")
+    records: list[Record] = list(store_of(cli).reader("sam").read("sam"))
+    assert len({record.type for record in records}) > 8
+    assert {detail(record) for record in records[:-1]} == {"erased"}
+
+
+def test_a_deleted_agent_stays_deleted(cli: Line):
+    """Deleting, then erasing: it is in no list, and its name begins anew."""
+    head = talk(cli)
+    cli.ok("delete", "sam", "--yes")
+    cli.ok("erase", "sam", "--yes")
+    assert leftovers(cli.root) == []
+    assert cli.json("agents") == []
+    for argv in (["memory"], ["context"], ["search", "x"], ["verify"], ["rebuild"]):
+        code, _, err = cli(argv[0], "sam", *argv[1:])
+        assert code == 0
+        assert "was deleted" in err
+    cli.ok("log", "seal", "sam")
+    assert "already" in cli.fails("delete", "sam", "--yes")
+    cli.ok("create", "sam")
+    records = cli.lines("events", "sam")
+    assert [record["type"] for record in records[head : head + 3]] == [
+        "agent_deleted", "records_erased", "agent_created",
+    ]  # fmt: skip
+    assert "no difference" in cli.ok("verify", "sam")
+
+
+def test_erasing_asks_first(cli: Line, monkeypatch):
+    """Where nobody can be asked --yes is needed; on a terminal the answer counts, and the question says how many."""
+    head = talk(cli)
+    code, _, err = cli("erase", "sam")
+    assert code == 2
+    assert "--yes" in err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr(cli, "_ask", lambda prompt: asked.append(prompt) or "n")
+    assert cli("erase", "sam")[:2] == (1, "Nothing was erased.\n")
+    assert f"{head} records of sam (seq 1 to {head})" in asked[0]
+    assert leftovers(cli.root)
+    monkeypatch.setattr(cli, "_ask", lambda _: "y")
+    assert cli.ok("erase", "sam", "--from", "9", "--to", "9").startswith("Erased 1 record of sam (seq 9).")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--from", "9", "--to", "8"], "--from 9 comes after --to 8"),
+        (["--to", "1000"], "--to 1000 is beyond the end"),
+        (["--from", "1000"], "--from 1000 is beyond the end"),
+    ],
+)
+def test_a_range_that_is_not_there(cli: Line, argv, words):
+    """The head is named, and nothing is written."""
+    head = talk(cli)
+    said = cli.fails("erase", "sam", *argv, "--yes")
+    assert words in said
+    assert f"records 1 to {head}" in said
+    assert len(cli.lines("events", "sam")) == head
+
+
+def test_what_was_erased_already(cli: Line):
+    """Twice is refused; a range that reaches further counts what still says something."""
+    talk(cli)
+    cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
+    assert "erased already" in cli.fails("erase", "sam", "--from", "8", "--to", "9", "--yes")
+    assert cli.json("erase", "sam", "--from", "8", "--to", "12", "--yes")["erased"] == 3
+
+
+def test_an_open_agent_is_left_alone(cli: Line):
+    """Exit 1, and the process that has it is named."""
+    talk(cli)
+    log = store_of(cli).open("sam", "everlog chat")
+    try:
+        said = cli.fails("erase", "sam", "--yes")
+    finally:
+        log.close()
+    assert "everlog chat" in said
+    assert "--take-over" not in said
+    assert leftovers(cli.root)
+
+
+def test_erasing_needs_no_model_and_starts_nothing(cli: Line, monkeypatch):
+    """One record is written, `records_erased`, whatever the model is."""
+    cli.ok("create", "sam", "--model", "gpt-x")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    cli.real = True
+    head = len(cli.lines("events", "sam"))
+    cli.ok("erase", "sam", "--yes")
+    (record,) = cli.lines("events", "sam", "--from", str(head + 1))
+    assert (record["type"], record["turn"], record["step"]) == ("records_erased", 0, 0)
+
+
+def test_a_system_erases_in_memory():
+    """The store in memory keeps the same promise."""
+    world = World()
+    asyncio.run(world.tell("one", "two"))
+    head = len(world.log())
+    system: LocalSystem = world.system
+    for first, last in ((0, 1), (5, 4), (1, head + 1), (head + 1, head + 1)):
+        with pytest.raises(BadInput, match=f"1 to {head}"):
+            system.erase("sam", first, last)
+    with pytest.raises(UnknownAgent):
+        system.erase("max")
+    assert system.erase("sam", 8, 9).erased == 2
+    assert [record.text for record in world.log()[7:9]] == [None, None]
+    assert world.log()[-1].turn == 2
+    asyncio.run(world.tell("three"))
+
+
+def test_what_is_erased_is_gone_from_the_archive_too(cli: Line) -> None:
+    """Rows, old versions of the table and kept vectors: when the command is done, and without a search in between."""
+    talk(cli)
+    store = store_of(cli)
+    index = index_of(store)
+    index.follow()
+    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 1
+    index.close()
+    cli.ok("erase", "sam", "--yes")
+    assert leftovers(cli.root) == []
+    index = index_of(store)
+    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 0
+    assert index.check() == []
+    index.close()

@@ -1,0 +1,163 @@
+"""`everlog models`, and what an agent is set up with at the command line."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.actors.models.model_types import Abilities, ProbeFindings
+from tests.support.cli.command_line import Line
+from tests.support.models.gguf_test_file import written
+
+URL = "http://127.0.0.1:9/v1"
+
+
+class Probes:
+    """Answers for endpoints, and keeps who asked."""
+
+    def __init__(self, abilities: Abilities | None = None, fault: str = "") -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self._abilities, self._fault = abilities or Abilities(tools=False, json_schema=True, streaming=True), fault
+
+    def __call__(self, url: str, model: str, key_name: str) -> ProbeFindings:
+        self.asked.append((url, model, key_name))
+        if self._fault:
+            return ProbeFindings(url=url, model=model, at=1, fault=self._fault)
+        return ProbeFindings(
+            url=url, model=model, at=1, window=6000, abilities=self._abilities, models=(model, "other")
+        )
+
+
+@pytest.fixture
+def line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Line:
+    for name in ("OPENAI_BASE_URL", "EVERLOG_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    made = Line(tmp_path / "store", capsys)
+    made.probe = Probes()
+    return made
+
+
+def configured(line: Line, name: str = "sam") -> dict[str, object]:
+    rows = line.lines("events", name, "--type", "agent_configured")
+    payload = rows[-1]["payload"]
+    return msgspec.json.decode(payload) if isinstance(payload, str) else payload  # type: ignore[no-any-return]
+
+
+def test_an_endpoint_that_nobody_knows_is_asked_once(line: Line) -> None:
+    """The first agent there is set up by what it can do; for the second nobody is asked again."""
+    _, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
+    assert f"asking {URL} what it can do with 'tiny'" in err
+    assert {"window": 6000, "calling": "schema", "stream": True}.items() <= configured(line).items()
+    line.ok("create", "ann", "--model", "tiny", "--base-url", URL)
+    assert configured(line, "ann")["calling"] == "schema"
+    assert isinstance(line.probe, Probes)
+    assert line.probe.asked == [(URL, "tiny", "OPENAI_API_KEY")]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--model", "tiny", "--base-url", URL, "--no-probe"),
+        ("--model", "offline"),
+        ("--model", "gpt-4o", "--base-url", "https://api.openai.com/v1"),
+        ("--model", "gpt-4o"),
+        (),
+    ],
+)
+def test_nobody_is_asked_where_it_is_not_wanted_or_known_anyway(line: Line, argv: tuple[str, ...]) -> None:
+    """--no-probe, the offline model, OpenAI's own address, and a command that names no model."""
+    line.ok("create", "sam", *argv)
+    assert isinstance(line.probe, Probes)
+    assert not line.probe.asked
+
+
+def test_what_is_asked_for_goes_before_what_was_found(line: Line) -> None:
+    """--calling and --window hold."""
+    line.ok("create", "sam", "--model", "tiny", "--base-url", URL, "--calling", "text", "--window", "5000")
+    assert {"window": 5000, "calling": "text"}.items() <= configured(line).items()
+
+
+def test_an_endpoint_that_does_not_answer_keeps_nobody_from_an_agent(line: Line) -> None:
+    """It is warned about, nothing is kept of it, and the agent begins; the test of it fails with the reason."""
+    line.probe = Probes(fault="It is asleep.")
+    code, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
+    assert code == 0
+    assert "nothing could be found out about 'tiny': It is asleep." in err
+    assert [row["model"] for row in line.json("models")] == ["offline"]
+    code, _, err = line("models", "test", "tiny", "--base-url", URL)
+    assert code == 1
+    assert "It is asleep." in err
+
+
+def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
+    """ENDPOINT/MODEL becomes its address and the name that it knows; --base-url may not say otherwise."""
+    line.ok("create", "sam")
+    (line.root / "models.toml").write_text(
+        f'[endpoints.desk]\nurl = "{URL}"\nkey = "DESK_KEY"\nmodels = ["tin*"]\n[models.tiny]\nprice_in = 0.5\n'
+        "price_out = 1.0\n"
+    )
+    line.ok("create", "ann", "--model", "desk/big")
+    line.ok("create", "bob", "--model", "tiny")
+    assert configured(line, "ann")["model"] == "big"
+    assert isinstance(line.probe, Probes)
+    assert line.probe.asked == [(URL, "big", "DESK_KEY"), (URL, "tiny", "DESK_KEY")]
+    assert "Leave --base-url out" in line.fails("create", "eve", "--model", "tiny", "--base-url", "http://x/v1")
+    rows = {row["model"]: row for row in line.json("models")}
+    assert rows["tiny"]["endpoint"] == "desk"
+    assert (rows["tiny"]["price_in"], rows["tiny"]["window"], rows["tiny"]["calling"]) == (0.5, 6000, "schema")
+    assert rows["other"]["url"] == URL
+
+
+def test_models_are_listed_for_people(line: Line) -> None:
+    """Alone there is the offline one and how to get another; a model that was tested says what it can do."""
+    assert "everlog models test MODEL" in line.ok("models")
+    line.ok("models", "test", "tiny", "--base-url", URL)
+    shown = line.ok("models")
+    for words in ("offline", "tiny", "6,000", "schema", "no tools", "1970-01-01"):
+        assert words in shown
+    tested = line.json("models", "test", "tiny", "--base-url", URL)
+    assert (tested["calling"], tested["window"], tested["abilities"]["tools"]) == ("schema", 6000, False)
+
+
+def test_what_a_server_calls_its_models_has_no_power_over_a_terminal(line: Line) -> None:
+    """Neither the list nor a test sends on the control characters in the names of models or in what was said."""
+    evil = "tiny\x1b]0;owned\x07\x1b[2J"
+    line.probe = lambda url, model, _: ProbeFindings(url=url, model=model, at=1, models=(evil,), said={"models": evil})
+    for shown in (line.ok("models", "test", "tiny", "--base-url", URL), line.ok("models")):
+        assert "\x1b]" not in shown
+        assert "\x1b[2J" not in shown
+        assert "owned" in shown
+
+
+def test_a_file_is_tested_and_refused_before_an_agent_begins(line: Line, tmp_path: Path) -> None:
+    """A relative path is made whole; one that is cut off or missing begins no agent."""
+    pytest.importorskip("xllamacpp")
+    path = tmp_path / "small.gguf"
+    content = written({"general.architecture": "llama", "llama.context_length": 4096})
+    path.write_bytes(content)
+    assert line.json("models", "test", str(path))["window"] == 4096
+    line.ok("create", "sam", "--model", str(path))
+    assert {"model": str(path), "window": 4096, "calling": "schema"}.items() <= configured(line).items()
+    path.write_bytes(content[:-100])
+    assert "is cut off" in line.fails("create", "ann", "--model", str(path))
+    assert "There is no file" in line.fails("create", "ann", "--model", str(tmp_path / "none.gguf"))
+    assert len(line.json("agents")) == 1
+
+
+def test_without_llama_cpp_the_error_says_what_to_install(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `local` brings it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert "pip install 'everlog[local]'" in line.fails("create", "sam", "--model", "small.gguf")
+
+
+def test_descriptions_that_cannot_be_read_end_a_turn_and_not_the_agent(line: Line) -> None:
+    """The failure is an event that names file and line; once the file is mended the message is answered."""
+    line.ok("create", "sam", "--model", "tiny", "--base-url", URL)
+    (line.root / "models.toml").write_text("[models.tiny]\nwindow = 'wide'\n")
+    _, _, err = line("send", "sam", "Hello.")
+    assert "models.toml, line 2: models.tiny.window: expected `int" in err
+    kinds = [row["type"] for row in line.lines("events", "sam")]
+    assert kinds[-2:] == ["user_message", "model_failed"]
+    (line.root / "models.toml").write_text("[models.tiny]\nwindow = 8000\n")
+    line.ok("send", "sam", "Are you there?")
+    assert line.lines("events", "sam")[-1]["type"] == "function_result"

@@ -1,0 +1,63 @@
+"""`everlog move`, `--placement` and `--shards`."""
+
+from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of
+from tests.support.cli.command_line import Line, says
+
+
+def test_an_agent_goes_and_comes_back(cli: Line):
+    """Its log goes on in its shard, and in its own partition again; every command reads all of it."""
+    cli.ok("create", "sam", "--shards", "3")
+    cli.script.answers = [says("One."), says("Two."), says("Three.")]
+    assert "One." in cli.ok("send", "sam", "one")
+    assert "is in shard-00" in cli.ok("move", "sam", "--to", "shared")
+    assert "Two." in cli.ok("send", "sam", "two")
+    assert "is in agent-" in cli.ok("move", "sam", "--to", "dedicated")
+    assert "Three." in cli.ok("send", "sam", "three")
+    assert [said["text"] for said in cli.lines("events", "sam", "--type", "user_message")] == ["one", "two", "three"]
+    for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all"]):
+        cli.ok(*proof)
+
+
+def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: Line):
+    """No file holds it, wherever it was said; the agent is where it was, and nobody else's records change."""
+    cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
+    cli.ok("send", "ann", "mine")
+    cli.ok("create", "sam")
+    for place in ("shared", "dedicated"):
+        cli.script.answers = [says(f"{CANARY}.")]
+        cli.ok("send", "sam", f"I say {CANARY}")
+        cli.ok("move", "sam", "--to", place)
+    where = store_of(cli).partition_of("sam")
+    assert cli.json("erase", "sam", "--yes")["erased"] > 6
+    assert leftovers(cli.root) == []
+    assert store_of(cli).partition_of("sam") == where
+    assert [said["text"] for said in cli.lines("events", "ann", "--type", "user_message")] == ["mine"]
+    assert "erased already" in cli.fails("erase", "sam", "--to", "6", "--yes")
+    for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all", "--deep"]):
+        cli.ok(*proof)
+    cli.script.answers = [says("Hello.")]
+    assert "Hello." in cli.ok("send", "sam", "Hello")
+
+
+def test_agents_that_are_made_shared_share_a_log(cli: Line):
+    """Two agents of one shard have no log of their own, and answer each for itself."""
+    cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
+    cli.ok("create", "bob", "--placement", "shared")
+    cli.script.answers = [says("I am Ann."), says("I am Bob.")]
+    assert "I am Ann." in cli.ok("send", "ann", "who?")
+    assert "I am Bob." in cli.ok("send", "bob", "who?")
+    assert [path.name for path in (cli.root / "log").iterdir()] == ["shard-000"]
+
+
+def test_a_number_of_shards_that_differs_is_refused(cli: Line):
+    """It is fixed when a store is made; the error says what it is, and nothing is made."""
+    cli.ok("create", "sam", "--shards", "3")
+    assert "has 3 shared partitions, not 4" in cli.fails("create", "ann", "--shards", "4")
+    assert [row["agent"] for row in cli.json("agents")] == ["sam"]
+
+
+def test_nobody_moves_who_does_not_exist(cli: Line):
+    """The error names no new agent, and makes none."""
+    cli.ok("create", "sam")
+    assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--to", "shared")
+    assert [row["agent"] for row in cli.json("agents")] == ["sam"]

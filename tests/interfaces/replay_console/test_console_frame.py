@@ -1,0 +1,258 @@
+"""A frame: as many lines and cells as the terminal has, whatever is in the story; and what people see in it."""
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console as Out
+from rich.text import Text
+
+from everlog.events import AgentConfigured, Event, FunctionResult, MemoryEdited, ModelReply, Usage, UserMessage
+from everlog.interfaces.replay_console import console_panes
+from everlog.interfaces.replay_console.console_frame import KEYS, frame
+from everlog.interfaces.replay_console.console_state import Console
+from everlog.interfaces.replay_console.playback import Playback
+from everlog.interfaces.replay_console.timeline import ReplayTimeline
+from tests.support.cli.story_records import RECORDS, console_at, recorded, story_of
+
+SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (100, 12), (40, 9), (20, 5), (90, 7), (3, 2), (1, 1)]
+STORY = story_of(RECORDS)
+HOSTILE = [
+    "\x1b[2J\x1b[31mred\x1b]0;title\x07",
+    "[bold red]markup[/bold red] [/] [link=x]",
+    "漢字" * 300,
+    "👩‍👩‍👧 e\u0301\u200b" * 100,
+    "\t\ttabs\r\nand\rreturns\x08\x00" * 20,
+    "x" * 5000,
+    "line\n" * 500,
+    "\u202eright to left\u2066",
+    "",
+    "\n\n\n",
+]
+
+
+def hostile() -> ReplayTimeline:
+    """Everything that words can do, in every place that has words."""
+    told: list[tuple[Event, int, int]] = [(AgentConfigured(model=HOSTILE[0], window=7, renderer=1), 0, 0)]
+    for turn, text in enumerate(HOSTILE, start=1):
+        told += [
+            (UserMessage(text=text, name=text[:50]), turn, 0),
+            (ModelReply(text=text, usage=Usage(1, 1, 10**12)), turn, 1),
+            (MemoryEdited(label=text[:60], operation="set", limit=9, text=text), turn, 1),
+            (MemoryEdited(label="human", operation="set", limit=9, text=text + HOSTILE[2]), turn, 1),
+            (FunctionResult(call_id="a", name=text, text=text, ok=False), turn, 1),
+        ]
+    return story_of(recorded(told))
+
+
+def rendered(text: Text, width: int, height: int) -> str:
+    out = Out(width=width, height=height, file=io.StringIO(), color_system=None, legacy_windows=False)
+    with out.capture() as shown:
+        out.print(text)
+    return shown.get()
+
+
+def lines(console: Console, story: ReplayTimeline, width: int, height: int) -> Sequence[str]:
+    return frame(console, story, width, height).plain.split("\n")
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES, ids=str)
+def test_a_frame_fills_the_terminal_and_no_more(width: int, height: int) -> None:
+    """At each moment, in each mode, every line has as many cells as the terminal, and there are as many lines."""
+    for story in (STORY, hostile()):
+        for seq in range(1, story.last + 1):
+            for changed in ({}, {"mode": "help"}, {"mode": "fork", "typed": HOSTILE[0] * 9}, {"said": HOSTILE[2]}):
+                shown = lines(console_at(story, seq, **changed), story, width, height)
+                assert len(shown) == height
+                assert {cell_len(line) for line in shown} == {width}
+
+
+def test_a_terminal_shows_it_line_by_line() -> None:
+    """Rich, which draws it, wraps and adds nothing."""
+    for width, height in SIZES:
+        page = frame(console_at(STORY, 9), STORY, width, height)
+        assert rendered(page, width, height) == page.plain + "\n"
+
+
+def test_words_from_outside_have_no_power() -> None:
+    """No escape, bell, return or direction reaches the terminal; square brackets are shown."""
+    story, seen = hostile(), ""
+    for seq in range(1, story.last + 1):
+        seen += rendered(frame(console_at(story, seq, sought="[bold"), story, 120, 40), 120, 40)
+    assert not {c for c in seen if (ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u202e\u2066"}
+    assert r"\x1b[2J\x1b[31mred" in seen
+    assert "[bold red]markup[/bold red]" in seen
+
+
+WHOLE = """\
+ PAUSE 1x   sam · scripted                                                   2023-11-14 22:13:31 UTC
+context ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┃━━────────  820 of 1,000  82%  warned                    ▇▇
+─ story ──────────────────────────────────────────────────┬─ core memory ───────────────────────────
+      5 thinks    A sailor!  · 800 tokens, 80%            │ human  16 of 200      appended at seq 6
+        calls     core_memory_append(name="human",        │  Name: Chad
+                  content="Sails") ♥                      │  Sails
+      6 memory    human appended: Name: Chad Sails        │
+      7 → ok      core_memory_append                      │
+      8 ♥         requested                               │
+      9 pressure  the agent is warned that its context is │
+                  filling up                              │
+     10 thinks    I greet him.  · 820 tokens, 82%         │
+        calls     wind(place="Bergen")                    │
+▌    11 failed    wind: no such place                     │
+             e                   e                               f                   s
+ ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━●─────────────────────────────────
+ seq 11 of 16 · turn 1.2 · function_result · 1.0 s later                        2 edits · 1 failure
+ space play, pause  ← → event  n p turn  s summary  e edit  f failure  + - speed  ? help  q quit"""
+NARROW = """\
+ PAUSE 1x   sam · scripted           2023-11-14 22:13:26 UTC
+context ━━━━━━━━━━━━━━━━━━━━━━━━┃━───────  800 of 1,000  80%
+─ story ────────────────────────────────────────────────────
+                  UTC
+      3 memory    human created: Name: Chad
+── turn 1 · 2023-11-14 22:13:24 ────────────────────────────
+      4 user      I sail a boat
+      5 thinks    A sailor!  · 800 tokens, 80%
+        calls     core_memory_append(name="human",
+                  content="Sails") ♥
+▌     6 memory    human appended: Name: Chad Sails
+─ core memory ──────────────────────────────────────────────
+human  16 of 200                          appended at seq 6
+ Name: Chad
+ Sails
+
+        e           e                  f          s
+ ━━━━━━━━━━━━━━━━━━━●──────────────────────────────────────
+ seq 6 of 16 · turn 1.1 · memory_edited · 1.0 s later
+ space play, pause  ← → event  n p turn  ? help  q quit"""
+
+
+@pytest.mark.parametrize(("seq", "width", "height", "expected"), [(11, 100, 18, WHOLE), (6, 60, 20, NARROW)])
+def test_the_whole_of_a_frame(seq: int, width: int, height: int, expected: str) -> None:
+    """What a moment looks like: memory beside the story, or below it where the terminal is narrow."""
+    shown = "\n".join(line.rstrip() for line in lines(console_at(STORY, seq), STORY, width, height))
+    assert shown == expected
+
+
+def styles(text: Text, words: str) -> set[str]:
+    """The styles of the place where these words stand."""
+    at = text.plain.index(words)
+    return {str(span.style) for span in text.spans if span.start <= at and at + len(words) <= span.end}
+
+
+def test_what_changed_stands_out_and_then_rests() -> None:
+    """In the turn of an edit what it added is coloured, in the story and in the block; in the next turn it is not."""
+    shown = Text("\n").join(console_panes.memory(STORY, 12, 40, 10))
+    assert "bold green underline" in styles(shown, "Sails")
+    assert "bold green underline" not in styles(shown, "Name: Chad")
+    shown = Text("\n").join(console_panes.memory(STORY, 13, 40, 10))
+    assert "bold green underline" not in styles(shown, "Sails")
+
+
+def test_what_was_removed_is_still_seen() -> None:
+    """Words that an edit took away are there, struck through, for that turn."""
+    told = [
+        (MemoryEdited(label="human", operation="created", limit=99, text="Lives in Bergen"), 0, 0),
+        (UserMessage(text="no"), 1, 0),
+        (MemoryEdited(label="human", operation="removed", limit=99, text="Lives"), 1, 1),
+        (UserMessage(text="next"), 2, 0),
+    ]
+    story = story_of(recorded(told))
+    shown = Text("\n").join(console_panes.memory(story, 3, 40, 10))
+    assert "red strike" in styles(shown, "in Bergen")
+    assert "Bergen" not in Text("\n").join(console_panes.memory(story, 4, 40, 10)).plain
+
+
+def test_the_block_that_changed_gets_room() -> None:
+    """Where blocks are longer than the pane, what changed is in view, and every block has its heading."""
+    long = "\n".join(f"line {n}" for n in range(100))
+    born = [
+        (MemoryEdited(label=label, operation="created", limit=9999, text=long), 0, 0)
+        for label in ("persona", "human", "plans")
+    ]
+    edit = (MemoryEdited(label="human", operation="replaced", limit=9999, text=long.replace("line 70", "rain")), 1, 1)
+    story = story_of(recorded([*born, edit]))
+    shown = [line.plain for line in console_panes.memory(story, 4, 40, 20)]
+    assert len(shown) == 20
+    assert [label for label in ("persona", "human", "plans") if any(line.startswith(label) for line in shown)]
+    assert any("rain" in line for line in shown)
+    assert sum(line.startswith(" line") for line in shown) > 10
+    assert len(console_panes.memory(story, 4, 40, 3)) <= 3
+    assert console_panes.memory(story, 4, 40, 3)[0].plain.startswith("human")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "style"), [(0, "green"), (10, "green"), (600, "yellow"), (760, "red"), (1000, "red"), (5000, "red")]
+)
+def test_the_gauge(tokens: int, style: str) -> None:
+    """It fills with the tokens of the last call, the mark stands where the warning comes, and it is red from there."""
+    told = [
+        (AgentConfigured(model="m", window=1000, renderer=1, pressure_fraction=0.75), 0, 0),
+        (ModelReply(text="x", usage=Usage(1, 1, tokens)), 1, 1),
+    ]
+    shown = console_panes.gauge(story_of(recorded(told)), 2, 80)
+    figures = f"  {tokens:,} of 1,000  {tokens / 1000:.0%}"
+    assert shown.plain.endswith(figures)
+    bar = shown.plain.removeprefix("context ").removesuffix(figures)
+    mark = int(len(bar) * 0.75)
+    full = min(len(bar), round(len(bar) * tokens / 1000) or int(tokens > 0))
+    assert bar[mark] == "┃"
+    assert bar.replace("┃", "━" if full > mark else "─") == "━" * full + "─" * (len(bar) - full)
+    assert f"bold {style}" in styles(shown, f"{tokens / 1000:.0%}")
+
+
+def test_a_story_without_a_configuration_has_a_frame() -> None:
+    """Whose set-up was erased, or came from elsewhere, has no gauge and no memory, and says so."""
+    story = story_of(recorded([(UserMessage(text="hi"), 1, 0)]))
+    shown = "\n".join(lines(console_at(story, 1), story, 100, 20))
+    assert "no window" in shown
+    assert "no memory blocks yet" in shown
+
+
+def test_the_timeline_has_the_important_signs() -> None:
+    """Where signs fall on one cell, a failure is seen before a summary, and a summary before an edit."""
+    signs, bar = console_panes.timeline(STORY, Playback(seq=16, first=1, last=16), 18)
+    assert signs.plain == "   e  e    f  s   "
+    assert bar.plain == " " + "━" * 15 + "●" + " "
+    squeezed, _ = console_panes.timeline(STORY, Playback(seq=1, first=1, last=16), 4)
+    assert "f" in squeezed.plain
+    part, _ = console_panes.timeline(STORY, Playback(seq=5, first=5, last=8), 18)
+    assert part.plain.split() == ["e"]
+
+
+def test_the_state_of_the_player_is_said() -> None:
+    """Playing, paused, at the end, waiting for more; and how fast."""
+
+    def head(**changed: object) -> str:
+        playback = Playback(**{"seq": 3, "first": 1, "last": 16, **changed})
+        return lines(Console(playback=playback), STORY, 80, 24)[0]
+
+    assert " PLAY 8x " in head(speed=8.0)
+    assert " PAUSE 0.5x " in head(playing=False, speed=0.5)
+    assert " END 1x " in head(seq=16, playing=False)
+    assert " LIVE 1x " in head(seq=16, follow=True)
+
+
+def test_what_is_typed_and_said_takes_the_place_of_the_keys() -> None:
+    """A search, a name, a word to people; else the keys, help and quit among them at any width that has room."""
+    assert " search: boat█" in lines(console_at(STORY, 3, mode="search", typed="boat"), STORY, 80, 24)[-1]
+    typing = lines(console_at(STORY, 3, mode="fork", typed="bob"), STORY, 80, 24)[-1]
+    assert " fork at seq 3, under the name: bob█" in typing
+    assert "There is no x." in lines(console_at(STORY, 3, said="There is no x."), STORY, 80, 24)[-1]
+    for width in (20, 40, 80, 200):
+        keys = lines(console_at(STORY, 3), STORY, width, 24)[-1]
+        assert "? help  q quit" in keys
+    assert all(f" {key} {does} " in keys for key, does in KEYS)
+
+
+def test_help_has_every_key() -> None:
+    """The page of keys names each that the foot names."""
+    shown = "\n".join(lines(console_at(STORY, 3, mode="help"), STORY, 80, 24))
+    for key in ("space", "← →", "p n", "s S", "e E", "f ", "g G", "+ -", "/ ", "F ", "q "):
+        assert f"  {key}" in shown
+
+
+def test_what_was_sought_stands_out() -> None:
+    """The words of the last search are marked in the story."""
+    shown = frame(console_at(STORY, 12, sought="AHOY"), STORY, 100, 20)
+    assert "black on yellow" in styles(shown, "Ahoy")

@@ -1,0 +1,71 @@
+"""`everlog cost`: what models cost, by day and model, and what a budget leaves."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.cli.command_line import Line, completion
+
+
+def answer(model: str, prompt: int, cached: int = 0) -> str:
+    """A reply of a model, of ten tokens, to a request of so many, some of them cached."""
+    body: dict[str, Any] = json.loads(completion(("send_message", {"message": "Indeed."})))
+    usage = {"prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10}
+    body |= {"model": model, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": cached}}}
+    return msgspec.json.encode(body).decode()
+
+
+@pytest.fixture
+def asked(cli: Line) -> Line:
+    """Sam asked gpt-4o twice and a model without a price once, and Ann gpt-4o on the day after."""
+    cli.script.answers += [
+        answer("gpt-4o-2024-08-06", 1000), answer("gpt-4o-2024-08-06", 2000, 1500), answer("house", 500),
+        answer("gpt-4o", 100),
+    ]  # fmt: skip
+    for _ in range(3):
+        cli.ok("send", "sam", "Hi", "--model", "gpt-4o")
+    cli.world.clock.at += 86_400_000_000
+    cli.ok("send", "ann", "Hi", "--model", "gpt-4o")
+    return cli
+
+
+def test_money_is_told_by_day_and_model(asked: Line) -> None:
+    """Cached tokens at their price, none for a model whose price nobody knows; the sums are of what is known."""
+    found = asked.json("cost", "sam")
+    rows = {row["model"]: row for row in found["rows"]}
+    assert rows["gpt-4o-2024-08-06"]["cost"] == pytest.approx((1500 * 2.5 + 1500 * 1.25 + 20 * 10) / 1e6)
+    assert rows["gpt-4o-2024-08-06"]["cached_tokens"] == 1500 and rows["house"]["cost"] is None
+    assert found["total"]["cost"] == rows["gpt-4o-2024-08-06"]["cost"] and found["total"]["unpriced"] == 1
+    assert found["spent_today"]["calls"] == 0 and found["budget"] == {"tokens": 0, "cost": 0}
+    everyone = asked.json("cost")
+    assert {row["day"] for row in everyone["rows"]} == {"2023-11-14", "2023-11-15"} and everyone["budget"] is None
+    assert everyone["spent_today"]["cost"] == pytest.approx((100 * 2.5 + 10 * 10) / 1e6)
+    assert [row["day"] for row in asked.json("cost", "--days", "1")["rows"]] == ["2023-11-15"]
+
+
+def test_a_price_of_the_variables_counts_for_all(asked: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before the shipped list, and `prices` says so."""
+    monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "1000")
+    rows = {row["model"]: row["cost"] for row in asked.json("cost", "sam")["rows"]}
+    assert rows == {"gpt-4o-2024-08-06": pytest.approx(3.0), "house": pytest.approx(0.5)}
+    sources = [row[0] for row in asked.json("sql", "SELECT source FROM prices LIMIT 2")["rows"]]
+    assert sources == ["everlog", "EVERLOG_GATEWAY_PRICE_IN and _OUT"]
+
+
+def test_the_page_shows_what_is_known_and_what_is_not(asked: Line) -> None:
+    """A row for each model, a question mark for a price that nobody knows, and the sum."""
+    said = asked.ok("cost", "sam")
+    assert "gpt-4o-2024-08-06" in said and "USD" in said and "1,500" in said
+    assert "?" in said and "no price is known" in said and "0.0058" in said
+    asked.world.clock.at += 10 * 86_400_000_000
+    assert "No model was paid for" in asked.ok("cost", "ann")
+
+
+def test_pressure_says_what_was_cached(cli: Line) -> None:
+    """Of the last call, as the provider says."""
+    cli.script.answers.append(answer("gpt-4o", 2000, 1500))
+    cli.ok("send", "sam", "Hi", "--model", "gpt-4o")
+    assert cli.json("pressure", "sam")["cached"] == 1500
+    assert "1,500 of them cached" in cli.ok("pressure", "sam")

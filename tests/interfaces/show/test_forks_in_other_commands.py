@@ -1,0 +1,117 @@
+"""Forks in the commands that look at many agents or at files: each is one agent, with what it had at the cut."""
+
+import asyncio
+from pathlib import Path
+
+from everlog.actors.hosting.pending_work import standings
+from everlog.events import TimerSet, UserMessage
+from everlog.projections import DERIVER
+from everlog.store import FileStore, partition_of
+from tests.interfaces.manage.test_erase_command import store_of
+from tests.support.agent_world import TickingClock, World, say
+from tests.support.cli.command_line import Line, says
+
+
+def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_path: Path):
+    """A fork can search what its parent could; attached or detached later is each one's own."""
+    for name, source in (("sam", "book"), ("max", "map")):
+        (tmp_path / f"{source}.txt").write_text(f"The {source} is about whales.")
+        cli.ok("load", name, str(tmp_path / f"{source}.txt"), "--source", source)
+    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("attach", "tom", "map")
+    cli.ok("detach", "sam", "book")
+    cli.ok("fork", "tom", "--as", "ann")
+    who = {row["source"]: row["agents"] for row in cli.json("sources")}
+    assert who == {"book": ["ann", "tom"], "map": ["ann", "max", "tom"]}
+    for name, count in (("sam", 0), ("tom", 2), ("ann", 2)):
+        found = cli.json("archive", "search", name, "whales")["results"]
+        assert len(found) == count
+
+
+def test_what_is_kept_is_searched_by_words_and_by_meaning_in_a_fork(cli: Line):
+    """What the parent kept up to the cut, what the fork changed, what was said by either; the parent has its own."""
+    cli.ok("create", "sam")
+    cli.ok("archive", "insert", "sam", "The wifi password is tulip")
+    bread = cli.json("archive", "insert", "sam", "Bread is bought on Mondays")["memory"]
+    cli.script.answers = [says("I like whales.")]
+    cli.ok("send", "sam", "What do you like?")
+    cli.ok("fork", "sam", "--as", "tom")
+    assert cli.json("archive", "insert", "tom", "Bread is bought on Mondays")["memory"] == bread
+    cli.ok("archive", "insert", "sam", "The wifi is slow")
+    (memory,) = [row["ref"] for row in cli.json("archive", "list", "tom")["results"] if "wifi" in row["text"]]
+    cli.ok("archive", "update", "tom", memory, "The wifi password is rose")
+    for words in ([], ["--words"]):
+        texts = {
+            name: [hit["text"] for hit in cli.json("archive", "search", name, "wifi", *words)["results"]]
+            for name in ("sam", "tom")
+        }
+        assert "The wifi password is rose" in texts["tom"] and "The wifi is slow" not in texts["tom"]
+        assert {"The wifi password is tulip", "The wifi is slow"} <= set(texts["sam"])
+        recall = cli.json("search", "tom", "whales", *words)
+        assert recall["results"][0]["text"] == "I like whales." and recall["by_meaning"] is (not words)
+
+
+def test_files_of_forks_are_looked_after_like_all_others(cli: Line):
+    """Check, stats and seal; a fork in a shard, whose parent was in one, is whole."""
+    cli.ok("create", "sam", "--shards", "2", "--placement", "shared")
+    cli.ok("send", "sam", "one")
+    cli.ok("fork", "sam", "--as", "tom", "--placement", "shared")
+    cli.ok("move", "sam", "--to", "dedicated")
+    cli.ok("fork", "sam", "--as", "ann")
+    for name in ("tom", "ann"):
+        cli.ok("send", name, "two")
+    for _ in range(2):
+        assert cli.json("log", "check", "tom", "--deep")["errors"] == []
+        cli.ok("log", "check", "--all", "--deep")
+        cli.ok("log", "stats", "--all")
+        cli.ok("log", "seal", "--all")
+    assert "no difference" in cli.ok("rebuild", "--all")
+    assert sorted(row["agent"] for row in cli.json("agents")) == ["ann", "sam", "tom"]
+
+
+def test_log_check_names_a_fork_that_lost_its_parent(cli: Line):
+    """Exit 1, with --deep for one, with --all for any; what was checked besides is fine."""
+    cli.ok("create", "sam")
+    cli.ok("fork", "sam", "--as", "tom")
+    folder = store_of(cli).partition(partition_of("sam")).path
+    folder.rename(folder.parent.parent / "elsewhere")
+    for argv in (["tom", "--deep"], ["--all"]):
+        code, _, err = cli("log", "check", *argv)
+        assert code == 1
+        assert "sam" in err and "is missing" in err
+
+
+async def waiting(folder: Path) -> FileStore:
+    """Sam has a timer and an input that waits; Tom is a fork of then, and Ann set a timer herself."""
+    store = FileStore.create(folder, TickingClock().now, "test", shards=1)
+    world = World(after=say("Yes."), store=store)
+    for name, parent in (("sam", ""), ("ann", "sam")):
+        if parent:
+            world.system.fork(parent, name)
+        async with world.system.agent(name, world.settings) as agent:
+            timer = TimerSet(text="Look.", timer=f"timer of {name}", due_at=10**15)
+            await agent.commit([timer], turn=agent.turn, step=0)
+            if name == "sam":
+                await agent.receive(UserMessage(text="Hello"))
+    world.system.fork("sam", "tom")
+    return store
+
+
+def test_what_forks_have_to_do_is_known_to_whoever_wakes_them(tmp_path: Path) -> None:
+    """A turn that was open at the cut is the parent's. A timer that was set before it goes off in both. So it is with
+    states of the parent, and of the fork.
+    """
+    store = asyncio.run(waiting(tmp_path / "store"))
+    notes: list[str] = []
+    for name in ("", "sam", "tom"):
+        if name:
+            log = store.open(name, "test")
+            log.seal(DERIVER)
+            log.close()
+        found = list(standings(store, notes.append))
+        assert {one.agent_id: (one.unfinished, sorted(timer.timer for timer in one.timers)) for one in found} == {
+            "sam": (True, ["timer of sam"]),
+            "tom": (False, ["timer of sam"]),
+            "ann": (False, ["timer of ann", "timer of sam"]),
+        }
+    assert notes == []

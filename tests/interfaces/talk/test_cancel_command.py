@@ -1,0 +1,57 @@
+"""`everlog cancel`: it ends what is open, says what it ended, and makes nothing."""
+
+import asyncio
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.events import UserMessage
+from everlog.store import FileStore
+from tests.support.cli.command_line import Line
+
+
+def left_open(cli: Line, *texts: str) -> None:
+    """Say things to sam and let nobody answer, as a process does that is killed."""
+    world = cli.world
+    system = LocalSystem(FileStore(cli.root, world.clock.now), clock=world.clock, ids=world.ids)
+
+    async def main() -> None:
+        async with system.agent("sam") as sam:
+            for text in texts:
+                await sam.receive(UserMessage(text=text))
+
+    asyncio.run(main())
+
+
+def test_an_open_turn_is_cancelled_and_the_next_is_answered(cli: Line) -> None:
+    """The oldest, or all; what was said stays, and is not answered by itself; the log verifies."""
+    cli.ok("send", "sam", "Hi")
+    left_open(cli, "one", "two", "three")
+    assert cli.ok("cancel", "sam") == "Cancelled turn 2 of sam.\n"
+    assert cli.json("cancel", "sam", "--all") == {"agent": "sam", "cancelled": [3, 4]}
+    assert cli.ok("cancel", "sam", "--all") == "Nothing was cancelled: no turn of sam is open.\n"
+    assert cli.json("cancel", "sam") == {"agent": "sam", "cancelled": []}
+    before = len(cli.script.asked)
+    cli.ok("send", "sam", "four")
+    assert len(cli.script.asked) == before + 1
+    assert cli.ok("verify", "sam")
+    kinds = [record["type"] for record in cli.lines("events", "sam")]
+    assert kinds.count("turn_cancelled") == 3
+
+
+def test_an_agent_that_is_not_there_is_not_made(cli: Line) -> None:
+    """The command says that there is none."""
+    cli.ok("send", "sam", "Hi")
+    assert "'ann'" in cli.fails("cancel", "ann")
+    assert len(cli.json("agents")) == 1
+
+
+def test_a_turn_that_was_cancelled_elsewhere_is_told_to_who_waits(cli: Line) -> None:
+    """`send` of an input whose turn is cancelled meanwhile says so, and fails."""
+    cli.ok("send", "sam", "Hi")
+    known = cli.lines("events", "sam")
+    left_open(cli, "one")
+    cli.ok("cancel", "sam")
+    said = next(record for record in cli.lines("events", "sam") if record["text"] == "one")
+    assert said["seq"] > known[-1]["seq"]
+    code, out, err = cli("send", "sam", "one", "--id", said["event_id"])
+    assert (code, out) == (1, "")
+    assert "cancelled" in err

@@ -1,0 +1,130 @@
+"""`everlog timer` and `everlog timers`, and a timer that goes off while somebody sits at the prompt."""
+
+import threading
+
+import pytest
+
+from everlog.store import FileStore
+from tests.support.cli.command_line import Line, completion
+
+NOON = "2023-11-15T12:00"
+
+
+def test_a_timer_is_set_listed_and_cancelled(cli: Line) -> None:
+    """The names count up where none is given; the list is in the order in which they are due, as JSON and in words."""
+    cli.ok("create", "sam")
+    assert "timer-1" in cli.ok("timer", "sam", "--every", "1h30m", "Drink water")
+    assert cli.json("timer", "sam", "Call Ann", "--at", NOON, "--timer", "ann") == {
+        "agent": "sam", "timer": "ann", "due": f"{NOON}:00.000000Z", "every_s": 0,
+    }  # fmt: skip
+    assert "timer-2" in cli.ok("timer", "sam", "Soon", "--in", "10m")
+    rows = cli.json("timers", "sam")
+    assert [(row["timer"], row["every_s"], row["text"]) for row in rows] == [
+        ("timer-2", 0, "Soon"),
+        ("timer-1", 5400, "Drink water"),
+        ("ann", 0, "Call Ann"),
+    ]
+    assert "every 1h30m  Drink water" in cli.ok("timers", "sam")
+    assert cli.json("timer", "sam", "--cancel", "ann") == {"agent": "sam", "cancelled": "ann"}
+    assert [row["timer"] for row in cli.json("timers", "sam")] == ["timer-2", "timer-1"]
+    assert "ann" in [row["timer"] for row in cli.json("timers", "sam", "--as-of", "10")]
+
+
+def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
+    """There is one of each name; the newest holds."""
+    cli.ok("create", "sam")
+    for text in ("one", "two"):
+        cli.ok("timer", "sam", text, "--every", "1d", "--timer", "daily")
+    assert [row["text"] for row in cli.json("timers", "sam")] == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--every", "0x"), "is not a time as"),
+        (("--every", ""), "is not a time as"),
+        ((), "say when"),
+        (("--every", "0s"), "is not a time from 1s to 36600d"),
+        (("--every", "0s", "--at", NOON), "is not a time from 1s to 36600d"),
+        (("--every", "99999d"), "is not a time from 1s to 36600d"),
+        (("--at", "noon"), "is not an ISO time from 1970 to 9999"),
+        (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
+        (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
+        (("--cancel", "a", "--every", "1h"), "--cancel stands alone"),
+        (("--cancel", "a", "--in", "0s"), "--cancel stands alone"),
+        (("--at", NOON, "--in", "1h"), "not allowed with"),
+    ],
+)
+def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], said: str) -> None:
+    """Exit code 2, and what is wrong; nothing is set."""
+    cli.ok("create", "sam")
+    code, _, err = cli("timer", "sam", "hello", *words) if "--cancel" not in words else cli("timer", "sam", *words)
+    assert code == 2
+    assert said in err
+    assert cli.json("timers", "sam") == []
+
+
+def test_what_a_timer_cannot_be_set_for_is_told(cli: Line) -> None:
+    """No store and no agent are made for a timer; a timer that is not there is named."""
+    assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
+    assert not cli.root.exists()
+    cli.ok("create", "sam")
+    assert "There is no agent 'ann'" in cli.fails("timer", "ann", "--every", "1h")
+    assert "has no timer 'x'; its timers: none" in cli.fails("timer", "sam", "--cancel", "x")
+
+
+def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
+    """The timer is set, and goes off at once; a warning says so, for a slip of the hand is likely."""
+    cli.ok("create", "sam")
+    code, _, err = cli("timer", "sam", "--at", "2020-01-01")
+    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: it goes off at once.\n")
+    assert cli("timer", "sam", "--at", NOON)[2] == ""
+
+
+def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
+    """It is left alone, and nothing is offered that `timer` cannot do."""
+    cli.ok("create", "sam")
+    log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
+    for words in (("--every", "1h"), ("--cancel", "x")):
+        said = cli.fails("timer", "sam", *words)
+        assert "close it there first. Nothing was changed." in said
+        assert "--take-over" not in said
+    log.close()
+
+
+class Waiting:
+    """Somebody who types nothing until the model has answered, and then leaves."""
+
+    def __init__(self, answered: threading.Event) -> None:
+        self._answered = answered
+
+    def isatty(self) -> bool:
+        return False
+
+    def readline(self) -> str:
+        assert self._answered.wait(60), "the timer did not go off"
+        return ""
+
+
+def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leads to is shown though nobody asked; it was due while nobody ran the agent, so it is late, and once."""
+    cli.ok("create", "sam")
+    cli.ok("timer", "sam", "Say good morning", "--in", "1s")
+    answered = threading.Event()
+    asked = cli.script.ask
+
+    async def ask(request: bytes):
+        if cli.script.asked:  # the second step: what the first one said is durable, and was shown
+            answered.set()
+        return await asked(request)
+
+    cli.script.answers = [completion(("send_message", {"message": "Good morning!"}), ("unknown", {}))]
+    monkeypatch.setattr(cli.script, "ask", ask)
+    monkeypatch.setattr("sys.stdin", Waiting(answered))
+    out = cli.ok("chat", "sam")
+    assert "Good morning!" in out
+    beats = [r for r in cli.lines("events", "sam") if r["type"] == "heartbeat"]
+    assert [(r["text"], r["payload"]["timer"], r["payload"]["late"]) for r in beats if "timer" in r["payload"]] == [
+        ("Say good morning", "timer-1", True)
+    ]
+    assert cli.json("timers", "sam") == []

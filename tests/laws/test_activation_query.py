@@ -1,0 +1,74 @@
+"""Laws of waking: one question says what four projections say, however the records came into the engine."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everlog.actors.agent.activation_state import activation_state_of
+from everlog.actors.prompt.context import configuration_of
+from everlog.events import AgentConfigured, AgentDeleted, Record, draft, place, uuid7
+from everlog.projections import HEAD, Projections
+from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
+from tests.laws.test_states import resumed
+from tests.support import event_strategies
+
+LIVES = event_strategies.lives(BIRTH)
+
+
+def configured(row: dict[str, Any]) -> Any:
+    return configuration_of(AgentConfigured.version, row["text"], row["payload"])
+
+
+def holds(engine: Projections, as_of: int) -> None:
+    """Waking says what the four say, in plain words here."""
+    woken = activation_state_of(engine.rows("waking", "sam", as_of))
+    standing = engine.rows("standing", "sam", as_of)
+    configurations = engine.rows("configurations", "sam", as_of)
+    assert woken.exists == (bool(standing) and not standing[0]["deleted"])
+    assert woken.turn == (standing[0]["turn"] if woken.exists else 0)
+    if woken.exists:
+        assert list(woken.open_turns) == sorted(row["turn"] for row in engine.rows("open_turns", "sam", as_of))
+        assert woken.timed or not engine.rows("timers", "sam", as_of)
+    living = [configured(row) for row in configurations if row["living"]]
+    assert woken.recorded == (living[-1] if living else None)
+    assert list(woken.configurations) == [configured(row) for row in configurations]
+
+
+@settings(max_examples=60, deadline=None)
+@given(STREAMS | LIVES, st.data())
+def test_waking_says_what_the_four_projections_say(records: list[Record], data: st.DataObject) -> None:
+    """Loaded or resumed, now or as of any record: where it stands, its open turns, its configurations, its timers."""
+    as_of = data.draw(st.integers(1, len(records)))
+    cut = data.draw(st.integers(1, len(records)))
+    with loaded(records) as whole, resumed(records, cut) as engine:
+        holds(whole, HEAD)
+        holds(whole, as_of)
+        for record in records[cut:]:
+            engine.add([record])
+        holds(engine, HEAD)
+
+
+@settings(max_examples=40, deadline=None)
+@given(STREAMS | LIVES, st.data())
+def test_turns_that_are_cut_short_are_open_for_waking_too(records: list[Record], data: st.DataObject) -> None:
+    """A log that ends in the middle of anything: the same turns are open."""
+    with loaded(records[: data.draw(st.integers(1, len(records)))]) as engine:
+        holds(engine, HEAD)
+
+
+def test_what_is_open_and_what_is_not() -> None:
+    """After each record of a life of two turns the open turns are known; once it is deleted, there is no agent."""
+    life = small_life()
+    first = next(record.seq for record in life if record.turn == 1)
+    opened = []
+    with Projections() as engine:
+        assert not activation_state_of(engine.rows("waking", "sam")).exists
+        for record in life:
+            engine.add([record])
+            opened.append(list(activation_state_of(engine.rows("waking", "sam")).open_turns))
+        assert opened == [[]] * (first - 1) + [[1], [1], [1], [], [2], [2], [2], []]
+        gone = draft(AgentDeleted(), event_id=uuid7(10**9, 1), recorded_at=10**9, turn=2, step=0)
+        engine.add([place(gone, "sam", len(life) + 1, len(life) + 1)])
+        woken = activation_state_of(engine.rows("waking", "sam"))
+        assert (woken.exists, woken.turn, woken.open_turns) == (False, 0, ())

@@ -1,0 +1,163 @@
+"""Laws of one engine for many agents: what it says of each is what an engine of its own would say."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everlog.events import CorruptLog, Record
+from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many
+from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
+from everlog.store import SCHEMA, State, batch_of
+from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
+from tests.support import event_strategies
+
+LIVES = event_strategies.lives(BIRTH)
+NAMES = ("ann", "bob", "o'hara")
+PRESENT = ("context_window", "configurations", "standing", "open_turns")
+PAST = ("agents", "recall_memory")
+
+
+def table_of(records: list[Record]) -> pa.Table:
+    return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
+
+
+class Shelf:
+    """A partition of agents with the same life, where each may have a state of its first records."""
+
+    partition = "shelf"
+
+    def __init__(self, records: list[Record], cuts: dict[str, int]) -> None:
+        self.records = list(records)
+        self._cuts = cuts
+        self.whole_reads = 0
+        self.broken = ""
+
+    def of(self, agent_id: str) -> list[Record]:
+        return [place_again(record, agent_id) for record in self.records]
+
+    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
+        cut = self._cuts[agent_id]
+        if not cut or (as_of is not None and cut > as_of):
+            return None
+        return State(cut, DERIVER(None, table_of(self.of(agent_id)[:cut])))
+
+    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
+        assert agent_id is not None
+        if agent_id == self.broken:
+            raise CorruptLog("damaged")
+        self.whole_reads += from_seq == 1
+        return table_of(self.of(agent_id)[from_seq - 1 : to_seq])
+
+
+def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:
+    """What an engine says of an agent: the present first, for the past makes it read all records."""
+    return {name: sorted(map(repr, engine.rows(name, agent_id))) for name in (*PRESENT, *PAST)}
+
+
+@settings(max_examples=8, deadline=None)
+@given(STREAMS | LIVES, st.data())
+def test_agents_activated_together_are_as_if_each_were_alone(records: list[Record], data: st.DataObject) -> None:
+    """From states or from nothing, then with more records, some forgotten and activated again, in an engine that is
+    compacted in between: each agent's projections are those of all of its records.
+    """
+    cuts = {name: data.draw(st.integers(0, len(records)), label=name) for name in NAMES}
+    middle = data.draw(st.integers(max(cuts.values()), len(records)))
+    shelf = Shelf(records[:middle], cuts)
+    with Projections() as engine:
+        activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
+        engine.compact()
+        forgotten = data.draw(st.lists(st.sampled_from(NAMES), unique=True))
+        engine.forget_many(forgotten)
+        assert not any(engine.rows("standing", name) for name in forgotten)
+        activate_many(engine, shelf, forgotten)  # type: ignore[arg-type]
+        for record in records[middle:]:
+            shelf.records.append(record)
+            engine.add([place_again(record, name) for name in NAMES])
+        engine.compact()
+        for name in NAMES:
+            with loaded([place_again(record, name) for record in records]) as alone:
+                assert told(engine, name) == told(alone, name), name
+
+
+def test_each_answer_of_many_is_what_the_agent_alone_is_told() -> None:
+    """In the order that they were asked for, doubles and strangers included, few or many: rows, columns and slices."""
+    engine, wanted = many(MANY_AGENTS)
+    for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):
+        for name in PROJECTIONS:
+            answers = engine.answers(name, asked)
+            assert len(answers) == len(asked)
+            for (agent_id, as_of), rows in zip(asked, answers, strict=True):
+                alone = engine.batch(name, [(agent_id, as_of)])
+                assert sorted(map(repr, rows)) == sorted(map(repr, alone)), name
+                assert [rows[n] for n in range(len(rows))] == list(rows) == list(rows[:])
+    context = engine.answers("context_window", wanted)[1]
+    assert list(context.values("seq", "type")) == [(row["seq"], row["type"]) for row in context]
+    assert [row["seq"] for row in context] == sorted(row["seq"] for row in context)
+    engine.close()
+
+
+def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
+    """A search of one agent that was resumed from a state makes the engine read its records, and nobody else's."""
+    life = small_life()
+    shelf = Shelf(life, dict.fromkeys(NAMES, len(life)))
+    with Projections() as engine:
+        activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
+        assert shelf.whole_reads == 0
+        assert RecallSearch(engine, "bob", HEAD).recall("hello", 0, 5).total == 2
+        assert shelf.whole_reads == 1
+
+
+def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an agent is let go of and comes back, it finds what is there, once; the others keep finding theirs."""
+    monkeypatch.setattr("everlog.projections.recall_search.WORTH_KEEPING", 1)
+    life = small_life()
+    with Projections() as engine:
+        engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
+        found = {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
+        engine.forget("bob")
+        assert engine.query("SELECT DISTINCT agent_id FROM documents ORDER BY 1") == [
+            {"agent_id": "ann"},
+            {"agent_id": "o'hara"},
+        ]
+        engine.load(table_of([place_again(record, "bob") for record in life]))
+        assert {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES} == found
+
+
+def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:
+    """One damaged log among those to activate: it is said, and no agent is half there."""
+    life = small_life()
+    shelf = Shelf(life, dict.fromkeys(NAMES, 0))
+    shelf.broken = "bob"
+    with Projections() as engine:
+        with pytest.raises(CorruptLog):
+            activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
+        assert not engine.query("SELECT 1 FROM records")
+
+
+def test_memory_follows_what_is_in_the_engine() -> None:
+    """After thousands of activations and passivations the engine holds no more than after the first ones, and an
+    agent takes less than 15 kB of it.
+    """
+    life = small_life()
+    names = [f"agent-{number}" for number in range(300)]
+    records = table_of([place_again(record, name) for name in names for record in life])
+    with Projections() as engine:
+        used = []
+        for _ in range(12):
+            engine.load(records)
+            used.append(bytes_of(engine))
+            engine.forget_many(names)
+        engine.compact()
+        empty = bytes_of(engine)
+        engine.load(records)
+        engine.compact()
+        full = bytes_of(engine)
+    assert max(used[4:]) <= max(used[:4])
+    assert empty < used[0] / 10
+    assert full - empty < 15 * 1024 * len(names)
+
+
+def bytes_of(engine: Projections) -> int:
+    """What DuckDB holds."""
+    return int(engine.query("SELECT sum(memory_usage_bytes)::BIGINT AS n FROM duckdb_memory()")[0]["n"])

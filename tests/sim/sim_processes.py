@@ -1,0 +1,327 @@
+"""What simulated processes do: writers that append, repeat, retry and get things wrong; readers that look on.
+
+Whatever a log answers is told to the checkers. An error is right or a violation: each has a reason that must hold.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+from everlog.events import (
+    Draft,
+    DuplicateId,
+    Fenced,
+    PartitionBusy,
+    Poisoned,
+    Record,
+    StaleId,
+    StoreError,
+    WrongSequence,
+    uuid7,
+)
+from everlog.store import Append, Commit, FileLog, FileStore, PartitionReader, records_of
+from tests.sim.checkers import Attempt, Due, Violation
+from tests.sim.counting_deriver import Counting
+from tests.sim.sim_store_world import Interrupted, Process, World
+
+ROOT = Path("/sim")
+AGENTS = ("sam", "ann", "bob")
+FOLDER_OF = "sam"
+"""The agent whose partition all share."""
+KINDS = ("send", "group", "again", "wrong", "forge", "look", "seal", "erase")
+"""What a writer does."""
+COUNTING = Counting()
+NOTHING = Due([], frozenset())
+
+
+class Life:
+    """What writers and readers share: the store, seen by one process."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self.world = world
+        self.process = process
+        self.chance = world.chance
+        self.history = world.history
+        self.due = self.history.due()
+        """What its own reads must show, if it is a writer."""
+        self.mine: list[Attempt] = []
+        """What it was the first to send."""
+        self.taking = 10**6
+        """The epoch that it means to take, once it does."""
+
+    def store(self) -> FileStore:
+        """The store; made, if it may be that this process is the first."""
+        size = self.world.habits.segment_bytes_max
+        now, disk = self.process.now, self.process.disk
+        if self.history.acknowledged and self.chance.random() < 0.7:
+            return FileStore(ROOT, now, disk=disk, segment_bytes_max=size)
+        store = FileStore.create(ROOT, now, "the store", disk=disk, segment_bytes_max=size)
+        store.register(FOLDER_OF)
+        return store
+
+    def __call__(self) -> None:
+        """Live. An error that can be explained ends a life, and nothing else does."""
+        try:
+            self.live()
+        except Interrupted:
+            return
+        except StoreError as error:
+            self.explain(error)
+
+    def live(self) -> None:
+        raise NotImplementedError
+
+    def explain(self, error: StoreError, log: FileLog | None = None) -> None:
+        """Whether `error` may be: a call failed, somebody else owns the log. Never that the log is damaged."""
+        where = self.folder()
+        self.world.note(self.process.name, "is told", repr(error)[:100])
+        if type(error) is PartitionBusy and self.world.met_others(self.process):
+            return
+        fenced = self.world.published(where) > (self.taking if log is None else log.epoch)
+        if type(error) is Fenced and (self.process.troubles or fenced):
+            return
+        if type(error) is StoreError and fenced:  # its files may be gone
+            return
+        if type(error) in (StoreError, Poisoned) and self.process.troubles:
+            return
+        if type(error) is StaleId and self.world.jumped:
+            return
+        raise Violation(f"{self.process.name} was told {error!r} for no reason") from error
+
+    def folder(self) -> Path:
+        """The folder of the partition."""
+        return next((path for path in self.world.platter.folders if path.parent == ROOT / "log"), ROOT)
+
+    def open(self, store: FileStore, *, take_over: bool) -> FileLog:
+        """Own the partition. Nobody who lives loses it, unless that was asked for."""
+        newest = self.world.published(self.folder())
+        self.taking = newest + 1
+        holding = [other for other in self.world.processes if other.holds == newest > 0]
+        log = store.open(FOLDER_OF, self.process.name, take_over=take_over)
+        fenced = [other.name for other in holding if other.holds == newest and not other.done]
+        if fenced and log.epoch == newest + 1 and not take_over and self.world.habits.locks:
+            raise Violation(f"{self.process.name} got the log without asking for it, from {fenced}")
+        self.process.holds = log.epoch
+        if log.cut is not None:
+            start = f"{log.cut.path.name}.{log.cut.offset}."
+            self.history.cut(start, log.cut.bytes, self.kept())
+        return log
+
+    def kept(self) -> dict[str, bytes]:
+        """The tails that were cut and kept, by the names of their files."""
+        paths = [path for path in self.world.platter.paths(self.folder()) if path.suffix == ".cut"]
+        return {path.name: bytes(self.world.platter.inode(path).cache) for path in paths}
+
+    def look(self, log: PartitionReader | FileLog, due: Due) -> list[Record]:
+        """Read something; all that is `due` must be there. The records that were read."""
+        kind = self.chance.choice(["table", "read", "read", "head", "state"])
+        if self.process.troubles:  # look at everything after a call that failed
+            kind = "table"
+        agent_id = self.chance.choice(AGENTS)
+        if kind == "table":
+            records = list(records_of(log.table()))
+            self.history.saw_table(records, due)
+            return records
+        if kind == "head":
+            self.history.saw_head(agent_id, log.head(agent_id), due)
+            return []
+        if kind == "state":
+            state = log.state(agent_id, COUNTING.maker)
+            if state is not None:
+                self.history.saw_state(agent_id, state.seq, state.rows.to_pylist())
+            return []
+        from_seq = self.chance.choice([1, 1, 2, 5])
+        to_seq = self.chance.choice([None, None, 3, 9])
+        stream: list[Record] = []
+        whole = False
+        try:
+            stream.extend(log.read(agent_id, from_seq, to_seq))
+            whole = True
+        finally:
+            self.history.saw_stream(agent_id, stream, from_seq, to_seq, due if whole else NOTHING)
+        return stream
+
+    def drafts(self) -> list[Draft]:
+        """New events."""
+        at = self.process.now()
+        return [self.draft(uuid7(at, self.chance.getrandbits(74))) for _ in range(self.chance.choice([1, 1, 2, 3]))]
+
+    def draft(self, event_id: str) -> Draft:
+        """An event with words of some length."""
+        word = f"{self.chance.getrandbits(32):08x} "
+        return Draft(
+            event_id=event_id,
+            recorded_at=self.process.now(),
+            type="user_message",
+            turn=1,
+            step=0,
+            version=1,
+            text=word * self.chance.choice([1, 1, 10, 200]),
+            payload="{}",
+        )
+
+    def erasure(self, agent_id: str, head: int) -> Attempt:
+        """The wish to erase some records of a stream, and now and then more than it has."""
+        first = self.chance.randint(1, max(1, head))
+        last = first + self.chance.choice([0, 0, 1, 3])
+        event = self.draft(uuid7(self.process.now(), self.chance.getrandbits(74)))
+        event = replace(event, type="records_erased", text=None, payload=f'{{"from_seq":{first},"to_seq":{last}}}')
+        attempt = self.history.attempt(agent_id, [event])
+        attempt.erases = range(first, last + 1)
+        return attempt
+
+    def seal(self, log: FileLog) -> None:
+        """Seal. Of what was to be erased before, no word is left in any file, and no read gives it."""
+        asked = self.history.to_erase()
+        log.seal(self.chance.choice([None, COUNTING]))
+        self.process.pause("sealed", Path())
+        if self.world.published(self.folder()) > log.epoch:
+            return
+        self.history.erased(asked)
+        self.due = self.due._replace(erased=self.due.erased.union(asked))
+        if not self.world.met_others(self.process):
+            self.world.note(self.process.name, "searches the disk", f"for {len(asked)} erased records")
+            self.find_nothing()
+
+    def find_nothing(self) -> None:
+        """No file of the partition holds what was erased."""
+        words = self.history.erased_words()
+        for path in self.world.platter.paths(self.folder()) if words else []:
+            content = bytes(self.world.platter.inode(path).cache)
+            held = [content.decode("latin-1")]
+            if path.suffix == ".parquet":
+                held = [text for text in pq.read_table(pa.BufferReader(content)).column("text").to_pylist() if text]
+            for word in words:
+                if any(word in text for text in held):
+                    raise Violation(f"{path.name} holds what was erased: {word}")
+
+
+class ReaderLife(Life):
+    """Looks on without owning anything."""
+
+    def live(self) -> None:
+        store = self.store()
+        reader = store.reader(FOLDER_OF)
+        for _ in range(self.chance.randint(1, 8)):
+            try:
+                self.look(reader, self.history.due())
+            except StoreError as error:
+                self.explain(error)
+
+
+class WriterLife(Life):
+    """Owns the partition, if it gets it, and appends until it has enough."""
+
+    def live(self) -> None:
+        store = self.store()
+        due, asked = self.history.due(), self.history.to_erase()
+        log = self.open(store, take_over=self.chance.random() < self.world.habits.take_over)
+        self.history.erased(asked)  # an opening carries out what an owner before left undone
+        self.due = due._replace(erased=due.erased.union(asked))
+        for _ in range(self.chance.choice([1, 5, 10, 40])):
+            if not self.act(log):
+                break
+        if self.chance.random() < 0.9:
+            log.close()
+            self.process.holds = 0
+
+    def act(self, log: FileLog) -> bool:
+        """Do one thing with the log; whether to go on."""
+        seal, erase = (2, 1) if self.world.habits.seals else (0, 0)
+        weights = [6, 3, 3, 1, 1, 9 if self.process.troubles else 3, seal, erase]
+        kind = self.chance.choices(KINDS, weights)[0]
+        try:
+            if kind == "look":
+                self.look_at_own(log)
+            elif kind == "seal":
+                self.seal(log)
+            else:
+                self.send(log, kind)
+        except Interrupted:
+            return self.chance.random() < 0.7
+        except StoreError as error:
+            self.explain(error, log)
+            return self.chance.random() < 0.4
+        return True
+
+    def look_at_own(self, log: FileLog) -> None:
+        """A writer sees what was there when it opened and what it was acknowledged; nothing else, while it rules."""
+        seen = {record.event_id for record in self.look(log, self.due)}
+        if self.world.published(self.folder()) > log.epoch:
+            return
+        for attempt in self.mine:
+            if not attempt.acknowledged and attempt.drafts[0].event_id in seen:
+                raise Violation(f"{self.process.name} reads {attempt.drafts}, which it was not acknowledged")
+
+    def send(self, log: FileLog, kind: str) -> None:
+        """Send one append or a group, and have the answers judged."""
+        published = self.world.published(self.folder())
+        heads = {agent_id: log.head(agent_id).seq for agent_id in AGENTS}
+        if kind == "forge":
+            self.forge(log, heads)
+            return
+        count = self.chance.randint(2, 4) if kind == "group" else 1
+        sent = list(self.chosen(kind, heads, count))
+        for attempt, expected in sent:
+            attempt.places.append(expected)
+        answers: list[Commit | StoreError]
+        if kind == "group":
+            answers = log.append_group([Append(a.agent_id, expected, a.drafts) for a, expected in sent])
+        else:
+            ((attempt, expected),) = sent
+            try:
+                answers = [log.append(attempt.agent_id, expected, attempt.drafts)]
+            except (WrongSequence, DuplicateId, StaleId) as error:
+                answers = [error]
+        self.process.pause("answer", Path())
+        for (attempt, expected), answer in zip(sent, answers, strict=True):
+            self.hear(log, attempt, expected, answer, published)
+
+    def hear(self, log: FileLog, attempt: Attempt, expected: int, answer: Commit | StoreError, published: int) -> None:
+        """One answer: an acknowledgement or a refusal."""
+        if isinstance(answer, Commit):
+            self.history.acknowledge(attempt, expected, answer, epoch=log.epoch, published=published)
+            self.due.commits.append(attempt.acknowledged)
+            return
+        attempt.places.remove(expected)
+        if isinstance(answer, WrongSequence) and answer.actual != answer.expected:
+            return
+        self.explain(answer, log)
+
+    def chosen(self, kind: str, heads: dict[str, int], count: int) -> Iterator[tuple[Attempt, int]]:
+        """What to send, and after which seq."""
+        known = self.history.attempts
+        for _ in range(count):
+            again = kind == "again" or (kind == "group" and self.chance.random() < 0.2)
+            if again and known:
+                attempt = self.chance.choice(known[-6:])
+                place = attempt.places[-1] if attempt.places else 0
+                yield attempt, self.chance.choice([place, heads[attempt.agent_id]])
+                continue
+            agent_id = self.chance.choice(AGENTS)
+            wrong = kind == "wrong" or (kind == "group" and self.chance.random() < 0.1)
+            expected = heads[agent_id] + (self.chance.choice([-1, 1, 7]) if wrong else 0)
+            if kind == "erase":
+                attempt = self.erasure(agent_id, heads[agent_id])
+            else:
+                attempt = self.history.attempt(agent_id, self.drafts())
+            self.mine.append(attempt)
+            if expected == heads[agent_id]:
+                heads[agent_id] += len(attempt.drafts)
+            yield attempt, max(0, expected)
+
+    def forge(self, log: FileLog, heads: dict[str, int]) -> None:
+        """Known ids with other words: refused, and nothing of it is kept."""
+        known = [attempt for attempt in self.history.attempts if attempt.acknowledged]
+        if not known or self.world.habits.seals:  # of an erased record the log remembers nothing but the id
+            return
+        attempt = self.chance.choice(known[-6:])
+        drafts = [self.draft(draft.event_id) for draft in attempt.drafts]
+        try:
+            log.append(attempt.agent_id, heads[attempt.agent_id], drafts)
+        except (DuplicateId, StaleId):
+            return
+        raise Violation(f"other words were taken under known ids: {drafts}")

@@ -1,0 +1,40 @@
+"""The simulation finds what it is for: without any one guard of the store some seed fails."""
+
+import pytest
+
+from tests.sim.broken_guards import BREAKS
+from tests.sim.mutations import CAUGHT, SEARCH, fails, first_to_fail
+
+NEARBY = 100
+"""Seeds that are tried when a change of the store has changed what happens in the one that is written down."""
+COMMON = [name for name, caught in CAUGHT.items() if caught.seed is not None and not caught.rare]
+RARE = [name for name, caught in CAUGHT.items() if caught.seed is not None and caught.rare]
+
+
+def assert_found_out(guard: str, seeds: int) -> None:
+    """The seed that is written down, or one of `seeds`, passes with the guard and fails without it."""
+    scenario, seed = CAUGHT[guard].scenario, CAUGHT[guard].seed
+    assert seed is not None
+    if fails(scenario, seed) or not fails(scenario, seed, guard):
+        assert first_to_fail(guard, scenario, seeds) is not None, (
+            f"search again: python -m tests.sim --mutations {guard!r}"
+        )
+
+
+@pytest.mark.parametrize("guard", COMMON)
+def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
+    """With the guard the seed passes, without it the seed fails."""
+    assert_found_out(guard, NEARBY)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("guard", RARE)
+def test_a_rare_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
+    """The same for guards that few worlds need; after a change of the store the seed may have to be searched for."""
+    assert_found_out(guard, SEARCH[CAUGHT[guard].scenario])
+
+
+def test_every_guard_is_accounted_for() -> None:
+    """Each guard has the seed that finds out, or the reason why none does."""
+    assert set(CAUGHT) == set(BREAKS)
+    assert all(caught.why for caught in CAUGHT.values() if caught.seed is None)

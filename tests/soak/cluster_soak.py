@@ -1,0 +1,225 @@
+"""Minutes of a cluster whose agents come and go: what its processes hold of memory and files must not grow.
+
+    python -m tests.soak.cluster_soak [--minutes 20] [--agents 600]
+
+starts Ray here, with agents in two shards and a few alone that are let go of after some seconds, and talks to some of
+them at a time, so that all are activated and passivated again and again. It prints a table at the end: for each process
+that lived all the time its memory (resident, and what is its own) and its open files after a warm-up and at the end,
+and how fast its memory grew. Exit 1 if something grew more than it may.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
+from tests.cluster.conftest import descendants
+
+IDLE_S = 4
+"""Longer than it takes to start a host: else one that waits for the other has ended when that is there."""
+SHARDS = 2
+ALONE = 3
+AT_ONCE = 60
+"""Agents that are talked to together."""
+PAUSE_S = 0.2
+ALONE_PAUSE_S = 12
+"""An agent that is alone has been let go of by then."""
+LOOK_S = 5
+WARM_PART = 0.34
+"""So much of the time counts as warm-up."""
+GROWTH_MIB_MAX, GROWTH_PART_MAX = 24.0, 0.12
+"""A process may grow by so many MiB, or by such a part of what it had, whichever is more: allocators keep pages."""
+FILES_MAX = 8
+"""Open files that a process may have more than after the warm-up."""
+LOG_MONITOR = "log_monitor.py"
+"""Ray's own: it has the logs of workers open, also of some that have ended, and closes them at its own limit."""
+MIB = 2**20
+
+
+class Look(NamedTuple):
+    """A process at a moment."""
+
+    at: float
+    resident: int
+    private: int
+    files: int
+
+
+class Process(NamedTuple):
+    """A process that lived all the time, in bytes and files."""
+
+    name: str
+    first: Look
+    last: Look
+    slope: float
+    """Of its own memory, bytes a minute."""
+
+    @property
+    def faults(self) -> list[str]:
+        """What grew more than it may."""
+        grown = self.last.private - self.first.private
+        found = []
+        if grown > max(GROWTH_MIB_MAX * MIB, GROWTH_PART_MAX * self.first.private):
+            found.append(f"{self.name} grew by {grown / MIB:.0f} MiB")
+        if self.last.files > self.first.files + FILES_MAX and not self.name.startswith(LOG_MONITOR):
+            found.append(f"{self.name} has {self.last.files} open files, and had {self.first.files}")
+        return found
+
+
+def look_at(pid: int) -> Look | None:
+    """How a process is; None if it has ended."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        files = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return None
+    kib = {line.split(":")[0]: int(line.split()[1]) for line in rollup[1:] if line.endswith("kB")}
+    private = kib.get("Private_Dirty", 0) + kib.get("Private_Clean", 0)
+    return Look(time.monotonic(), kib.get("Rss", 0) * 1024, private * 1024, files)
+
+
+def script_of(pid: int) -> str:
+    """The file that a Python process runs; empty if it runs none."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return ""
+    return next((Path(word).name for word in words if word.endswith(".py")), "")
+
+
+class Looks:
+    """What was seen of all processes."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._names: dict[int, str] = {}
+        self._looks: dict[int, list[Look]] = defaultdict(list)
+
+    def add(self, names: dict[int, str]) -> None:
+        """Look at all of them. A process keeps the first name that tells what it does."""
+        for pid, name in names.items():
+            found = look_at(pid)
+            if found is not None:
+                self._names[pid] = script_of(pid) or name if name == "python" else name
+                self._looks[pid].append(found)
+
+    def processes(self) -> list[Process]:
+        """Those that lived from the warm-up to the end."""
+        now = time.monotonic()
+        warm = self._began + WARM_PART * (now - self._began)
+        found = []
+        for pid, looks in self._looks.items():
+            steady = [look for look in looks if look.at >= warm]
+            lived = looks[0].at <= warm and looks[-1].at >= now - 3 * LOOK_S
+            if lived and len(steady) > 1:
+                found.append(Process(f"{self._names[pid]} ({pid})", steady[0], steady[-1], slope_of(steady)))
+        return sorted(found)
+
+
+def slope_of(looks: Sequence[Look]) -> float:
+    """Bytes a minute, by least squares."""
+    at = [look.at / 60 for look in looks]
+    size = [float(look.private) for look in looks]
+    mean_at, mean_size = sum(at) / len(at), sum(size) / len(size)
+    across = sum((one - mean_at) ** 2 for one in at)
+    return sum((a - mean_at) * (s - mean_size) for a, s in zip(at, size, strict=True)) / across if across else 0.0
+
+
+def table(processes: Sequence[Process]) -> str:
+    """For people."""
+    lines = [f"{'process':36}{'resident MiB':>16}{'own MiB':>16}{'MiB/min':>9}{'files':>12}"]
+    for one in processes:
+        resident = f"{one.first.resident / MIB:.0f} - {one.last.resident / MIB:.0f}"
+        own = f"{one.first.private / MIB:.1f} - {one.last.private / MIB:.1f}"
+        files = f"{one.first.files} - {one.last.files}"
+        lines.append(f"{one.name:36}{resident:>16}{own:>16}{one.slope / MIB:>9.2f}{files:>12}")
+    return "\n".join(lines)
+
+
+class Soak:
+    """The agents, and those who talk to them."""
+
+    def __init__(self, system: AgentSystem, agents: int, seed: int) -> None:
+        self.system = system
+        self.names = [f"agent {number}" for number in range(agents)]
+        self.alone = [f"alone {number}" for number in range(ALONE)]
+        self.looks = Looks()
+        self.messages = 0
+        self.activations = 0
+        self._chance = random.Random(seed)
+
+    async def run(self, seconds: float) -> None:
+        """Make the agents and talk to them."""
+        async for made in self.system.create_many(self.names):
+            assert made.error is None, made.error
+        async for made in self.system.create_many(self.alone, placement="dedicated"):
+            assert made.error is None, made.error
+        end = time.monotonic() + seconds
+        beside = [asyncio.ensure_future(self._look()), asyncio.ensure_future(self._talk_alone())]
+        try:
+            while time.monotonic() < end:
+                await self._talk(self._chance.sample(self.names, AT_ONCE))
+                await asyncio.sleep(PAUSE_S)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _talk_alone(self) -> None:
+        """Each time to a host that has to be started."""
+        while True:
+            await asyncio.sleep(ALONE_PAUSE_S)
+            await self._talk([self._chance.choice(self.alone)])
+
+    async def _talk(self, names: Sequence[str]) -> None:
+        said = [(name, f"My number is {self._chance.randrange(10**6)}") for name in names]
+        async for sent in self.system.send_many(said):
+            assert sent.error is None, sent.error
+            self.messages += 1
+
+    async def _look(self) -> None:
+        while True:
+            runtime: Any = self.system.runtime
+            status = await runtime.status()
+            names = {os.getpid(): "who talks", **descendants(os.getpid())}
+            names |= {host.pid: f"host of {host.place}" for host in status.hosts}
+            self.looks.add(names)
+            await asyncio.sleep(LOOK_S)
+
+
+async def soak(folder: Path, seconds: float, agents: int, seed: int = 7) -> Soak:
+    """Run it on a new store in `folder`, in a Ray of its own."""
+    async with open_system(folder / "store", runtime="ray", placement="shared", shards=SHARDS, idle_s=IDLE_S) as system:
+        running = Soak(system, agents, seed)
+        await running.run(seconds)
+    return running
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--agents", type=int, default=600)
+    wanted = parser.parse_args(arguments)
+    with TemporaryDirectory(prefix="soak") as folder:
+        os.environ |= {"RAY_TMPDIR": folder, "RAY_AUTH_MODE": "disabled"}
+        os.environ.pop("RAY_ADDRESS", None)
+        running = asyncio.run(soak(Path(folder), wanted.minutes * 60, wanted.agents))
+    processes = running.looks.processes()
+    faults = [fault for one in processes for fault in one.faults]
+    print(table(processes))
+    print(f"{wanted.minutes:g} minutes, {running.messages} messages to {wanted.agents} agents; {faults or 'all flat'}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,318 @@
+"""The other side of `effects.py`: it kills, counts what happened outside, and holds that against what must be true."""
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from everlog.actors.agent.local_system import AgentView
+from everlog.actors.agent.undo import INTERRUPTED
+from everlog.actors.functions.memgpt_functions import BUILTIN
+from everlog.actors.replay.rebuild_check import rebuild, verify
+from everlog.events import FunctionResult, FunctionStarted, Record, event_of
+from everlog.store import FileStore, check
+from tests.soak.killed_effects import FUNCTIONS, functions
+
+ROOT = Path(__file__).parents[2]
+ANSWER_S_MAX = 60
+"""How long a life may be silent before it is taken for stuck."""
+MOMENT_S_MAX = 0.012
+"""A kill at a random moment comes at most so much after the point that it waited for."""
+LIFE_S_MAX = 0.15
+"""The same, after the life began."""
+
+
+ROUNDS_MAX = 25
+"""Kills that an agent sees before the next one is begun: its log stays small."""
+COUNTS = ("kills", "dispatches", "effects", "unknown")
+TOOLS = {made.name: made for made in (*BUILTIN, *functions(lambda number, *_: f"done {number}"))}
+
+
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
+EXPECTED = {
+    #                  at_most_once  idempotent  read_only  pure  model
+    "before intent":   ("1",         "1",        "",        "",   ""),
+    "intent torn":     ("1",         "1",        "",        "",   ""),
+    "intent written":  ("0?",        "1",        "",        "",   ""),
+    "intent synced":   ("0?",        "1",        "",        "",   ""),
+    "before dispatch": ("0?",        "1",        "1",       "1",  "1"),
+    "dispatched":      ("1?",        "2",        "2",       "2",  "2"),
+    "returned":        ("1?",        "2",        "2",       "2",  "2"),
+    "result torn":     ("1?",        "2",        "2",       "2",  "2"),
+    "result written":  ("1",         "1",        "1",       "1",  "1"),
+    "result synced":   ("1",         "1",        "1",       "1",  "1"),
+    "result durable":  ("1",         "1",        "1",       "1",  "1"),
+}  # fmt: skip
+"""What must have become of a call whose process was killed at a point, when the next one has finished the turn: how
+often it was dispatched, and "?" where the outcome is told as unknown. An intent that was written and not synced is
+there after a kill (a power loss may take it: then nothing was dispatched either). Empty: there is no such point."""
+ROWS = tuple(FUNCTIONS)
+POINTS = {row: [point for point, cells in EXPECTED.items() if cells[column]] for column, row in enumerate(ROWS)}
+WRITING = ("torn", "written", "synced")
+"""Three moments of one point: while the append is written."""
+ANYWHERE = "anywhere"
+"""A kill at a random moment."""
+
+
+def expected(row: str, point: str) -> str:
+    return EXPECTED[point][ROWS.index(row)]
+
+
+def passed_by(row: str) -> list[str]:
+    """The points that a life passes which nobody stops."""
+    return [point for point in POINTS[row] if not point.endswith("torn")]
+
+
+def allowed(row: str, point: str) -> set[str]:
+    """What may have become of a call that was killed at a random moment after it had passed `point`."""
+    ahead = passed_by(row)
+    return {expected(row, name) for name in ahead[ahead.index(point) :][:2]}
+
+
+class Kill(NamedTuple):
+    """A life that was killed."""
+
+    plan: str
+    """The point at which it stood still, or ANYWHERE."""
+    passed: str
+    """The last point that it had passed; empty if none."""
+
+
+class Zygote:
+    """The process that makes a life for each order."""
+
+    def __init__(self, guard: str = "") -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.soak.killed_effects", *([guard] if guard else [])],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        self._rest = b""
+
+    def order(self, *order: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(order).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def heard(self, until: float | None = None) -> Iterator[list[Any]]:
+        """What the lives say, up to the time `until`; without one, an answer must come."""
+        assert self.process.stdout is not None
+        while True:
+            while b"\n" in self._rest:
+                line, self._rest = self._rest.split(b"\n", 1)
+                yield json.loads(line)
+            wait = ANSWER_S_MAX if until is None else max(0.0, until - time.monotonic())
+            if not select.select([self.process.stdout], [], [], wait)[0]:
+                if until is None:
+                    raise Broken("no word within a minute")
+                return
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not data:
+                raise Broken("the process that makes the lives is gone")
+            self._rest += data
+
+    def close(self) -> None:
+        """End it; a life that stands still ends with it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class Books:
+    """One agent: its lives, and what each of them did outside."""
+
+    def __init__(self, folder: Path, row: str, agent_id: str) -> None:
+        self.folder = folder
+        self.row = row
+        self.agent_id = agent_id
+        self.kills: dict[int, Kill] = {}
+        self.keys: defaultdict[int, list[str]] = defaultdict(list)
+        self.told: defaultdict[int, list[str]] = defaultdict(list)
+        self.kept: set[str] = set()
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def live(self, zygote: Zygote, plans: Sequence[str], chance: random.Random) -> None:
+        """A life for each plan, each killed, then one that is left alone; then judge."""
+        for number, plan in enumerate(plans):
+            self.kills[number] = self.killed(zygote, number, plan, chance)
+        zygote.order(str(self.folder), self.agent_id, self.row, len(plans), "")
+        self.until_dead(zygote, 0)
+        self.judge()
+
+    def killed(self, zygote: Zygote, number: int, plan: str, chance: random.Random) -> Kill:
+        """Let a life play the round, and kill it where the plan says."""
+        anywhere = plan == ANYWHERE
+        wanted = chance.choice(["", *passed_by(self.row)]) if anywhere else plan
+        zygote.order(str(self.folder), self.agent_id, self.row, number, "rest" if anywhere else plan)
+        pid, passed = self.until_passed(zygote, wanted)
+        if anywhere:
+            until = time.monotonic() + chance.uniform(0, MOMENT_S_MAX if wanted else LIFE_S_MAX)
+            passed = self.last_point(zygote.heard(until)) or passed
+        os.kill(pid, signal.SIGKILL)
+        return Kill(plan, self.until_dead(zygote, signal.SIGKILL) or passed)
+
+    def until_passed(self, zygote: Zygote, point: str) -> tuple[int, str]:
+        """Hear a life until it has reached `point` (empty: until it has begun); its process, and its last point."""
+        pid = 0
+        for kind, *words in zygote.heard():
+            self.hear(kind, words)
+            if kind == "life":
+                pid = words[0]
+            if kind == "dead":
+                raise Broken(f"a life ended by itself before it came to {point!r}: {words}")
+            if (kind, point) == ("life", "") or (kind, words) == ("point", [point]):
+                break
+        return pid, point
+
+    def until_dead(self, zygote: Zygote, status: int) -> str:
+        """Hear a life to its end, which must be as it should; its last point, if it says one."""
+        last = ""
+        for kind, *words in zygote.heard():
+            self.hear(kind, words)
+            if kind == "point":
+                last = words[0]
+            if kind == "dead":
+                if words != [status]:
+                    raise Broken(f"a life ended with the status {words}, not {status}")
+                break
+        return "" if last == "rest" else last
+
+    def last_point(self, lines: Iterator[list[Any]]) -> str:
+        last = ""
+        for kind, *words in lines:
+            self.hear(kind, words)
+            if kind == "dead":
+                raise Broken(f"a life ended by itself: {words}")
+            if kind == "point" and words != ["rest"]:
+                last = words[0]
+        return last
+
+    def hear(self, kind: str, words: Sequence[Any]) -> None:
+        """Write down what happened outside."""
+        if kind == "call":
+            self.keys[words[0]].append(words[1])
+        elif kind == "told":
+            self.told[words[0]].append(words[1])
+        elif kind == "kept":
+            self.kept.update(words[0])
+
+    def judge(self) -> None:
+        """Hold the log against what happened outside. Raises Broken with every fault."""
+        store = FileStore(self.folder, lambda: 0)
+        faults = [error for name in store.partitions() for error in check(store.partition(name), deep=True).errors]
+        view = AgentView(self.agent_id, store.reader(self.agent_id))
+        records = list(view.reader.read(self.agent_id))
+        for report in (verify(view, TOOLS), rebuild(view)):
+            faults += report.faults
+        faults += [
+            f"turn {turn['turn']} is {turn['status']}" for turn in view.rows("turns") if turn["status"] != "done"
+        ]
+        view.close()
+        if lost := self.kept - {record.event_id for record in records}:
+            faults.append(f"acknowledged and lost: {sorted(lost)}")
+        turns: defaultdict[int, list[Record]] = defaultdict(list)
+        for record in records:
+            turns[record.turn].append(record)
+        rounds = {turn[0].text: turn for turn in turns.values() if turn[0].type == "user_message"}
+        for number, kill in self.kills.items():
+            told = self.judge_round(number, kill, rounds.get(f"round {number}", []))
+            faults += [
+                f"round {number}, killed at {kill.passed or 'the start'} ({kill.plan}): {fault}" for fault in told
+            ]
+        if faults:
+            raise Broken(f"{self.agent_id}: {'; '.join(faults)}")
+
+    def judge_round(self, number: int, kill: Kill, records: Sequence[Record]) -> Iterator[str]:
+        """Faults of one round; `records` are those of its turn."""
+        keys = self.keys[number]
+        self.counts[kill.plan, "kills"] += 1
+        if not records:
+            if kill.passed or keys:
+                yield "its message is not in the log"
+            return
+        events = [event_of(record) for record in records]
+        results = [e for e in events if isinstance(e, FunctionResult) and e.name == FUNCTIONS[self.row]]
+        started = sum(isinstance(event, FunctionStarted) for event in events)
+        if (started, len(results)) != (int(self.row in ("at_most_once", "idempotent")), 1):
+            yield f"{started} intents and {len(results)} results"
+            return
+        unknown = results[0].unknown
+        effects = len(set(keys)) if self.row == "idempotent" else len(keys)
+        for name, count in (("dispatches", len(keys)), ("effects", effects), ("unknown", int(unknown))):
+            self.counts[kill.plan, name] += count
+        fate = f"{len(keys)}{'?' * unknown}"
+        if not self.may_be(number, kill, fate):
+            yield f"its call came to {fate!r}"
+        if (effects > 1 and self.row in ("at_most_once", "idempotent")) or (effects < 1 and not unknown):
+            yield f"{effects} effects"
+        if sum(record.type == "model_reply" for record in records) != (1 if self.row == "model" else 2):
+            yield "a reply is missing, or one too many is in the log"
+        if sum(record.type == "memory_edited" for record in records) != (self.row == "pure"):
+            yield "its edit is missing, or there twice"
+        told = self.told[number]
+        if not told or (self.row != "model" and any((INTERRUPTED in text) != unknown for text in told)):
+            yield f"the model was told {told}"
+
+    def may_be(self, number: int, kill: Kill, fate: str) -> bool:
+        """Whether a call can have come to `fate`."""
+        if kill.plan != ANYWHERE:
+            return fate == expected(self.row, kill.plan)
+        after = self.kills.get(number + 1)
+        if kill.passed and (after is None or after.passed):
+            return fate in allowed(self.row, kill.passed)
+        if self.row == "at_most_once":  # killed while it recovered, maybe
+            return fate in ("0?", "1?", "1")
+        return fate.isdecimal() and fate != "0"
+
+
+def plans_of(row: str, kills: int, anywhere: int, chance: random.Random) -> list[str]:
+    """`kills` for each point (the moments of a write count as one), and some anywhere, in any order."""
+    plans = [ANYWHERE] * anywhere
+    for point in POINTS[row]:
+        plans += [point] * (-(-kills // len(WRITING)) if point.endswith(WRITING) else kills)
+    chance.shuffle(plans)
+    return plans
+
+
+def matrix(folder: Path, kills: int, anywhere: int, seed: int, *, rows: Sequence[str] = ROWS, guard: str = "",
+           workers: int = 2) -> dict[str, Counter[tuple[str, str]]]:  # fmt: skip
+    """Kill at each point of each of `rows`; the counters by row. Raises Broken when a promise was not kept."""
+    chance = random.Random(seed)
+    jobs = []
+    for row in rows:
+        plans = plans_of(row, kills, anywhere, chance)
+        jobs += [(row, plans[at : at + ROUNDS_MAX], chance.random()) for at in range(0, len(plans), ROUNDS_MAX)]
+
+    def work(mine: int) -> list[Books]:
+        zygote, done = Zygote(guard), []
+        try:
+            for number, (row, plans, own_seed) in list(enumerate(jobs))[mine::workers]:
+                books = Books(folder / f"store-{number}", row, f"{row} {number}")
+                books.live(zygote, plans, random.Random(own_seed))
+                done.append(books)
+        finally:
+            zygote.close()
+        return done
+
+    with ThreadPoolExecutor(workers) as pool:
+        done = [books for some in pool.map(work, range(workers)) for books in some]
+    return {row: sum((books.counts for books in done if books.row == row), Counter()) for row in rows}
+
+
+def table(counted: dict[str, Counter[tuple[str, str]]]) -> str:
+    """The counters, a line for each row and point."""
+    lines = [f"{'row':14}{'killed at':17}" + "".join(f"{name:>12}" for name in COUNTS)]
+    for row, counts in counted.items():
+        for point in [*POINTS[row], ANYWHERE]:
+            lines.append(f"{row:14}{point:17}" + "".join(f"{counts[point, name]:12,}" for name in COUNTS))
+    return "\n".join(lines)

@@ -1,0 +1,305 @@
+"""Minutes of `kill -9`: a process appends, rolls and seals, is killed at any moment; a checker looks at what is left.
+
+    python -m tests.soak.kill_soak MINUTES FOLDER [SEED]
+
+prints a line of progress every few seconds and one with the verdict; exit 0 if every promise was kept. The checker
+believes nothing but what the killed process had said through its pipe: what it was about to append, and what was
+acknowledged. After each kill it compares that with what a reader finds. A partition lives for forty kills, then it is
+checked byte by byte and the next one begun.
+"""
+
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from everlog.events import GENESIS, Record, extend
+from everlog.store import SCHEMA, FileLog, FileStore, Partition, PartitionReader, check, records_of
+from tests.soak.killed_appender import Group, payload_of, text_of
+
+ROOT = Path(__file__).parents[2]
+LIVES_MAX = 40
+"""Kills that a partition sees before the next one is begun."""
+LIFE_S_MAX = 1.2
+PROGRESS_S = 5.0
+COUNTS = (
+    "kills",
+    "kills in a seal",
+    "partitions",
+    "acknowledged",
+    "records",
+    "unknown",
+    "known after all",
+    "seals",
+    "looks",
+    "torn tails",
+)
+"""Unknown: announced, not acknowledged when the kill came. Known after all: in the log when they were sent again."""
+
+
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
+class Books:
+    """What the processes said of one partition, and what was found in it: the checker's own memory."""
+
+    def __init__(self) -> None:
+        self.unknown: dict[str, Group] = {}
+        """Announced and not acknowledged, by the JSON that announced it."""
+        self.announced: set[str] = set()
+        self.acknowledged: dict[str, tuple[str, int, int]] = {}
+        """Agent, commit and seq of each acknowledged id."""
+        self.unjudged: set[str] = set()
+        """Acknowledged since the last look at the log."""
+        self.found = SCHEMA.empty_table()
+        """What the log held at that look."""
+        self.places: dict[str, tuple[str, int, int]] = {}
+        """Agent, commit and seq of each id that was found."""
+        self.chains: dict[str, tuple[int, bytes]] = {}
+        self.commits = 0
+
+    def hear(self, line: str) -> None:
+        """Take in a line that a process got out."""
+        kind, _, rest = line.partition(" ")
+        if kind == ">":
+            group: Group = json.loads(rest)
+            self.unknown[rest] = group
+            self.announced.update(i for _, _, ids in group for i in ids)
+        elif kind == "<":
+            told = json.loads(rest)
+            heard = {tuple(ids) for _, _, _, ids, _ in told}
+            self.unknown = {
+                key: group for key, group in self.unknown.items() if {tuple(ids) for _, _, ids in group} != heard
+            }
+            for agent_id, commit, seq, ids, _ in told:
+                for place, event_id in enumerate(ids):
+                    self.acknowledged[event_id] = (agent_id, commit, seq + place)
+                    self.unjudged.add(event_id)
+
+    def judge(self, table: pa.Table, told: set[str]) -> None:
+        """Nothing that was there before has changed, nothing is invented, what was `told` before is in its place."""
+        old = self.found.num_rows
+        if not table.slice(0, old).equals(self.found):
+            raise Broken(f"the first {old} records are not those that were there before")
+        for record in records_of(table.slice(old)):
+            self.judge_new(record)
+        self.found = table
+        for event_id in told:
+            if self.places.get(event_id) != self.acknowledged[event_id]:
+                told = self.acknowledged[event_id]
+                raise Broken(f"{event_id} was acknowledged as {told} and is at {self.places.get(event_id)}")
+        self.unjudged -= told
+
+    def judge_new(self, record: Record) -> None:
+        """A record that was not there before follows the last of its agent, and is what somebody sent."""
+        seq, chain = self.chains.get(record.agent_id, (0, GENESIS))
+        if record.seq != seq + 1:
+            raise Broken(f"{record.agent_id} goes on with seq {record.seq} after {seq}")
+        if record.commit not in (self.commits, self.commits + 1):
+            raise Broken(f"commit {record.commit} after {self.commits}")
+        if record.event_id not in self.announced or record.event_id in self.places:
+            raise Broken(f"{record.event_id} was never sent, or is in the log twice")
+        if (record.text, record.payload) != (text_of(record.event_id), payload_of(record.event_id)):
+            raise Broken(f"{record.event_id} says something else than was sent")
+        self.commits = record.commit
+        self.places[record.event_id] = (record.agent_id, record.commit, record.seq)
+        self.chains[record.agent_id] = (record.seq, extend(chain, record))
+
+
+class Child:
+    """A running driver, whose lines are read without waiting for more than a given time."""
+
+    def __init__(self, folder: Path, partition: str, life: int, seed: int, unknown: list[Group]) -> None:
+        command = [sys.executable, "-m", "tests.soak.killed_appender", str(folder), partition, str(life), str(seed)]
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(unknown).encode() + b"\n")
+        self.process.stdin.flush()
+        self._out = self.process.stdout.fileno()
+        self._rest = b""
+        self._lines: deque[str] = deque()
+
+    def lines(self, until: float) -> Iterator[str]:
+        """The lines that come until the clock shows `until`; Broken if the process ends by itself."""
+        left = 1.0
+        while left > 0:
+            while self._lines:
+                yield self._lines.popleft()
+            left = max(0.0, until - time.monotonic())
+            ready = select.select([self._out], [], [], left)[0]
+            if ready and not self._read():
+                raise Broken(f"the process ended by itself, with code {self.process.wait()}")
+        yield from self._lines
+        self._lines.clear()
+
+    def kill(self) -> Iterator[str]:
+        """Kill the process; the lines that it had got out before, and nobody has heard."""
+        self.process.send_signal(signal.SIGKILL)
+        while self._read():
+            pass
+        self.process.communicate()
+        yield from self._lines
+
+    def _read(self) -> bool:
+        """Take what is in the pipe; False at its end. A line that was cut short by the kill was never said."""
+        data = os.read(self._out, 1 << 16)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(line.decode() for line in whole)
+        return bool(data)
+
+
+class Soak:
+    """Life after life, until the time is up."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.books = Books()
+        self.generation = 0
+        self.sealing = False
+        """The child that runs, or ran last, is inside a seal."""
+        self.counts = dict.fromkeys(COUNTS, 0)
+
+    @property
+    def partition(self) -> str:
+        return f"shard-{self.generation}"
+
+    @property
+    def where(self) -> Partition:
+        """The partition of now, as a stranger opens it."""
+        return FileStore(self.folder, lambda: 0).partition(self.partition)
+
+    def live(self, life: int) -> None:
+        """Start a process, let it live for a random time, kill it, and judge what it left."""
+        unknown = list(self.books.unknown.values())
+        child = Child(self.folder, self.partition, life, self.seed, unknown)
+        try:
+            self.watch(child)
+            for line in child.kill():
+                self.hear(line)
+        finally:
+            child.process.kill()
+            child.process.communicate()
+        self.counts["kills"] += 1
+        self.counts["kills in a seal"] += self.sealing
+        self.sealing = False
+        self.counts["unknown"] += len(self.books.unknown)
+        if (self.folder / "everlog.json").exists() and self.where.path.exists():
+            self.books.judge(PartitionReader(self.where).table(), set(self.books.unjudged))
+
+    def watch(self, child: Child) -> None:
+        """Hear the child until its time has come: while it recovers, or while it works; look in meanwhile."""
+        early = self.chance.random() < 0.25
+        self.hear_until(child, "start")
+        if not early:
+            self.hear_until(child, "open")
+        stay = self.chance.uniform(0, 0.06 if early else LIFE_S_MAX)
+        if not early and self.chance.random() < 0.3:
+            self.hear_for(child, stay / 2)
+            self.look(child)
+            self.counts["looks"] += 1
+            stay /= 2
+        self.hear_for(child, stay)
+
+    def look(self, child: Child) -> None:
+        """Judge what a reader sees while the child works: what was told before is there, and all was announced."""
+        told = set(self.books.unjudged)
+        table = PartitionReader(self.where).table()
+        self.hear_for(child, 0)
+        self.books.judge(table, told)
+
+    def hear_until(self, child: Child, kind: str) -> None:
+        for line in child.lines(time.monotonic() + 120):
+            self.hear(line)
+            if line.startswith(kind):
+                return
+        raise Broken(f"no line {kind!r} within two minutes")
+
+    def hear_for(self, child: Child, seconds: float) -> None:
+        for line in child.lines(time.monotonic() + seconds):
+            self.hear(line)
+
+    def hear(self, line: str) -> None:
+        kind, *words = line.split(" ", 2)
+        if kind == "error":
+            raise Broken(line)
+        before = len(self.books.acknowledged)
+        self.books.hear(line)
+        self.counts["acknowledged"] += len(self.books.acknowledged) - before
+        self.counts["known after all"] += line.count(", true]") if kind == "<" else 0
+        self.counts["seals"] += kind == "sealed" and words[0] != "0"
+        self.sealing = kind == "sealing" or (self.sealing and kind != "sealed")
+        self.counts["torn tails"] += kind == "open" and words[1] != "0"
+
+    def finish_partition(self) -> None:
+        """Check every byte and every chain of the partition, and begin the next."""
+        report = check(self.where, deep=True)
+        if not report.ok:
+            raise Broken("; ".join(report.errors))
+        reader = PartitionReader(self.where)
+        for agent_id, (seq, chain) in self.books.chains.items():
+            head = reader.head(agent_id)
+            if (head.seq, head.chain) != (seq, chain):
+                raise Broken(f"the head of {agent_id} is {head.seq}, not {seq}, or its chain is another")
+        self.counts["records"] += self.books.found.num_rows
+        self.counts["partitions"] += 1
+        if self.generation:
+            shutil.rmtree(self.folder / "log" / f"shard-{self.generation - 1}")
+        self.generation += 1
+        self.books = Books()
+
+    def told(self) -> str:
+        """The counts in a line."""
+        return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+
+
+def soak(folder: Path, seconds: float, seed: int, lives_max: int = LIVES_MAX) -> Soak:
+    """Kill for `seconds`, at least twice; raises Broken when a promise was not kept."""
+    running = Soak(folder, seed)
+    begin = shown = time.monotonic()
+    life = 0
+    while time.monotonic() < begin + seconds or life < 2:
+        running.live(life)
+        life += 1
+        if life % lives_max == 0:
+            running.finish_partition()
+        if time.monotonic() > shown + PROGRESS_S:
+            shown = time.monotonic()
+            print(f"{(shown - begin) / 60:6.1f} min  {running.told()}", flush=True)
+    if running.books.found.num_rows:
+        running.finish_partition()
+    return running
+
+
+def main(minutes: float, folder: Path, seed: int) -> int:
+    """Soak, and say how it went."""
+    print(f"seed {seed}, {minutes:g} minutes in {folder}; sealing: {hasattr(FileLog, 'seal')}", flush=True)
+    try:
+        running = soak(folder, minutes * 60, seed)
+    except Broken as error:
+        print(f"BROKEN: {error}. The store is left in {folder}.")
+        return 1
+    print(f"HELD: {minutes:g} minutes, {running.told()}: none lost, none invented, none double, in order, no gap.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 2026))

@@ -1,0 +1,319 @@
+"""A process to be killed around a call: it plays a round with an agent, and stands still at a point until it is killed.
+
+    python -m tests.soak.killed_effects [GUARD]
+
+imports everything (and opens nothing: a fork takes no thread along), then makes a child for each line of standard
+input, a life: [store, agent, row, number, stop]. The child finishes what the life before left, then sends round
+`number`, whose reply calls the function of `row`; at the point `stop` it waits for SIGKILL. Everything that it does
+outside its log is a line of its standard output, which is the outside: what is in that pipe has happened, and no kill
+takes it back.
+
+`GUARD` names a guard of the agent that is broken on purpose; see GUARDS.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from everlog.actors.agent import turn_runner, undo
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.memory.core_memory import Memory
+from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.events import Draft, Record, UserMessage
+from everlog.store import Commit, FileLog, FileStore, RealDisk
+from everlog.store.base.disk import RealFile
+from tests.support.agent_world import completion
+from tests.support.agent_world import say as spoken
+
+FUNCTIONS = {"at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message"}
+"""The function that is called in each row; in the row `model` the call of the model itself is what counts."""
+WINDOW = 32_768
+"""Tokens: room for all rounds of an agent, so that no other call of the model comes in between."""
+
+
+def say(*words: Any) -> None:
+    """One line, whole or not at all."""
+    os.write(1, json.dumps(words).encode() + b"\n")
+
+
+class Life:
+    """Where a life is, and where it is to stop. Points are told once the round before is finished."""
+
+    def __init__(self, row: str, number: int, stop: str) -> None:
+        self.row = row
+        self.number = number
+        self.stop = stop
+        self.armed = False
+        self.appending = ""
+
+    def reach(self, point: str) -> None:
+        if self.armed:
+            say("point", point)
+            if point == self.stop:
+                stand_still()
+
+    def act(self, number: int, key: str = "") -> str:
+        """What every function of a row does: one thing outside."""
+        self.reach("before dispatch")
+        say("call", number, key)
+        self.reach("dispatched")
+        return f"done {number}"
+
+    def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        """Append to `log`; the points are around and in the commits of the intent and of the result."""
+        kind = self.kind_of(drafts)
+        if kind:
+            self.reach("before intent" if kind == "intent" else "returned")
+        self.appending = kind
+        commit = FileLog.append(log, agent_id, expected_seq, drafts)
+        self.appending = ""
+        if kind == "result":
+            self.reach("result durable")
+        return commit
+
+    def kind_of(self, drafts: Sequence[Draft]) -> str:
+        if any(draft.type == "function_started" for draft in drafts):
+            return "intent"
+        mine = f'"{FUNCTIONS[self.row]}"'
+        return "result" if any(d.type == "function_result" and mine in d.payload for d in drafts) else ""
+
+    def write(self, file: RealFile, parts: Sequence[bytes], offset: int) -> None:
+        if self.armed and self.appending and self.stop == f"{self.appending} torn":
+            frame = b"".join(parts)
+            RealFile.write(file, [frame[: len(frame) // 2]], offset)
+            self.reach(self.stop)
+        RealFile.write(file, parts, offset)
+        if self.appending:
+            self.reach(f"{self.appending} written")
+
+    def sync(self, file: RealFile) -> None:
+        RealFile.sync(file)
+        if self.appending:
+            self.reach(f"{self.appending} synced")
+
+
+def stand_still() -> NoReturn:
+    """Wait to be killed; the end of standard input ends the waiting of those that nobody kills."""
+    os.read(0, 1)
+    os._exit(3)
+
+
+def functions(act: Callable[..., str]) -> list[Tool]:
+    """The function of each row; `act` is what it does outside."""
+
+    @tool
+    def pay(number: int) -> str:
+        """Pay.
+
+        Args:
+            number: Of the round.
+        """
+        return act(number)
+
+    @tool(effect="idempotent")
+    def book(number: int, idempotency_key: str) -> str:
+        """Book.
+
+        Args:
+            number: Of the round.
+        """
+        return act(number, idempotency_key)
+
+    @tool(effect="read_only")
+    def look(number: int) -> str:
+        """Look.
+
+        Args:
+            number: Of the round.
+        """
+        return act(number)
+
+    @tool
+    def note(memory: Memory, number: int) -> str:
+        """Note the round.
+
+        Args:
+            number: Of the round.
+        """
+        memory.append("human", f"round {number}")
+        return act(number)
+
+    return [pay, book, look, note]
+
+
+class Player:
+    """A model that plays the rounds: its reply follows from the request alone, whoever asks, however often."""
+
+    name = "scripted"
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+
+    async def ask(self, request: bytes) -> ModelResponse:
+        messages = json.loads(request)["messages"]
+        users = [json.loads(message["content"]) for message in messages if message["role"] == "user"]
+        number = [int(u["message"].split()[1]) for u in users if u["type"] == "user_message"][-1]
+        if self.life.row == "model":
+            self.life.act(number)
+        elif users[-1]["type"] == "user_message":
+            asked = {"number": number, "request_heartbeat": True}
+            return ModelResponse(completion(calls=[(FUNCTIONS[self.life.row], asked)]), 1000)
+        say("told", number, next(m["content"] for m in reversed(messages) if m["role"] == "tool"))
+        return ModelResponse(spoken(f"Round {number} is over."), 1000)
+
+    async def close(self) -> None:
+        pass
+
+
+class StoppingDisk(RealDisk):
+    """The real disk, whose files stop where the life says."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+
+    def create(self, path: Path) -> RealFile:
+        return self._watched(super().create(path))
+
+    def open(self, path: Path) -> RealFile:
+        return self._watched(super().open(path))
+
+    def _watched(self, file: RealFile) -> RealFile:
+        file.write = lambda parts, offset: self.life.write(file, parts, offset)  # type: ignore[method-assign]
+        file.sync = lambda: self.life.sync(file)  # type: ignore[method-assign]
+        return file
+
+
+class StoppingStore(FileStore):
+    """The store in a folder, whose logs stop where the life says."""
+
+    life: Life
+
+    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
+        log = super().open(agent_id, command, take_over=take_over)
+        log.append = lambda *rest: self.life.append(log, *rest)  # type: ignore[method-assign]
+        return log
+
+
+def shown(records: Sequence[Record]) -> None:
+    """What was acknowledged."""
+    say("kept", [record.event_id for record in records])
+
+
+async def play(folder: str, agent_id: str, life: Life) -> None:
+    """Finish what the life before left, then play the round."""
+    clock = RealClock()
+    store = StoppingStore.create(Path(folder), clock.now, "soak", disk=StoppingDisk(life))
+    assert isinstance(store, StoppingStore)
+    store.life = life
+    system = LocalSystem(store, models=lambda _: Player(life), tools=functions(life.act), clock=clock, ids=RealIds())
+    settings = Settings(model="scripted", window=WINDOW)
+    async with system.agent(agent_id, settings, command="soak", listen=shown) as agent:
+        await agent.run()
+        assert agent.waiting == 0
+        await agent.receive(UserMessage(text=f"round {life.number}"))
+        life.armed = True
+        await agent.run()
+        life.reach("rest")
+
+
+def live(order: list[Any]) -> NoReturn:
+    """One life, in a process of its own."""
+    code = 1
+    try:
+        say("life", os.getpid())
+        folder, agent_id, row, number, stop = order
+        asyncio.run(play(folder, agent_id, Life(row, number, stop)))
+        code = 0
+    finally:
+        if code:
+            traceback.print_exc()
+        os._exit(code)
+
+
+def _no_intent() -> None:
+    ExternalCall.intended = False
+
+
+def _effect_first() -> None:
+    """The function is run before the commit of its intent."""
+    started, results = ReplyExecution.started, {}
+
+    def run_first(step: ReplyExecution, outside: ExternalCall) -> None:
+        results[step, outside.key] = outside.tool.function(**outside.arguments)
+        started(step, outside)
+
+    async def take(_: turn_runner.TurnRunner, work: ReplyExecution, outside: ExternalCall) -> None:
+        work.ended(outside, results[work, outside.key])
+
+    ReplyExecution.started, turn_runner.TurnRunner._run_outside = run_first, take
+
+
+def _run_again() -> None:
+    """What may have happened is left to be run, as if it had not."""
+    given = ReplyExecution.given
+    ReplyExecution.given = lambda step, result: None if result.unknown else given(step, result)
+
+
+def _another_key() -> None:
+    """The key is of the process, not of the call."""
+    made = turn_runner.TurnRunner._step
+
+    def step(self: turn_runner.TurnRunner, *arguments: Any) -> ReplyExecution:
+        work = made(self, *arguments)
+        work._place += f"/{os.getpid()}"
+        work._keys = {}
+        return work
+
+    turn_runner.TurnRunner._step = step
+
+
+def _not_told() -> None:
+    undo.INTERRUPTED = "It failed."
+
+
+def _not_taken_up() -> None:
+    """A turn that a crash interrupted begins at its first step again."""
+
+    async def first(self: turn_runner.TurnRunner, turn: int) -> tuple[str, int, bool]:
+        records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
+        return str(records[0]["event_id"]), 1, True
+
+    turn_runner.TurnRunner._take_up = first
+
+
+GUARDS: dict[str, Callable[[], None]] = {
+    "the intent is durable first": _no_intent,
+    "an intent is committed before its effect": _effect_first,
+    "what may have happened is not run again": _run_again,
+    "the same call has the same key": _another_key,
+    "the model is told": _not_told,
+    "a turn goes on where it was": _not_taken_up,
+}
+"""By name: what breaks it in this process."""
+
+
+def main(guard: str = "") -> None:
+    """A child for each life, one after the other."""
+    gc.freeze()  # a collection in a child would copy every page
+    if guard:
+        GUARDS[guard]()
+    for line in iter(sys.stdin.readline, ""):
+        child = os.fork()
+        if not child:
+            live(json.loads(line))
+        _, status = os.waitpid(child, 0)
+        say("dead", status)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

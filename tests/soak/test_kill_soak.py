@@ -1,0 +1,38 @@
+"""A shared partition under `kill -9` for a time: none lost, none invented, in order, no gap, whatever was going on."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.soak.kill_soak import Books, Broken, soak
+
+MINUTES = 20
+"""How long the long one takes; `python -m tests.soak.kill_soak MINUTES FOLDER` takes what it is told."""
+GROUP = '[["ann", 0, ["a", "b"]]]'
+
+
+def test_a_few_kills_of_a_shared_partition(tmp_path: Path) -> None:
+    """A handful of lives, so that the soak itself is known to work: what was acknowledged is there, nothing else is."""
+    running = soak(tmp_path, 3, seed=5, lives_max=3)
+    assert running.counts["kills"] >= 2
+    assert running.counts["acknowledged"] > 0
+
+
+@pytest.mark.long
+def test_minutes_of_kills_lose_and_invent_nothing(tmp_path: Path) -> None:
+    """SIGKILL for twenty minutes, while threads append, files roll and are sealed, and readers look in."""
+    running = soak(tmp_path, MINUTES * 60, seed=2026)
+    print(running.told())
+    assert running.counts["kills"] > MINUTES
+
+
+def test_the_books_know_what_is_unknown() -> None:
+    """A group that was announced is unknown until it is acknowledged, and is acknowledged in its place."""
+    books = Books()
+    books.hear(f"> {GROUP}")
+    assert list(books.unknown.values()) == [[["ann", 0, ["a", "b"]]]]
+    books.hear('< [["ann", 4, 1, ["a", "b"], false]]')
+    assert not books.unknown
+    assert books.acknowledged == {"a": ("ann", 4, 1), "b": ("ann", 4, 2)}
+    with pytest.raises(Broken, match="was acknowledged as"):
+        books.judge(books.found, {"a"})

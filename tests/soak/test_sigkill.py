@@ -1,0 +1,118 @@
+"""Real processes, killed with SIGKILL wherever they are: nothing acknowledged is lost, nothing is done twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.formats import render_request
+from everlog.actors.functions.memgpt_functions import BUILTIN
+from everlog.actors.replay.rebuild_check import rebuild, verify
+from everlog.store import FileStore, check
+from tests.actors.prompt.test_context_fit import assert_well_formed
+
+ROOT = Path(__file__).parents[2]
+MESSAGES = 40
+"""More than a process gets to before it is killed."""
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """A child process of this Python, in the repository, with its lines readable."""
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def killed(store: Path, first: int, chance: random.Random) -> list[dict[str, str]]:
+    """Run the driver until it has shown some records, then kill it; every line that it got out."""
+    child = start("-m", "tests.soak.killed_sender", str(store), str(first), str(MESSAGES))
+    assert child.stdout is not None
+    lines = [child.stdout.readline() for _ in range(chance.randrange(1, 60))]
+    for _ in range(chance.randrange(20_000)):  # a moment, so that the kill falls anywhere in a step
+        pass
+    child.send_signal(signal.SIGKILL)
+    lines += child.stdout.readlines()  # not communicate(): it passes over what readline has read ahead
+    child.communicate()
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
+    """What must be true after all kills and one clean run."""
+    files = FileStore(store, lambda: 0)
+    for partition in files.partitions():
+        assert check(files.partition(partition)).ok
+    view = LocalSystem(files).look("sam")
+    kept = Counter((r.event_id, r.text or "") for r in view.reader.read("sam") if r.type == "user_message")
+    assert set(kept.values()) == {1}
+    assert not acknowledged - kept, "an acknowledged message is lost"
+    assert {turn["status"] for turn in view.rows("turns")} == {"done"}
+    assert all(call["outcome"] == "ok" for call in view.rows("function_calls"))
+    assert_well_formed(render_request.messages(view.context()))
+    for report in (verify(view, {tool.name: tool for tool in BUILTIN}), rebuild(view)):
+        assert not report.faults
+    assert_answered(view)
+    view.close()
+
+
+def assert_answered(view: AgentView) -> None:
+    """Every message has its turn, and no turn has two openers."""
+    inputs = [record for record in view.reader.read("sam") if record.type == "user_message"]
+    assert sorted(record.turn for record in inputs) == [turn["turn"] for turn in
+                                                       sorted(view.rows("turns"), key=lambda t: t["turn"])]  # fmt: skip
+
+
+def soak(store: Path, kills: int, seed: int) -> None:
+    chance = random.Random(seed)
+    acknowledged: Counter[tuple[str, str]] = Counter()
+    for number in range(kills):
+        shown = killed(store, number * MESSAGES, chance)
+        acknowledged.update((line["id"], line["text"]) for line in shown if line["type"] == "user_message")
+    end = start("-m", "tests.soak.killed_sender", str(store), "0", "0")
+    out, err = end.communicate(timeout=60)
+    assert end.returncode == 0, err
+    assert '"end"' in out
+    print(f"seed {seed}: {kills} kills, {len(acknowledged)} acknowledged messages")
+    assert len(acknowledged) > kills / 2, "the kills came too early to prove anything"
+    judge(store, acknowledged)
+
+
+def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    """SIGKILL at 20 random points of turns: every acknowledged message once, every turn finished, all laws true."""
+    soak(tmp_path / "store", 20, seed=7)
+
+
+@pytest.mark.long
+def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    """The same, 200 times, from another seed."""
+    soak(tmp_path / "store", 200, seed=2026)
+
+
+def test_a_second_command_is_told_who_has_the_agent_until_that_is_killed(tmp_path: Path) -> None:
+    """A live owner is never fenced by a command; a dead one is not in the way."""
+    everlog = ("-m", "everlog.interfaces.cli.main")
+    store = ("--store", str(tmp_path / "store"))
+    first = start(*everlog, "chat", "sam", *store)
+    assert first.stdin is not None
+    assert first.stdout is not None
+    first.stdin.write("hello\n")
+    first.stdin.flush()
+    while "Hello" not in first.stdout.readline():
+        pass
+    second = start(*everlog, "send", "sam", "hi", *store)
+    _, refused = second.communicate(timeout=60)
+    assert second.returncode == 1
+    assert f"open in process {first.pid} (everlog chat)" in refused
+    first.kill()
+    first.communicate()
+    third = start(*everlog, "send", "sam", "hi again", *store)
+    answer, error = third.communicate(timeout=60)
+    assert third.returncode == 0, error
+    assert answer

@@ -1,0 +1,155 @@
+"""Exports that nobody's `everlog export` wrote: whole by their checksum and their chain, and refused all the same."""
+
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from everlog.events import GENESIS, AgentForked, CorruptLog, Draft, Record, draft, extend, place, uuid7
+from everlog.store import ExportHeader, FileStore, partition_of
+from everlog.store.backup.export_file import ExportWriter
+from everlog.store.base.contract import Append, Head
+from everlog.store.base.export_types import ExportedStream
+from everlog.store.base.move_records import arrival, departure
+from tests.contract.draft_builders import NOW, Drafts
+from tests.store.conftest import now
+
+OUTSIDE = "../../outside/deep"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    return FileStore.create(tmp_path / "store", now, "sim", shards=2)
+
+
+Stream = tuple[list[Record], ExportedStream]
+
+
+def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, chain: bytes = GENESIS) -> Stream:
+    """Records that are in one chain, and what a header says of them."""
+    records = []
+    for seq, one in enumerate(drafts, cut + 1):
+        records.append(place(one, name, seq, seq - cut))
+        chain = extend(chain, records[-1])
+    return records, ExportedStream(name, cut + 1, cut + len(drafts), chain.hex(), parent, cut)
+
+
+def crafted(path: Path, *streams: Stream) -> Path:
+    """An export of the last of these streams."""
+    with path.open("wb") as file, ExportWriter(file) as writer:
+        for records, _ in streams:
+            writer.write(records)
+        writer.finish(ExportHeader(1, streams[-1][1].agent_id, "x", NOW, [header for _, header in streams]))
+    return path
+
+
+def moved(name: str, to: str, before: str = "", seq: int = 1) -> list[Draft]:
+    """What an agent said, and that it went; with `before` also that it came from there."""
+    records, header = stream(name, Drafts().some(seq))
+    head = Head(len(records), bytes.fromhex(header.chain))
+    drafts = [*Drafts().some(seq), *_drafts(departure(name, head, to, 2, NOW))]
+    if before:
+        _, header = stream(name, drafts)
+        drafts += _drafts(arrival(name, Head(len(drafts), bytes.fromhex(header.chain)), before, 2, NOW))
+    return drafts
+
+
+def _drafts(append: Append) -> Sequence[Draft]:
+    return append.drafts
+
+
+def refused(store: FileStore, path: Path, words: str) -> None:
+    """The export is damage, and nothing was written, in the store or beside it."""
+    before = sorted(store.root.parent.rglob("*"))
+    with pytest.raises(CorruptLog, match=words):
+        store.restore(path)
+    assert sorted(store.root.parent.rglob("*")) == before and store.agents() == []
+
+
+@pytest.mark.parametrize("to", [OUTSIDE, "/tmp/outside", "shard-0001", "shard-000/../../..", partition_of("ann")])
+def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, tmp_path: Path, to: str) -> None:
+    """Whether the stream goes on afterwards or not, and whether it says so going or coming."""
+    own = partition_of("eve")
+    for number, drafts in enumerate((moved("eve", to), moved("eve", to, own), moved("eve", own, to))):
+        path = crafted(tmp_path / f"{number}.everlog", stream("eve", drafts))
+        refused(store, path, "no store has such a partition")
+
+
+def test_a_stream_that_ends_on_its_way_is_refused(store: FileStore, tmp_path: Path) -> None:
+    """So is one that goes on without having arrived: no export has either."""
+    refused(store, crafted(tmp_path / "a.everlog", stream("eve", moved("eve", "shard-001"))), "records are missing")
+    drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5).one()]
+    refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not say that it ended")
+
+
+def test_a_move_that_is_over_is_taken_in(store: FileStore, tmp_path: Path) -> None:
+    """Also one from a shard that this store does not have."""
+    drafts = moved("eve", partition_of("eve"), "shard-700")
+    assert store.restore(crafted(tmp_path / "a.everlog", stream("eve", drafts))).written == 3
+
+
+def test_a_log_never_sends_its_agent_out_of_the_store(store: FileStore) -> None:
+    """Its last record names a place that the store does not have: nobody follows it, and no folder is made."""
+    store.register("eve")
+    log = store.open("eve", "test")
+    for one in moved("eve", OUTSIDE):
+        log.append("eve", log.head("eve").seq, [one])
+    log.close()
+    before = sorted(store.root.parent.rglob("*"))
+    with pytest.raises(CorruptLog, match="this store has no such partition"):
+        store.open("eve", "test")
+    assert not (store.root.parent / "outside").exists() and not (store.root / "../../outside").resolve().exists()
+    assert store.partition_of("eve") == partition_of("eve")
+    assert [path for path in before if "agents" in path.parts] == [
+        path for path in sorted(store.root.parent.rglob("*")) if "agents" in path.parts
+    ]
+
+
+def forking(parent: str, cut: int, chain: bytes) -> Draft:
+    event = AgentForked(parent=parent, parent_seq=cut, chain=chain.hex())
+    return draft(event, event_id=uuid7(NOW, 999), recorded_at=NOW, turn=0, step=0)
+
+
+def family(parent: str, said: str, *others: str) -> list[Stream]:
+    """A parent, others by themselves, and a fork of it whose first record says that it is one of `said`."""
+    before = stream(parent, Drafts().some(1))
+    chain = bytes.fromhex(before[1].chain)
+    more = [stream(other, Drafts(NOW + at).some(1)) for at, other in enumerate(others, 1)]
+    return [before, *more, stream("kid", [forking(said, 1, chain)], parent, 1, chain)]
+
+
+@pytest.mark.parametrize("name", [unicodedata.normalize("NFD", "\u00e9"), "x" * 256, ""])
+def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, name: str) -> None:
+    """Decomposed, too long, or none: of an agent, and of a parent."""
+    refused(store, crafted(tmp_path / "a.everlog", stream(name, Drafts().some(1))), "name")
+    if name:
+        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a name as a log has it")
+
+
+def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None:
+    refused(store, crafted(tmp_path / "a.everlog", *family("source:x", "source:x")), "only agents have forks")
+    chain = bytes.fromhex(stream("sam", Drafts().some(1))[1].chain)
+    fork = stream("source:x", [forking("sam", 1, chain)], "sam", 1, chain)
+    refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "only agents have forks")
+
+
+def test_a_fork_of_somebody_else_than_its_first_record_says_is_refused(store: FileStore, tmp_path: Path) -> None:
+    """Another parent may be named for one thing alone: the one that the record names is not in the export."""
+    refused(store, crafted(tmp_path / "a.everlog", *family("sam", "ann", "ann")), "is a fork of 'ann', and the header")
+    drafts = [forking("sam", 0, GENESIS), *Drafts().some(1)]
+    refused(store, crafted(tmp_path / "b.everlog", stream("kid", drafts)), "but the header has none")
+    assert store.restore(crafted(tmp_path / "c.everlog", *family("sam", "passed over"))).written == 2
+
+
+def test_a_header_with_a_name_twice_is_refused(store: FileStore, tmp_path: Path) -> None:
+    twice = stream("sam", Drafts().some(1))
+    refused(store, crafted(tmp_path / "a.everlog", twice, ([], twice[1])), "a name twice")
+
+
+def test_a_row_group_that_would_fill_the_memory_is_refused(store: FileStore, tmp_path: Path) -> None:
+    """It is small in the file, and larger than any that an export has; nothing of it is read."""
+    records, header = stream("sam", [Drafts(NOW + at).one("a" * 9_000_000) for at in range(24)])
+    path = crafted(tmp_path / "a.everlog", (records, header))
+    assert path.stat().st_size < 100_000
+    refused(store, path, "row group 0 has 216,")

@@ -1,0 +1,73 @@
+"""Many sealed files under a low limit of open files: in a process of its own, whose limit is lowered."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everlog.projections import DERIVER
+from everlog.store import FileStore
+from tests.store.check.test_snapshot import clock, say
+
+AGENTS = 40
+CODE = """
+import resource, sys
+from pathlib import Path
+from everlog.actors.reports.fleet_sql import fleet_sql
+from everlog.events import StoreError
+from everlog.store import FileStore
+store = FileStore(Path(sys.argv[1]), lambda: 1)
+fleet_sql(FileStore(Path(sys.argv[2]), lambda: 1), "SELECT 1")  # whatever is opened once
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), int(sys.argv[4])))
+try:
+    print(fleet_sql(store, "SELECT count(DISTINCT agent_id) AS n, sum(length(text)) AS l FROM records").to_pylist())
+except StoreError as error:
+    print("StoreError:", error)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty agents, each with a sealed file of its own; and an empty store beside."""
+    folder = tmp_path_factory.mktemp("many")
+    FileStore.create(folder / "empty", clock.now, "s")
+    store = FileStore.create(folder / "store", clock.now, "s")
+    for number in range(AGENTS):
+        name = f"agent-{number}"
+        store.register(name)
+        log = store.open(name, "test")
+        say(log, name)
+        log.seal(DERIVER)
+        log.close()
+    return folder
+
+
+def asked(folder: Path, soft: int, hard: int) -> list[str]:
+    """What a process with these limits prints."""
+    words = [sys.executable, "-c", CODE, str(folder / "store"), str(folder / "empty"), str(soft), str(hard)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_limit_of_open_files_is_raised_where_more_is_needed(many: Path) -> None:
+    """The soft limit is below what the files need, the hard one above: the question is answered."""
+    answer, hard = asked(many, 32, 512)
+    assert answer == str([{"n": AGENTS, "l": sum(len(f"agent-{number} 1") for number in range(AGENTS))}])
+    assert hard == "512"
+
+
+@pytest.mark.parametrize("limit", [24, 32, 40, 50, 2 * AGENTS + 63])
+def test_too_low_a_limit_is_told_with_the_number_that_is_needed(many: Path, limit: int) -> None:
+    """And where it cannot be raised, the error says which is needed, and how."""
+    answer, _ = asked(many, limit, limit)
+    assert answer.startswith("StoreError: ")
+    assert f"`ulimit -n {2 * AGENTS + 64}`" in answer
+
+
+def test_a_limit_of_what_is_said_to_be_needed_is_enough(many: Path) -> None:
+    """The number of the error is no guess: with it the question is answered."""
+    answer, _ = asked(many, 2 * AGENTS + 64, 2 * AGENTS + 64)
+    assert answer.startswith("[{'n': 40")

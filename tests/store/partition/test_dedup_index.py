@@ -1,0 +1,61 @@
+"""Which ids are remembered where, and when a sealed file has to be read for them."""
+
+from everlog.events import uuid7
+from everlog.store.base.arrow_schema import id_bytes
+from everlog.store.partition.dedup_index import DedupIndex
+
+SECOND = 1_000_000
+NOW = 1_700_000_000 * SECOND
+
+
+def key(at: int) -> bytes:
+    return id_bytes(uuid7(at, 7))
+
+
+def sealed(times: list[int], reads: list[int]) -> DedupIndex:
+    """Commits 1, 2 ... with one id each, whose file was sealed; `reads` counts how often that was read."""
+    ids = {key(at): number for number, at in enumerate(times, 1)}
+
+    def load() -> dict[bytes, int]:
+        reads.append(1)
+        return ids
+
+    memory = DedupIndex()
+    memory.note(ids)
+    memory.begin_generation(len(times), NOW)
+    memory.seal(1, len(times), max(times), load, NOW)
+    return memory
+
+
+def test_a_file_that_was_just_sealed_is_not_read_for_what_was_on_its_way() -> None:
+    """Ids a little older than its newest are found, and missed, in memory; for an old one it is read, once."""
+    reads: list[int] = []
+    times = [NOW - 600 * SECOND, NOW - 30 * SECOND, NOW]
+    memory = sealed(times, reads)
+    assert memory.find(key(NOW - 30 * SECOND)) == 2
+    assert memory.find(key(NOW - 29 * SECOND)) is None
+    assert not reads
+    assert memory.find(key(NOW - 600 * SECOND)) == 1
+    assert memory.find(key(NOW - 599 * SECOND)) is None
+    assert len(reads) == 1
+
+
+def test_files_that_are_sealed_together_again_keep_what_is_recent() -> None:
+    """Compaction makes one file of two: the ids of its last minute stay in memory, those before are in the file."""
+    reads: list[int] = []
+    memory = sealed([NOW - 90 * SECOND, NOW - 50 * SECOND], reads)
+    memory.note({key(NOW): 3})
+    memory.begin_generation(3, NOW)
+    memory.seal(1, 3, NOW, lambda: {key(NOW - 90 * SECOND): 1}, NOW)
+    assert memory.find(key(NOW - 50 * SECOND)) == 2
+    assert memory.find(key(NOW)) == 3
+    assert not reads
+    assert memory.find(key(NOW - 90 * SECOND)) == 1
+
+
+def test_a_file_that_was_sealed_by_an_owner_before_is_read() -> None:
+    """Nothing of it is in memory: it is asked itself."""
+    memory = DedupIndex()
+    memory.seal(1, 1, NOW, lambda: {key(NOW): 1}, NOW)
+    assert memory.find(key(NOW)) == 1
+    assert memory.find(key(NOW - SECOND)) is None

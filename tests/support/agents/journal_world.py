@@ -1,0 +1,83 @@
+"""What the tests of ticks and shards are played with: a disk that fails when it is told to, and what is done to it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
+from everlog.events import Draft, EverlogError, UserMessage, draft
+from everlog.store import FileStore
+from tests.support.agent_world import CountingIds
+from tests.support.store.faulty_disk import FaultyDisk
+from tests.support.virtual_time import WallClock
+
+SHARD = "shard-000"
+
+
+async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
+    """`aside` without a thread: others run before it and after it, as they would meanwhile."""
+    await asyncio.sleep(0)
+    try:
+        return work(*arguments)
+    finally:
+        await asyncio.sleep(0)
+
+
+class Desk:
+    """A store on a bad disk with one shared partition, and a journal over it for many agents."""
+
+    def __init__(self, disk: FaultyDisk | None = None, *, aside: Any = in_place) -> None:
+        self.clock, self.ids = WallClock(), CountingIds()
+        self.disk = disk or FaultyDisk()
+        self.store = FileStore.create(Path("/store"), self.clock.now, "0" * 32, shards=1, disk=self.disk)
+        self.lost: list[EverlogError] = []
+        self.counts = TickCounts()
+        self.log = self.store.open_partition(SHARD, "test")
+        self.ticks = ShardJournal(
+            self.log, aside=aside, on_lost=self.lost.append, counts=self.counts, meters=ProcessMetrics(None)
+        )
+
+    def said(self, *texts: str) -> list[Draft]:
+        """What a user said: one commit."""
+        now = self.clock.now()
+        return [
+            draft(UserMessage(text=text), event_id=self.ids.new(now), recorded_at=now, turn=1, step=0) for text in texts
+        ]
+
+    async def commit(self, agent_id: str, expected_seq: int, *texts: str) -> Any:
+        """Append what a user said."""
+        return await self.ticks.commit(agent_id, expected_seq, self.said(*texts))
+
+    async def open_anew(self) -> None:
+        """The next owner of the log: the one that was lost is let go of."""
+        await self.ticks.close()
+        self.log = self.store.open_partition(SHARD, "test")
+        self.ticks = ShardJournal(
+            self.log, aside=in_place, on_lost=self.lost.append, counts=self.counts, meters=ProcessMetrics(None)
+        )
+
+    def kept(self, agent_id: str) -> list[str | None]:
+        """What is in the log of an agent."""
+        return [record.text for record in self.log.read(agent_id)]
+
+    def rows(self) -> Counter[str]:
+        """How many records the engine holds, by agent."""
+        found = self.ticks.projections.query("SELECT agent_id FROM hot UNION ALL SELECT agent_id FROM cold")
+        return Counter(row["agent_id"] for row in found)
+
+    def done(self, operation: str) -> int:
+        """How often the disk was asked for that."""
+        return sum(name == operation for name, _ in self.disk.log)
+
+
+async def all_of(*works: Any) -> list[Any]:
+    """What came of works that run at once: values and errors."""
+    return await asyncio.gather(*works, return_exceptions=True)
+
+
+def kinds_of(results: Sequence[Any]) -> list[str]:
+    """What sort of results they are."""
+    return [type(result).__name__ for result in results]

@@ -1,0 +1,109 @@
+"""A supervisor over places of which the test says who dies."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.supervisor import Supervisor
+from everlog.actors.hosting.pending_work import PendingWork
+from everlog.events import ClusterError, EverlogError, HostLost
+from tests.support.agent_world import CountingIds
+from tests.support.virtual_time import WallClock
+
+
+class Places:
+    """Where hosts live: as the test says. A host is its key."""
+
+    def __init__(self) -> None:
+        self.living: dict[HostedPartition, HostHandle] = {}
+        self.deaths: dict[str, asyncio.Event] = {}
+        self.fences: list[str] = []
+        self.started: list[str] = []
+        self.fail = 0
+        self.performed: list[str] = []
+        self.means: list[SessionCapabilities | None] = []
+        self.calls: list[int] = []
+        """How many commands each call with many brought."""
+        self.deadly = False
+        self.wrong: dict[str, EverlogError] = {}
+
+    async def find(self, place: HostedPartition) -> HostHandle | None:
+        return self.living.get(place)
+
+    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
+        self.fences.append(fence)
+        self.started.append(place.agent_id or place.name)
+        number = len(self.fences)
+        await asyncio.sleep(1)
+        if self.fail:
+            self.fail -= 1
+            raise ClusterError("no room")
+        assert place not in self.living
+        placed = HostHandle(f"key-{number}", number, None)
+        self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
+        return placed
+
+    def die(self, *places: HostedPartition) -> None:
+        for place in places:
+            self.deaths[self.living.pop(place).key].set()
+
+    async def lives(self, placed: HostHandle) -> bool:
+        return placed in self.living.values()
+
+    async def death(self, placed: HostHandle) -> None:
+        await self.deaths[placed.key].wait()
+
+    async def work(self, placed: HostHandle) -> None:
+        await asyncio.sleep(1)
+        if self.deadly and placed in self.living.values():
+            self.die(next(place for place, other in self.living.items() if other == placed))
+        if placed not in self.living.values():
+            raise HostLost("gone")
+
+    async def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
+        await self.work(placed)
+        self.performed.append(type(command).__name__)
+        self.means.append(command.means)
+        yield CommandResult()
+
+    async def perform_many(
+        self, placed: HostHandle, commands: Sequence[tuple[str, Command]]
+    ) -> AsyncIterator[CommandErrors]:
+        await self.work(placed)
+        self.calls.append(len(commands))
+        self.performed += [type(command).__name__ for _, command in commands]
+        self.means += [command.means for _, command in commands]
+        yield [(agent_id, self.wrong.get(agent_id)) for agent_id, _ in commands]
+
+    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
+        await self.work(placed)
+        self.performed.append(f"recover {sorted(lent)}")
+
+
+async def read(*standings: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
+    """What logs say."""
+    yield standings
+
+
+class Run:
+    """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
+
+    def __init__(self, *standings: PendingWork, **options: Any) -> None:
+        self.places = Places()
+        self.notes: list[str] = []
+        given = {"clock": WallClock(), "ids": CountingIds(), "activations_max": 2, "note": self.notes.append}
+        self.supervisor = Supervisor(self.places, options.pop("place_of", dedicated), **{**given, **options})
+        self._standings = standings
+
+    async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:
+        await self.supervisor.begin(read(*self._standings))
+        return self.supervisor, self.places, self.notes
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.supervisor.end()
+
+
+def names(count: int) -> list[str]:
+    return [f"agent-{n}" for n in range(count)]

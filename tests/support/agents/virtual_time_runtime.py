@@ -1,0 +1,91 @@
+"""Agents of one process in virtual time: a store, and runtimes over it that come and go."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.local_runtime import LocalRuntime
+from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.memory.shared_block_writer import SharedBlockWriter
+from everlog.actors.ports.effects import ModelResponse
+from everlog.events import Record
+from everlog.store import MemoryStore
+from tests.support import virtual_time
+from tests.support.agent_world import SECOND, START, CountingIds, Line, say
+from tests.support.agents import fast_stand_ins
+from tests.support.virtual_time import WallClock
+
+
+async def at_once() -> None:
+    """A step of a plain agent takes no time."""
+    await asyncio.sleep(0)
+
+
+def run_plain(main: Callable[[], Coroutine[Any, Any, Any]], wait: Callable[[], Any] = at_once) -> Any:
+    """Run with plain agents, in virtual time."""
+    with fast_stand_ins.plain(wait):
+        return virtual_time.run(main)
+
+
+async def no_search(*_: object) -> Any:
+    """Stands in for the search of an agent: none of these tests searches."""
+    raise AssertionError("a search was not expected")
+
+
+class Home:
+    """One process: `leave` is its end, and another Home over the same store is the next one."""
+
+    def __init__(self, store: Any = None, *, idle_s: float = 300, lines: Sequence[Line] = (), skew: int = 0) -> None:
+        self.store = store or MemoryStore()
+        self.clock, self.ids = WallClock(skew), CountingIds()
+        self.ids.count = int(asyncio.get_running_loop().time()) * 1000
+        self.lines = list(lines)
+        self.notes: list[str] = []
+        self.blocks = SharedBlockWriter(self.store, clock=self.clock, ids=self.ids)
+        self.runtime = LocalRuntime(
+            lambda lent: lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, blocks=self.blocks),
+            clock=self.clock, idle_s=idle_s, note=self.notes.append, blocks=self.blocks,
+        )  # fmt: skip
+
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> ModelResponse:
+        line = self.lines.pop(0) if self.lines else say("Yes.")
+        if isinstance(line, BaseException):
+            raise line
+        return ModelResponse(line(request) if callable(line) else line, 1000)
+
+    def ref(self, agent_id: str = "sam") -> AgentRef:
+        runtime: Any = self.runtime
+        return AgentRef(agent_id, runtime, means=None, clock=self.clock, ids=self.ids, listen=None, search=no_search)
+
+    async def open(self, agent_id: str = "sam") -> AgentRef:
+        ref = self.ref(agent_id)
+        await ref.open(Settings(), create=True, take_over=False, command="test")
+        return ref
+
+    async def leave(self) -> None:
+        await self.runtime.close()
+
+    def log(self, agent_id: str = "sam") -> list[Record]:
+        return list(self.store.reader(agent_id).read(agent_id))
+
+    def beats(self, agent_id: str = "sam", timer: str = "") -> list[tuple[float, bool]]:
+        """The timed heartbeats in the log: seconds since START, and whether each is marked late."""
+        found = [(r, fast_stand_ins.payload(r)) for r in self.log(agent_id) if r.type == "heartbeat"]
+        return [(seconds(r.recorded_at), w.get("late", False)) for r, w in found if timer in ("", w["timer"])]
+
+
+def seconds(at: int) -> float:
+    """Seconds since START."""
+    return (at - START) / SECOND
+
+
+def moment(after_s: float) -> int:
+    """Microseconds UTC, so many seconds after START."""
+    return START + round(after_s * SECOND)
+
+
+def due(after_s: float, timer: str = "tea", every_s: int = 0, set_seq: int = 1) -> DueTimer:
+    return DueTimer(moment(after_s), timer, every_s, set_seq)

@@ -1,0 +1,88 @@
+"""A home whose agents share one partition, in virtual time."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from everlog.actors.agent.activation import ActivationFactory
+from everlog.actors.agent.commands import Command, SendInput, SessionCapabilities, StreamItem
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.command_batch import BatchCommand
+from everlog.actors.hosting.local_runtime import LocalRuntime
+from everlog.actors.hosting.shard import Shard
+from everlog.events import StoreError, UserMessage
+from everlog.store import Append, MemoryStore
+from tests.support.agents.journal_world import SHARD, in_place
+from tests.support.agents.virtual_time_runtime import Home
+
+
+class SharedHome(Home):
+    """One process with one shard."""
+
+    def __init__(self, store: Any = None, **options: Any) -> None:
+        more = {name: options.pop(name) for name in ("agents_max", "on_idle", "on_fenced") if name in options}
+        super().__init__(store or MemoryStore(shards=1), **options)
+        self.lost: list[str] = []
+        self.shard = Shard(
+            SHARD, self.store, self._system_of, clock=self.clock, ids=self.ids, aside=in_place,
+            tell_timers=self.runtime._schedule.know, note=self.notes.append,
+            **{"idle_s": options.get("idle_s", 300), **more},
+        )  # fmt: skip
+        self.runtime = LocalRuntime(
+            self._system_of, clock=self.clock, note=self.notes.append,
+            partition_of=self.store.partition_of, shard_of=self._told, blocks=self.blocks,
+        )  # fmt: skip
+
+    def _told(self, _: str, tell: Any) -> Shard:
+        self.shard._tell_timers = tell
+        return self.shard
+
+    def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
+        return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter, blocks=self.blocks)
+
+    async def leave(self) -> None:
+        await super().leave()
+        await self.shard.close()
+
+    async def open_all(self, *names: str) -> None:
+        """Register agents of the shard, and bring them into memory."""
+        self.store.register_many(names, shared=True)
+        await asyncio.gather(*map(self.open, names))
+
+    def say(self, text: str) -> SendInput:
+        return SendInput(id=self.ids.new(self.clock.now()), event=UserMessage(text=text))
+
+    def said(self, agent_id: str) -> list[str | None]:
+        """What users said to an agent, as its log has it."""
+        return [record.text for record in self.log(agent_id) if record.type == "user_message"]
+
+    def answers(self, agent_id: str) -> list[str | None]:
+        return [record.text for record in self.log(agent_id) if record.type == "message_sent"]
+
+    def orders(self, *commands: tuple[str, Command]) -> list[BatchCommand]:
+        return [BatchCommand(number, *each) for number, each in enumerate(commands)]
+
+    def fail_next(self, times: int = 1) -> None:
+        """The next groups are not written, and their log is of no use any more."""
+        log: Any = self.shard._ticks and self.shard._ticks.log
+        left = [StoreError("the disk is broken")] * times
+        real: Callable[[Sequence[Append]], Any] = log.append_group
+
+        def append_group(appends: Sequence[Append]) -> Any:
+            if left:
+                raise left.pop()
+            return real(appends)
+
+        log.append_group = append_group
+
+
+async def all_heard(answer: AsyncIterator[StreamItem]) -> list[StreamItem]:
+    return [item async for item in answer]
+
+
+def alive(*kinds: type) -> int:
+    """How many objects of these kinds are in memory."""
+    gc.collect()
+    return sum(isinstance(thing, kinds) for thing in gc.get_objects())

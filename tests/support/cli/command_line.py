@@ -1,0 +1,192 @@
+"""A command line in this process: a store of its own, a clock set by hand, a model that follows a script."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from everlog.actors.ports.effects import ModelResponse
+from everlog.events import Call, EverlogError, ModelError, Record, uuid7
+from everlog.interfaces.cli.main import main
+from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Notice, Probe
+
+START = 1_700_000_000_000_000
+SECOND = 1_000_000
+
+
+class HandClock:
+    """A second passes with every look."""
+
+    def __init__(self) -> None:
+        self.at = START
+
+    def now(self) -> int:
+        self.at += SECOND
+        return self.at
+
+
+class CountedIds:
+    """Ids in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def new(self, at: int) -> str:
+        self.count += 1
+        return uuid7(at, self.count)
+
+
+def completion(*calls: tuple[str, dict[str, Any]], thought: str = "I think.", words: str = "") -> str:
+    """The body of a chat completion that calls functions."""
+    tool_calls = [
+        {
+            "id": f"call_{n}",
+            "type": "function",
+            "function": {"name": name, "arguments": msgspec.json.encode(a).decode()},
+        }
+        for n, (name, a) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": words or thought, "tool_calls": tool_calls or None}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+    return msgspec.json.encode(
+        {"model": "script", "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+    ).decode()
+
+
+def says(text: str, thought: str = "I think.") -> str:
+    """A reply that sends one message."""
+    return completion(("send_message", {"message": text}), thought=thought)
+
+
+class Script:
+    """A model that gives the answers of a list, then says "Indeed."; an error in the list is raised."""
+
+    name = "script"
+
+    def __init__(self, answers: list[str | ModelError]) -> None:
+        self.answers = answers
+        self.asked: list[bytes] = []
+
+    async def ask(self, request: bytes) -> ModelResponse:
+        self.asked.append(request)
+        answer = self.answers.pop(0) if self.answers else says("Indeed.")
+        if isinstance(answer, ModelError):
+            raise answer
+        return ModelResponse(answer, 5)
+
+    async def close(self) -> None:
+        pass
+
+
+class Recorder:
+    """The interface that only remembers: the level of records."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.errors: list[EverlogError] = []
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        self.records.extend(records)
+
+    def on_error(self, error: EverlogError) -> None:
+        self.errors.append(error)
+
+
+class Heard(FrontEnd):
+    """The front end that only remembers: what it was told, in order, each with the name of the method."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def user_message(self, text: str, name: str) -> None:
+        self.told.append(("user_message", text, name))
+
+    def inner_monologue(self, text: str) -> None:
+        self.told.append(("inner_monologue", text))
+
+    def assistant_message(self, text: str, name: str) -> None:
+        self.told.append(("assistant_message", text, name))
+
+    def function_call(self, call: Call) -> None:
+        self.told.append(("function_call", call.name, call.arguments))
+
+    def function_message(self, call: Call, text: str, *, ok: bool) -> None:
+        self.told.append(("function_message", call.name, call.arguments, text, ok))
+
+    def notice(self, about: Notice, text: str) -> None:
+        self.told.append(("notice", about, text))
+
+    def error(self, error: EverlogError) -> None:
+        self.told.append(("error", type(error), str(error)))
+
+
+class Line:
+    """The command line, called in this process."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root = root
+        self.script = Script([])
+        self.clock = HandClock()
+        self._ids = CountedIds()
+        self._capsys = capsys
+        self.sleeps: list[float] = []
+        self.on_sleep: Callable[[], None] = lambda: None
+        self.typed: list[str] = []
+        self.real = False
+        """Whether models are those that a user would get."""
+        self.probe: Probe | None = None
+        """Who asks endpoints what they can do; None: nobody."""
+
+    @property
+    def world(self) -> CommandEnvironment:
+        model = None if self.real else lambda *_: self.script
+        return CommandEnvironment(
+            clock=self.clock,
+            ids=self._ids,
+            model=model,
+            probe=self.probe,
+            sleep=self._sleep,
+            ask=self._ask,
+            give_way=lambda: None,
+            hold_memory=lambda _: None,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.on_sleep()
+
+    def _ask(self, _prompt: str) -> str:
+        if not self.typed:
+            raise EOFError
+        return self.typed.pop(0)
+
+    def __call__(self, *argv: str) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr."""
+        self._capsys.readouterr()
+        code = main(["--store", str(self.root), *argv], world=self.world)
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def ok(self, *argv: str) -> str:
+        """The stdout of a command that must succeed."""
+        code, out, err = self(*argv)
+        assert code == 0, f"{err}{out}"
+        return out
+
+    def json(self, *argv: str) -> Any:
+        """The one JSON value that a command prints."""
+        return msgspec.json.decode(self.ok(*argv, "--json"))
+
+    def lines(self, *argv: str) -> list[Any]:
+        """The lines of JSON that a command prints."""
+        return [msgspec.json.decode(line) for line in self.ok(*argv, "--json").splitlines()]
+
+    def fails(self, *argv: str) -> str:
+        """The paragraph of a command that must fail."""
+        code, _, err = self(*argv)
+        assert code == 1, err
+        assert err.startswith("everlog: ")
+        assert len(err.splitlines()) == 1, err
+        return err

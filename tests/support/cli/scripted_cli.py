@@ -1,0 +1,42 @@
+"""The command line as a program whose model is spoken by a test: it says what comes over a connection, as it comes."""
+
+import asyncio
+import sys
+
+import msgspec
+
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
+from everlog.interfaces.cli.main import main
+from everlog.interfaces.common.front_end import CommandEnvironment
+
+
+class Spoken:
+    """A connection for each request; each line is a piece of the reply, and one that is a text is all of it."""
+
+    name = "spoken"
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    async def ask(self, request: bytes) -> ModelResponse:
+        return await self.ask_aloud(request, lambda _: None)
+
+    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
+        del request
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            while True:
+                line = msgspec.json.decode(await reader.readline(), type=ReplyDelta | str)
+                if isinstance(line, str):
+                    return ModelResponse(line, 1)
+                hear(line)
+        finally:
+            writer.close()
+
+    async def close(self) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    port, *argv = sys.argv[1:]
+    sys.exit(main(argv, world=CommandEnvironment(model=lambda *_: Spoken(int(port)))))

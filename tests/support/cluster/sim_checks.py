@@ -1,0 +1,99 @@
+"""What must be true after a simulated life, told from the logs and from what people heard alone."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from everlog.actors.ports.agent_constants import RESENDS_MAX
+from everlog.events import Record
+from tests.support.agents import fast_stand_ins
+
+if TYPE_CHECKING:
+    from tests.support.cluster.sim_world import Hearing, Said, World
+
+
+LATELY_US = 120_000_000
+"""A turn that began so shortly before the end may have been under way still."""
+
+
+def check(world: "World") -> None:
+    """Everything. Raises AssertionError."""
+    from tests.support.cluster.sim_world import AGENTS
+
+    cluster = world.cluster
+    for key, pids in cluster.acknowledged.items():
+        assert len(pids) == 1, f"{key}: acknowledged by the processes {pids}"
+    assert cluster.most_starting <= cluster.activations_max
+    expected = (
+        "died; what is unfinished goes on",
+        "in a row",
+        "no room",
+        "the name is taken",
+        "is open in process",
+        "No.",
+    )
+    strange = [note for note in cluster.notes if not any(words in note for words in expected)]
+    assert not strange, strange
+    for agent_id in AGENTS:
+        records = world.log(agent_id)
+        assert [record.seq for record in records] == list(range(1, len(records) + 1))
+        check_turns(world, records)
+        check_heartbeats(records, world.ended_at)
+        if cluster.idle_s <= 30 and not fast_stand_ins.timers(records):
+            assert agent_id not in world.active, f"nobody has let go of {agent_id}"
+    for client in world.clients:
+        losses = client.runtime.losses
+        assert client.told_of_losses * (1 + RESENDS_MAX) <= losses, f"{losses} losses, and not sent again as often"
+        for said in client.said:
+            check_said(said, world.log(said.agent_id))
+
+
+def check_turns(world: "World", records: list[Record]) -> None:
+    """Every turn has ended, and no step of it happened twice."""
+    for turn, of in fast_stand_ins.turns(records).items():
+        if of[0].recorded_at > world.ended_at - LATELY_US:
+            continue
+        done = [r.text for r in of if r.type == "message_sent"]
+        assert len(done) == len(set(done)) or world.real, f"turn {turn} did a step twice: {done}"
+        if world.real:
+            assert of[-1].type in ("message_sent", "model_failed", "function_result"), f"turn {turn} has not ended"
+        else:
+            assert fast_stand_ins.turn_ended(of), f"turn {turn} of {of[0].agent_id} has not ended: {of[0].text}, {done}"
+
+
+def check_heartbeats(records: list[Record], now: int) -> None:
+    """Each timed heartbeat was due when it came, there is one for each due time, and none is owed."""
+    for number, record in enumerate(records):
+        what = fast_stand_ins.payload(record)
+        if record.type == "heartbeat" and what["reason"] == "timer":
+            due = {timer["timer"]: timer for timer in fast_stand_ins.timers(records[:number])}
+            assert what["timer"] in due, f"seq {record.seq}: nobody had set {what['timer']!r}, or it had gone off"
+            timer = due[what["timer"]]
+            assert record.recorded_at >= timer["due_us"], f"seq {record.seq} came before it was due"
+            assert record.text == timer["text"]
+    owed = [timer for timer in fast_stand_ins.timers(records) if timer["due_us"] < now - 60_000_000]
+    assert not owed, f"{records[0].agent_id} is owed {owed} at {now}"
+
+
+def check_said(said: "Said", records: list[Record]) -> None:
+    """It is in the log once if anybody heard so, and who listened to the end heard its turn, all of it and in order."""
+    inputs = [record for record in records if record.event_id == said.event_id]
+    texts = Counter(r.text for r in records if r.type == "user_message")
+    assert texts[said.text] == len(inputs) <= 1, f"{said.text}: {texts[said.text]} times in the log"
+    for hearing in said.hearings:
+        check_hearing(said, hearing, inputs, records)
+
+
+def check_hearing(said: "Said", hearing: "Hearing", inputs: list[Record], records: list[Record]) -> None:
+    seqs = [record.seq for record in hearing.records]
+    assert seqs == sorted(set(seqs)), f"{said.text}: heard {seqs}"
+    for record in hearing.records:
+        assert record == records[record.seq - 1], f"{said.text}: heard what is not in the log"
+    if not hearing.done:
+        return
+    assert inputs, f"{said.text}: done, and not in the log"
+    turn = inputs[0].turn
+    own = [r.seq for r in records if r.turn == turn and (r.step or r.event_id == said.event_id)]
+    heard = [r.seq for r in hearing.records if r.turn == turn and (r.step or r.event_id == said.event_id)]
+    assert heard == own, f"{said.text}: heard {heard} of {own}"
+    failed = any(r.turn == turn and r.type == "model_failed" for r in records)
+    assert hearing.failed == failed, f"{said.text}: the caller was not told that the model failed"

@@ -1,0 +1,187 @@
+"""The nodes of a simulated cluster: processes with hosts in them, and the store as each sees it."""
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from everlog.actors.agent.commands import Command, SessionCapabilities
+from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.supervisor import Supervisor
+from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.host import Host
+from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.events import Draft, EverlogError, HostLost, PartitionBusy
+from everlog.store import Commit
+from everlog.store.stores.memory_store import MemoryLog
+from tests.support.virtual_time import WallClock
+
+if TYPE_CHECKING:
+    from tests.support.cluster.sim_cluster import Cluster
+
+NODE: contextvars.ContextVar["Node | None"] = contextvars.ContextVar("NODE", default=None)
+Task = asyncio.Task[Any]
+
+
+class Node:
+    """A process: its tasks, which are cancelled when it dies and never heard again."""
+
+    def __init__(self) -> None:
+        self.dead = False
+        self.tasks: dict[Task, None] = {}
+        """In the order in which they were made: nothing here depends on where an object lies in memory."""
+        self.context = contextvars.copy_context()
+        self.context.run(NODE.set, self)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> Task:
+        return asyncio.get_running_loop().create_task(work, context=self.context.copy())
+
+    def kill(self) -> None:
+        """No task of it goes on; what they do while they are cancelled, nobody sees."""
+        self.dead = True
+        for task in list(self.tasks):
+            task.cancel()
+        if self.tasks:
+            asyncio.get_running_loop().call_soon(self.kill)
+
+
+def follow_tasks() -> None:
+    """From now on the event loop notes the node of each task."""
+
+    def factory(loop: Any, work: Any, *, context: contextvars.Context | None = None) -> Task:
+        task: Task = asyncio.Task(work, loop=loop, context=context)
+        node = (context or contextvars.copy_context()).get(NODE)
+        if node is not None:
+            node.tasks[task] = None
+            task.add_done_callback(lambda _: node.tasks.pop(task, None))
+            if node.dead:
+                loop.call_soon(task.cancel)
+        return task
+
+    asyncio.get_running_loop().set_task_factory(factory)
+
+
+SHARED = HostedPartition("shard-000")
+"""Where agents are that have no host for themselves."""
+
+
+class HostNode(Node):
+    """The process of one place, and what Ray's actor around it does: a host for each of its agents."""
+
+    def __init__(self, cluster: "Cluster", place: HostedPartition, fence: str) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.place = place
+        self.fence = fence
+        cluster.pids += 1
+        self.pid = cluster.pids
+        self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
+        self.left = False
+        self.lost = asyncio.Event()
+        """It answers nobody any more; it may live on without knowing it."""
+        self.ready = asyncio.Event()
+        self.calls: dict[asyncio.Queue[Any], None] = {}
+        self.hosts: dict[str, Host] = {}
+
+    def host(self, agent_id: str) -> Host:
+        """The host of an agent that lives here. Raises HostLost for another."""
+        if self.left or self.cluster.place_of(agent_id) != self.place:
+            raise HostLost("it has let go")
+        if agent_id not in self.hosts:
+            self.hosts[agent_id] = Host(
+                agent_id, self._system, idle_s=self.cluster.idle_s, fence=self.fence, tell_timers=self._tell,
+                on_idle=self._leave if self.place.agent_id else None, note=self.cluster.note,
+            )  # fmt: skip
+        return self.hosts[agent_id]
+
+    def _system(self, lent: SessionCapabilities) -> Any:
+        store: Any = NodeStore(self.cluster, self)
+        return lent_system(store, lent, self.cluster.ask, clock=self.clock, ids=self.cluster.ids)
+
+    def lose(self) -> None:
+        """Nobody can reach it."""
+        self.lost.set()
+        for call in self.calls:
+            if self.cluster.chance.random() < 0.5:  # what it said last may be on its way, or not
+                while not call.empty():
+                    call.get_nowait()
+            call.put_nowait(HostLost(f"{self.pid} is gone"))
+
+    def kill(self) -> None:
+        if not self.lost.is_set():
+            self.lose()
+        super().kill()
+
+    def _tell(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        self.cluster.message(self, lambda supervisor: supervisor.schedule.know(agent_id, timers))
+
+    async def unload(self) -> bool:
+        for host in list(self.hosts.values()):
+            if not await host.passivate():
+                return self.left
+        self.left = self.left or not any(host.active or host._used() for host in self.hosts.values())
+        return self.left
+
+    async def _leave(self) -> None:
+        if await self.unload():
+            self.cluster.message(self, self._left)
+
+    def _left(self, supervisor: Supervisor) -> None:
+        if supervisor.left(self.place, str(self.pid)) is not None:
+            self.kill()
+
+    async def perform(self, agent_id: str, command: Command, seen: int, heard: asyncio.Queue[Any]) -> None:
+        """Carry a command out and put what follows from it into `heard`; an error is a value."""
+        await self.cluster.jitter()
+        try:
+            async for item in self.host(agent_id).perform(command, seen):
+                heard.put_nowait(item)
+        except EverlogError as error:
+            heard.put_nowait(error)
+
+
+class NodeLog(MemoryLog):
+    """A log that a node has open. When the node dies it is neither closed nor written to any more."""
+
+    node: HostNode
+
+    def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
+        cluster = self.node.cluster
+        if self.node.dead or cluster.strikes(self.node, cluster.before_append):
+            raise asyncio.CancelledError
+        commit = super().append(agent_id, expected_seq, drafts)
+        if cluster.strikes(self.node, cluster.after_append):
+            raise asyncio.CancelledError
+        cluster.acknowledged[agent_id, self.epoch].add(self.node.pid)
+        return commit
+
+    def close(self) -> None:
+        if not self.node.dead:
+            super().close()
+
+
+class NodeStore:
+    """The store as one node sees it."""
+
+    def __init__(self, cluster: "Cluster", node: HostNode) -> None:
+        self._cluster = cluster
+        self._node = node
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster.store, name)
+
+    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
+        """A live owner, though nobody hears of it, keeps its partition; that of a dead one is free."""
+        if self._node.dead:
+            raise asyncio.CancelledError
+        owner = self._cluster.owners.get(agent_id)
+        shared = self._cluster.store._partition(self._cluster.store.partition_of(agent_id))
+        held = bool(shared.owner) and owner is not None and not owner.dead
+        if held and not take_over:
+            assert owner is not None
+            assert owner.lost.is_set(), "two hosts of one agent live"
+            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", owner=f"/{owner.pid}")
+        log = NodeLog(command=command, shared=shared, take_over=True)
+        log.node = self._node
+        self._cluster.owners[agent_id] = self._node
+        return log

@@ -1,0 +1,238 @@
+"""A shard from a seed: people who talk to its agents, a disk that fails, processes that come and go, room for few.
+
+`python -m tests.support.cluster.sim_shard [NAME ...]` looks for the first seed that finds out that a guard is missing.
+"""
+
+import asyncio
+import random
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Any
+from unittest.mock import patch
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.commands import Command, StreamItem
+from everlog.actors.hosting.shard import Shard
+from everlog.actors.hosting.shard_journal import ShardJournal
+from everlog.events import Busy, ClusterError, EverlogError, HostLost, ModelError, PartitionBusy, Record, StoreError
+from everlog.store import MemoryStore
+from tests.support import virtual_time
+from tests.support.agent_world import CountingIds
+from tests.support.agents import fast_stand_ins
+from tests.support.agents.journal_world import SHARD
+from tests.support.agents.virtual_time_shard import SharedHome
+from tests.support.cluster import sim_checks
+from tests.support.cluster.sim_world import Client
+from tests.support.virtual_time import WallClock
+
+AGENTS = ("ada", "ben", "cyd", "dot")
+SETTLED_S = 10_000
+
+
+class Visitor(Client):
+    """Somebody who talks to all agents of a shard."""
+
+    def __init__(self, number: int, world: "World") -> None:
+        self.number = number
+        self.cluster: Any = world
+        self.runtime: Any = world
+        self.said = []
+        self.told_of_losses = 0
+
+    async def live(self, count: int, settings: Settings) -> None:
+        chance, ends = self.cluster.chance, []
+        for agent_id in AGENTS:
+            opening = self.ref(agent_id)
+            await self.until(lambda opened=opening: opened.open(settings, create=True, take_over=False, command="test"))
+        for _ in range(count):
+            await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 40]) * chance.random())
+            agent_id = chance.choice(AGENTS)
+            what = self.say(agent_id) if chance.random() < 0.9 else self.until(self.ref(agent_id).resume)
+            ends.append(asyncio.create_task(_heeded(what)))
+            if chance.random() < 0.5:
+                await ends[-1]
+        await asyncio.gather(*ends)
+
+    async def until(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
+        while True:
+            try:
+                return await attempt()
+            except (HostLost, Busy, StoreError) as error:
+                self.told_of_losses += isinstance(error, HostLost)
+                self.cluster.expect(error)
+            await asyncio.sleep(1 + self.cluster.chance.random())
+
+
+async def _heeded(what: Awaitable[Any]) -> None:
+    with suppress(ModelError, ClusterError):
+        await what
+
+
+class World:
+    """One life of a shard, in one process after the other."""
+
+    real = False
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.clock, self.ids, self.store = WallClock(), CountingIds(), MemoryStore(shards=1)
+        self.idle_s = self.chance.choice([1, 30, 300])
+        self.agents_max = self.chance.choice([1, 2, 10])
+        self.think_s = self.chance.choice([0, 0.1, 5])
+        self.homes: list[SharedHome] = []
+        self.failures = self.ended_at = 0
+        self.visitors = [Visitor(number, self) for number in range(self.chance.randint(1, 3))]
+
+    async def think(self) -> None:
+        await asyncio.sleep(self.chance.random() * self.think_s)
+
+    @property
+    def home(self) -> SharedHome:
+        return self.homes[-1]
+
+    def begin(self) -> None:
+        """The next process; an owner before it that does not know that it is over is fenced."""
+        home = SharedHome(self.store, idle_s=self.idle_s, agents_max=self.agents_max)
+        home.ids = self.ids
+        home.shard._ids = self.ids
+        self.homes.append(home)
+
+    async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
+        """What the process that runs now does."""
+        async for heard in self.home.runtime.perform(agent_id, command, seen):
+            yield heard
+
+    def expect(self, error: EverlogError) -> None:
+        """People may hear this: of a process before, which lives on, that it has the log."""
+        busy = isinstance(error, PartitionBusy) and len(self.homes) > 1
+        assert busy or isinstance(error, (HostLost, Busy)) or "the disk is broken" in str(error), error
+
+    async def befall(self) -> None:
+        """What happens to processes and disks, until it is cancelled."""
+        pace = self.chance.choice([1, 5, 30])
+        while True:
+            await asyncio.sleep(self.chance.random() * pace)
+            match self.chance.choice(["fail", "fail", "passivate", "release", "kill", "fence"]):
+                case "fail" if self.home.shard._ticks is not None:
+                    self.home.fail_next()
+                    self.failures += 1
+                case "passivate":
+                    await self.home.shard.passivate(self.chance.choice(AGENTS))
+                case "release":
+                    await self.home.shard.unload()
+                case "kill":
+                    before = self.home
+                    self.begin()
+                    await self.leave(before)
+                    await self.home.shard.recover(AGENTS, {})
+                case "fence":  # the one before lives on for a while
+                    before = self.home
+                    self.store.open_partition(SHARD, "other", take_over=True).close()
+                    self.begin()
+                    self.later.append(asyncio.create_task(self.leave(before, 30)))
+
+    async def leave(self, home: SharedHome, after_s: float = 0) -> None:
+        """The end of a process that was."""
+        await asyncio.sleep(after_s)
+        await home.leave()
+
+    async def live(self) -> None:
+        self.later: list[asyncio.Task[None]] = []
+        self.store.register_many(AGENTS, shared=True)
+        self.begin()
+        befalls = asyncio.create_task(self.befall())
+        await asyncio.gather(*(visitor.live(8, Settings()) for visitor in self.visitors))
+        befalls.cancel()
+        await asyncio.wait([befalls])
+        await self.home.shard.recover(AGENTS, {})
+        await asyncio.sleep(SETTLED_S)
+        self.ended_at = self.clock.now()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """What is in memory then, and the end of everything."""
+        assert len(self.home.shard._hosts) == 0, "nobody has let go of them"
+        for agent_id in AGENTS:
+            await self.visitors[0].until(lambda name=agent_id: self.last_words(name))
+        ticks: Any = self.home.shard._ticks
+        self.engine = dict(ticks.projections._records)
+        for home in self.homes:
+            await home.leave()
+        await asyncio.sleep(100)
+
+    async def last_words(self, agent_id: str) -> None:
+        async for _ in self.perform(agent_id, self.home.say("[steps=1] The end.")):
+            pass
+
+    def check(self) -> None:
+        """Nothing is lost or done twice; what is in memory is what the log says."""
+        simple: Any = self
+        for agent_id in AGENTS:
+            records = list(self.store.reader(agent_id).read(agent_id))
+            assert [record.seq for record in records] == list(range(1, len(records) + 1))
+            sim_checks.check_turns(simple, records)
+            assert self.engine.get(agent_id, records) == records, f"the engine has something else of {agent_id}"
+            for visitor in self.visitors:
+                for said in visitor.said:
+                    if said.agent_id == agent_id:
+                        sim_checks.check_said(said, records)
+        assert len(self.engine) <= max(2 * self.agents_max, 1)
+
+
+def simulate(seed: int) -> World:
+    """The world of a seed, lived and checked."""
+    world = World(seed)
+    with fast_stand_ins.plain(world.think):
+        virtual_time.run(world.live, collect=False)
+    world.check()
+    return world
+
+
+Patch = AbstractContextManager[Any]
+
+
+def _late(self: ShardJournal, records: Sequence[Record]) -> None:
+    asyncio.get_running_loop().call_later(0.01, REAL_PROJECT, self, records)
+
+
+async def _merciless(self: Shard, agent_id: str) -> bool:
+    host = self._hosts.pop(agent_id, None)
+    if host is not None:
+        await host.passivate()
+    return True
+
+
+REAL_PROJECT = ShardJournal._project
+BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
+    "projected before it is answered": (0, lambda: patch.object(ShardJournal, "_project", _late)),
+    "what was lost is not written": (
+        8,
+        lambda: patch.object(ShardJournal, "lose", lambda self, error: self._on_lost(error)),
+    ),
+    "not let go of at work": (0, lambda: patch.object(Shard, "passivate", _merciless)),
+    "who leaves is forgotten": (0, lambda: patch.object(ShardJournal, "leave", lambda *_: None)),
+}
+"""By guard: the seed that finds out that it is missing, and how it is taken away."""
+
+
+def fails(seed: int, guard: str = "") -> str:
+    """How the world of a seed fails without a guard; empty if it does not."""
+    with ExitStack() as broken:
+        if guard:
+            broken.enter_context(BREAKS[guard][1]())
+        try:
+            simulate(seed)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the seed found it
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def main(names: list[str]) -> None:
+    for name in names or BREAKS:
+        seed = next((seed for seed in range(100) if fails(seed, name)), None)
+        print(f"{name}: {seed}  {fails(seed, name)[:100] if seed is not None else '-'}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+"""Time that passes only when nothing else can: an event loop whose sleepers wake at once, in the order of their times.
+
+While any task can run, it runs, and no time goes by. When all of them wait, time moves to the earliest that sleeps.
+When nobody sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
+"""
+
+import asyncio
+import gc
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.support.agent_world import SECOND, START
+
+
+class Stuck(AssertionError):
+    """Every task waits for something that nobody will do."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for nothing: what would be waited for is how far time moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise Stuck("every task waits, and no time that passes will wake one")
+        ready = super().select(0)
+        if not ready:
+            self.passed += max(timeout, 0)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose `time` is seconds since its beginning, none of them real."""
+
+    def __init__(self) -> None:
+        self._moments = _Selector()
+        super().__init__(self._moments)
+        self.complaints: list[str] = []
+        """What went wrong and nobody was told: exceptions never retrieved, tasks destroyed while pending."""
+        self.set_exception_handler(lambda _, context: self.complaints.append(str(context)))
+
+    def time(self) -> float:
+        return self._moments.passed
+
+
+class WallClock:
+    """The time of day on a virtual loop, from START; `skew` (microseconds) is how far somebody has put it."""
+
+    def __init__(self, skew: int = 0) -> None:
+        self.skew = skew
+
+    def now(self) -> int:
+        try:
+            passed = asyncio.get_running_loop().time()
+        except RuntimeError:
+            passed = 0.0
+        return START + round(passed * SECOND) + self.skew
+
+
+def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True) -> Any:
+    """What `main()` gives back, run in virtual time. It must leave no task behind, and no exception unheard of.
+
+    `collect`: look for what is left in cycles of garbage too, which takes a while.
+    """
+    loops: list[VirtualLoop] = []
+
+    def factory() -> VirtualLoop:
+        loops.append(VirtualLoop())
+        return loops[-1]
+
+    async def whole() -> Any:
+        value = await main()
+        await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"left pending: {left}"
+        return value
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        value = runner.run(whole())
+    if collect:
+        gc.collect()
+    assert not loops[0].complaints, loops[0].complaints
+    return value
