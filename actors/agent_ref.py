@@ -10,7 +10,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage, ImportRepo
 from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.formats.reply_preview import Preview
-from everlog.actors.ports.agent_constants import BLOCK_CHARS, MICROSECONDS, PAGE_RESULTS, RESENDS_MAX
+from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS, RESENDS_MAX
 from everlog.actors.ports.effects import ANYTHING, Clock, Filters, Ids, Page
 from everlog.actors.runtime import Answer, Placement, PreviewCallback, Runtime
 from everlog.events import (
@@ -21,6 +21,7 @@ from everlog.events import (
     SystemAlert,
     UserMessage,
 )
+from everlog.events.times import MICROSECONDS
 
 Search = Callable[[str, int, int, Filters], Awaitable[Page]]
 """Finds memories: (query, page, results on a page, filters)."""

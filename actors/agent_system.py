@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.agent_view import since_epoch
 from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork
@@ -29,6 +28,7 @@ from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
 from everlog.actors.runtime import Placement, Runtime
 from everlog.events import Event, EverlogError, HostLost, Record, UserMessage
+from everlog.events.times import since_epoch
 from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, name_of, refuse_reserved
 
 

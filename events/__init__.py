@@ -58,6 +58,7 @@ from everlog.events.inputs import (
     UserLogin,
     UserMessage,
 )
+from everlog.events.kinds import INPUTS, MODEL_CALLS, STOPS
 from everlog.events.lifecycle import (
     AgentConfigured,
     AgentCreated,
@@ -92,7 +93,10 @@ __all__ = [
     "CATALOGUE",
     "ERASED_PREFIX",
     "GENESIS",
+    "INPUTS",
+    "MODEL_CALLS",
     "RANDOM_BITS",
+    "STOPS",
     "AgentConfigured",
     "AgentCreated",
     "AgentDeleted",

@@ -1,19 +1,16 @@
 """What an agent kept, as of any moment: found by its words alone, by its id, or by the whole of its text."""
 
-import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
 from everlog.projections.engine import HEAD, Projections
-from everlog.projections.recall_search import RecallPage, phrases_in
-from everlog.projections.recall_stems import query_stems, stems
+from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
-from everlog.store.base.stemming import stem
+from everlog.store.base.bm25 import rarity, score, weight
+from everlog.store.base.stemming import WORD, phrases_in, query_stems, stem, stems
 
-K1, B = 0.9, 0.4
 PHRASE_SCORE = 100.0
 """Added where the query occurs word for word."""
 
@@ -25,8 +22,6 @@ WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000
     map(chr, range(0x2000, 0x200B))
 )
 """What `str.strip` takes away."""
-
-_WORD = re.compile(r"\w+")
 
 NO_END = 2**62
 """Microseconds UTC that are never reached."""
@@ -112,8 +107,8 @@ class ArchivalSearch:
         rows = self._passing(tags, source, after, before)
         documents = [(row, Counter(stems(row["text"]))) for row in rows]
         average = sum(found.total() for _, found in documents) / max(len(documents), 1) or 1.0
-        rarity = {
-            one: math.log(1 + (len(rows) - n + 0.5) / (n + 0.5))
+        rarities = {
+            one: rarity(len(rows), n)
             for one in query_stems(query)
             if (n := sum(one in found for _, found in documents))
         }
@@ -123,14 +118,14 @@ class ArchivalSearch:
         for row, found in documents:
             if not all(each in row["text"].lower() for each in quoted):
                 continue
-            weight = K1 * (1 - B + B * found.total() / average)
-            score = sum(idf * found[one] * (K1 + 1) / (found[one] + weight) for one, idf in rarity.items())
+            damping = weight(found.total(), average)
+            total = sum(score(rare, found[one], damping) for one, rare in rarities.items())
             if phrase and phrase in row["text"].lower():
-                score += PHRASE_SCORE
-            if score > 0:
-                scored.append((score, row))
+                total += PHRASE_SCORE
+            if total > 0:
+                scored.append((total, row))
         scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
-        page = [_hit(row, score, rarity, phrase) for score, row in scored[first : first + count]]
+        page = [_hit(row, total, rarities, phrase) for total, row in scored[first : first + count]]
         return RecallPage(page, len(scored))
 
     def _passing(
@@ -153,21 +148,21 @@ def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, befor
     return not early and not late and (not source or row["source"] == source) and set(tags) <= set(row["tags"])
 
 
-def _hit(row: Row, score: float = 0.0, rarity: Mapping[str, float] | None = None, phrase: str = "") -> Row:
-    text = row["text"] if rarity is None else _passage(row["text"], rarity, phrase)
+def _hit(row: Row, score: float = 0.0, rarities: Mapping[str, float] | None = None, phrase: str = "") -> Row:
+    text = row["text"] if rarities is None else _passage(row["text"], rarities, phrase)
     return {
         "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": text,
         "ref": row["memory_id"], "score": round(score, 4), "tags": row["tags"], "source": row["source"],
     }  # fmt: skip
 
 
-def _passage(text: str, rarity: Mapping[str, float], phrase: str) -> str:
+def _passage(text: str, rarities: Mapping[str, float], phrase: str) -> str:
     """The text; of a long one what stands around the phrase, or else around the first word of the query."""
     if len(text) <= PASSAGE_CHARS:
         return text
     place = text.lower().find(phrase)
     if place < 0:
-        place = next((found.start() for found in _WORD.finditer(text) if stem(found[0].lower()) in rarity), 0)
+        place = next((found.start() for found in WORD.finditer(text) if stem(found[0].lower()) in rarities), 0)
     begin = max(0, min(place - PASSAGE_BEFORE_CHARS, len(text) - PASSAGE_CHARS))
     end = begin + PASSAGE_CHARS
     return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"

@@ -1,24 +1,23 @@
 """The ranking of what was said, best match first: arithmetic over columns that SQL has gathered.
 
-Four things make a score: BM25 (k1 0.9, b 0.4) of the stems in a document, as a part of the best; how near its meaning
-comes to the query, where somebody knows, between the farthest and the nearest, half and half; 0.5 if the query names
-who says it; 0.3 of the better of the two that were said right before and after it. What holds the query word for word
-comes first.
+Four things make a score: BM25 (`everlog.store.base.bm25`) of the stems in a document, as a part of the best; how near
+its meaning comes to the query, where somebody knows, between the farthest and the nearest, half and half; 0.5 if the
+query names who says it; 0.3 of the better of the two that were said right before and after it. What holds the query
+word for word comes first.
 
 A result has a stem of the query in its own words, or answers a question with one; or is among the 20 nearest in
 meaning; or is said by whom the query names, beside what has such words, and among the 20 best. Names of speakers are no
 such words, unless the query has nothing else.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import nsmallest
 
 import msgspec
 
 from everlog.projections.search_documents import count_at, sought_as
+from everlog.store.base.bm25 import rarity, score, weight
 
-K1, B = 0.9, 0.4
 NAMED_SCORE, BESIDE_PART, VERBATIM_SCORE = 0.5, 0.3, 2.0
 NEAREST, BEST = 20, 20
 """So many are results because of their meaning; so many of the best because of who says them."""
@@ -160,17 +159,17 @@ def _worded(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Wor
     found: dict[int, _Worded] = {}
     names = 0
     count = len(talk.seq)
-    slope = K1 * B / max(sum(talk.words) / max(count, 1), 1.0)
+    average = max(sum(talk.words) / max(count, 1), 1.0)
     for stem in stems:
         sought = sought_as(stem)
         begins = [document.find(sought) for document in talk.stems]
         hits = [(p, count_at(talk.stems[p], begin + len(sought))) for p, begin in enumerate(begins) if begin >= 0]
-        rarity = math.log(1 + (count - len(hits) + 0.5) / (len(hits) + 0.5))
+        rare = rarity(count, len(hits))
         a_name = any(hit.speaker for _, hit in hits)
         names += a_name
         for place, (n, own, speaker) in hits:
             one = found.setdefault(place, _Worded())
-            one.score += rarity * n * (K1 + 1) / (n + K1 * (1 - B) + slope * talk.words[place])
+            one.score += score(rare, n, weight(talk.words[place], average))
             one.own |= own or speaker
             one.told |= not a_name
             one.telling |= own and not a_name

@@ -1,6 +1,5 @@
 """Ranked search over what was said, as of any moment: by words, and by meaning where somebody brings it."""
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -10,11 +9,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from everlog.events import FunctionError
+from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
 from everlog.projections.ranking import RecallCorpus, RecallQuery, ranked
-from everlog.projections.recall_stems import query_stems, stems
 from everlog.projections.rows import Row
 from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+from everlog.store.base.stemming import phrases_in, query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
@@ -22,7 +22,6 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 ROLES = ("assistant", "user")
 WORTH_KEEPING = 16
 """So many new documents are written to their table. To write costs as much as to make so many once more or twice."""
-_PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
 
 class RecallPage(list[Row]):
@@ -89,7 +88,7 @@ class RecallSearch:
         """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
-        begin_us, after_us = int(begin.timestamp() * 1_000_000), int(after.timestamp() * 1_000_000)
+        begin_us, after_us = int(begin.timestamp() * MICROSECONDS), int(after.timestamp() * MICROSECONDS)
         talk = self.talk()
         between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
         page = sorted(between)[first : first + count]
@@ -97,8 +96,8 @@ class RecallSearch:
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
-        begin = int(self._day(start).timestamp() * 1_000_000) if start else None
-        after = int((self._day(end) + timedelta(days=1)).timestamp() * 1_000_000) if end else None
+        begin = int(self._day(start).timestamp() * MICROSECONDS) if start else None
+        after = int((self._day(end) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None
         return begin, after
 
     def talk(self) -> RecallCorpus:
@@ -141,9 +140,3 @@ def _row(talk: RecallCorpus, place: int, score: float) -> Row:
         "seq": talk.seq[place], "time": talk.time[place], "role": talk.role[place], "name": talk.name[place],
         "text": talk.text[place], "ref": talk.ref[place], "score": round(score, 4),
     }  # fmt: skip
-
-
-def phrases_in(query: str) -> tuple[list[str], str]:
-    """The phrases in double quotes, and the query without them, all in lower case."""
-    found = [phrase.strip().lower() for phrase in _PHRASE.findall(query)]
-    return [phrase for phrase in found if phrase], _PHRASE.sub(" ", query).strip().lower()

@@ -4,16 +4,16 @@ A document is the words of a message, who says it, on which day, and what was sa
 asked: an answer seldom repeats the words of its question.
 """
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from everlog.projections.recall_stems import stems, stems_by_sentence
-from everlog.store.base.stemming import stem
+from everlog.events.times import MICROSECONDS, moment
+from everlog.store.base.stemming import stem, stems
 
 STATED, ASKED = 1.0, 0.5
 """How much a word counts in a statement and in a question of the message itself."""
@@ -22,10 +22,10 @@ STATED_BEFORE, ASKED_BEFORE = 0.25, 1.0
 NAME, DATE = 1.0, 1.0
 QUARTERS = 4
 """All of these are quarters, so that sums are exact in any order."""
-LINKED_US = 3600 * 1_000_000
+LINKED_US = 3600 * MICROSECONDS
 """A message goes on from what was said less than an hour before it, in microseconds."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SENTENCE = re.compile(r"[^.!?\[\]]+[.!?\]]*")
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -103,8 +103,17 @@ def _count(written: str) -> StemCount:
     return StemCount(int(written.rstrip("os")) / QUARTERS, "o" in written, "s" in written)
 
 
-_sentences = lru_cache(maxsize=2)(stems_by_sentence)
-"""A message is looked at twice: as itself, and as the one before."""
+@lru_cache(maxsize=2)
+def _sentences(text: str) -> tuple[list[str], list[str]]:
+    """Return the stems of its statements, and of its questions: sentences that end in a question mark.
+
+    A message is looked at twice: as itself, and as the one before.
+    """
+    stated: list[str] = []
+    asked: list[str] = []
+    for sentence in _SENTENCE.findall(text):
+        (asked if sentence.rstrip().endswith("?") else stated).extend(stems(sentence))
+    return stated, asked
 
 
 def _document(one: Utterance, before: Utterance | None) -> SearchDocument:
@@ -129,5 +138,5 @@ def _document(one: Utterance, before: Utterance | None) -> SearchDocument:
 
 def _day(time: int) -> Sequence[str]:
     """Month, day and year (UTC), as stems."""
-    day = _EPOCH + timedelta(microseconds=time)
+    day = moment(time)
     return stem(_MONTHS[day.month - 1]), str(day.day), str(day.year)

@@ -11,6 +11,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from everlog.events import INPUTS, STOPS
+
 PROJECTIONS = (
     "agents",
     "archival_memory",
@@ -35,10 +37,27 @@ PROJECTIONS = (
 """The public projections, each a macro of the same name."""
 
 
+def _text(name: str) -> str:
+    return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+_SHARED = re.compile(r"\{(inputs|stops|turns by (\w+))\}")
+
+
+def _shared(found: re.Match[str]) -> str:
+    """Return what several files mean by a name in braces."""
+    if found[2]:
+        return _SHARED.sub(_shared, _text("shared/turns")).replace("{key}", found[2])
+    return ", ".join(f"'{kind}'" for kind in (INPUTS if found[1] == "inputs" else STOPS))
+
+
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/NAME.sql`."""
-    return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
+    """Return the text of `sql/NAME.sql`.
+
+    There `{inputs}` and `{stops}` are lists of kinds, and `{turns by KEY}` is what the records of turns say of them.
+    """
+    return _SHARED.sub(_shared, _text(name))
 
 
 def _needs(name: str) -> list[str]:

@@ -45,15 +45,15 @@ from everlog.store.base.store_constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
-from everlog.store.check.check_forks import check_forks
-from everlog.store.check.check_moves import check_moves
 from everlog.store.check.check_partition import CheckReport, check
+from everlog.store.check.check_streams import check_forks, check_moves
 from everlog.store.check.partition_stats import PartitionStats, stats
 from everlog.store.check.snapshot import PartitionPosition, SkippedPartition, Snapshot, snapshot
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import FIGURES
+from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import FileStore
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
 from everlog.store.stores.mounts import StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
@@ -126,6 +126,7 @@ __all__ = [
     "refuse_apart",
     "refuse_reserved",
     "refuse_unsafe",
+    "seal_if_due",
     "seen_by",
     "shard_of",
     "snapshot",

@@ -5,9 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from everlog.actors.agent.journal import Journal, LocalJournal
-from everlog.events import Fenced, StoreError
 from everlog.projections import DERIVER, Projections, activate
-from everlog.store import SEAL_BYTES_MIN, Log, LogReader, TornTail
+from everlog.store import Log, LogReader, TornTail, seal_if_due
 
 
 class Activation:
@@ -59,7 +58,7 @@ class _Alone:
         self._projections = Projections()
         seated = False
         try:
-            unsealed = seal(log)  # of an owner that was killed
+            unsealed = seal_if_due(log, DERIVER)  # of an owner that was killed
             reader = self._reader(self._agent_id, log)
             activate(self._projections, reader, self._agent_id)
             self._seat = Activation(
@@ -79,18 +78,6 @@ class _Alone:
     def _close(self) -> str:
         self._projections.close()
         try:
-            return seal(self._log)
+            return seal_if_due(self._log, DERIVER)
         finally:
             self._log.close()
-
-
-def seal(log: Log, bytes_min: int = SEAL_BYTES_MIN) -> str:
-    """Seal what has gathered. Why it could not be, if so: nothing is lost by it, and agents can run."""
-    try:
-        if log.unsealed_bytes >= bytes_min:
-            log.seal(DERIVER)
-    except Fenced:
-        raise
-    except StoreError as error:
-        return str(error)
-    return ""

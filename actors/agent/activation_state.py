@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from everlog.actors.prompt.context import configuration_of
-from everlog.events import AgentConfigured, AgentDeleted, ModelReply, TimerSet
+from everlog.events import STOPS, AgentConfigured, AgentDeleted, ModelReply, TimerSet
 
 
 class ActivationState(msgspec.Struct, frozen=True):
@@ -48,10 +48,6 @@ class _Turn:
         return self.opened and not self.stopped and (self.waits or self.owed > 0)
 
 
-_STOPS = ("model_failed", "turn_cancelled", "turn_abandoned", "budget_exceeded")
-"""Kinds of records that end a turn, whatever it owes."""
-
-
 def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
     """Make the state of the rows of `waking`: one row for each record, in the order of the log."""
     configured: Mapping[bool, list[AgentConfigured]] = {False: [], True: []}
@@ -69,7 +65,7 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
                 turn.opened, turn.cause = True, row["cause"]
             turn.waits = row["input"] or (turn.waits and kind != ModelReply.kind)
             turn.owed += row["owed"] or 0
-            turn.stopped |= kind in _STOPS
+            turn.stopped |= kind in STOPS
     exists = bool(kinds) and AgentDeleted.kind not in kinds
     unfinished = sorted(number for number, turn in turns.items() if number and turn.open) if exists else ()
     return ActivationState(

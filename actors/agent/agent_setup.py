@@ -13,6 +13,7 @@ from everlog.actors.models.model_types import ModelDefaults, is_gguf
 from everlog.actors.ports.agent_constants import (
     BLOCK_CHARS,
     RENDERER,
+    SEND_MESSAGE,
     WINDOW_TOKENS,
     WINDOW_TOKENS_MAX,
     WINDOW_TOKENS_MIN,
@@ -263,7 +264,7 @@ def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
     blocks = _blocks(settings)
     for block in blocks:
         setting_limits.check_block(block.label, block.value, block.limit, block.description)
-    boot = Call("boot", "send_message", '{"message":"Hello from the other side of the start-up."}')
+    boot = Call("boot", SEND_MESSAGE, '{"message":"Hello from the other side of the start-up."}')
     return [
         AgentCreated(
             persona="" if "persona" in own else settings.persona, human="" if "human" in own else settings.human

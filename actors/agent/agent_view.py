@@ -1,7 +1,7 @@
 """One agent at one moment, for reading: what every command that only reads is made of."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 
 import msgspec
@@ -12,20 +12,9 @@ from everlog.actors.ports.effects import ArchiveClient
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
+from everlog.events.times import since_epoch, zoned
 from everlog.projections import HEAD, Projections, activate
 from everlog.store import LogReader
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def zoned(moment: datetime) -> datetime:
-    """A time with its zone: UTC if it has none."""
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def since_epoch(moment: datetime) -> int:
-    """A time as microseconds UTC; it is UTC if it has no zone."""
-    return (zoned(moment) - EPOCH) // timedelta(microseconds=1)
 
 
 def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:

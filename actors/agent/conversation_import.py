@@ -1,18 +1,18 @@
 """Past conversations: from lines of JSON to records. A file is one commit; a bad line is named and nothing is kept."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 import msgspec
 
 from everlog.events import BadInput, Event, MessageSent, ModelError, Record, UserMessage
+from everlog.events.times import since_epoch
 
 YEAR_MIN, YEAR_MAX = 1000, 8999
 """Years that every time zone can show, with room for whatever is reckoned with them."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ImportLine(msgspec.Struct):
@@ -89,6 +89,4 @@ def _microseconds(text: str) -> int:
     when = datetime.fromisoformat(text)
     if not YEAR_MIN <= when.year <= YEAR_MAX:
         raise ValueError(f"its time {text} is not in the years {YEAR_MIN} to {YEAR_MAX}")
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return (when - _EPOCH) // timedelta(microseconds=1)
+    return since_epoch(when)

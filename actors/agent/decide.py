@@ -15,7 +15,7 @@ from everlog.actors.functions.memgpt_functions import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool, said
 from everlog.actors.memory.block_sync import AppliedEdits
 from everlog.actors.memory.core_memory import FunctionMemory, PendingEdit
-from everlog.actors.ports.agent_constants import RESULT_CHARS_MAX
+from everlog.actors.ports.agent_constants import RESULT_CHARS_MAX, SEND_MESSAGE
 from everlog.actors.prompt.context import Context, summary_of
 from everlog.events import (
     Call,
@@ -36,7 +36,7 @@ PRESSURE_WARNING = (
 )
 
 NO_MARKS = frozenset('(){}[]"')
-NO_WORDS = ("functions", "send_message", "inner thought")
+NO_WORDS = ("functions", SEND_MESSAGE, "inner thought")
 
 
 KEY_CHARS = 16
@@ -271,7 +271,7 @@ class ReplyExecution:
 
     def _succeeded(self, call: Call, tool: Tool, result: Any) -> None:
         text = returned(result, whole=tool.whole)
-        if call.name == "send_message":
+        if call.name == SEND_MESSAGE:
             text = ""
         self._events.append(FunctionResult(text=text, call_id=call.id, name=call.name))
 
@@ -329,8 +329,8 @@ def first_message_fault(reply: ModelReply) -> str | None:
     if not reply.calls:
         return "the first reply must call a function"
     name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
-    if name not in ("send_message", "archival_memory_search"):
-        return f"the first reply must call send_message, not {name}"
+    if name not in (SEND_MESSAGE, "archival_memory_search"):
+        return f"the first reply must call {SEND_MESSAGE}, not {name}"
     if not reply.text:
         return "the first reply must have an inner monologue"
     marks = sorted(set(reply.text) & NO_MARKS)

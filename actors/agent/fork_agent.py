@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.activation_state import activation_state_of
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.agent.undo import ended
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.prompt.context import is_imported
 from everlog.events import (  # fmt: skip
+    INPUTS,
     AgentCreated,
     BadInput,
     Draft,

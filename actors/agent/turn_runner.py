@@ -12,14 +12,13 @@ import msgspec
 
 from everlog.actors.agent.decide import ExternalCall, ReplyExecution, failure
 from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.agent.undo import interrupted
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.effects import Clock, Searcher
 from everlog.actors.prompt.context import Context
-from everlog.events import FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
+from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 
 
 class TurnRunner:

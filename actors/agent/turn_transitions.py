@@ -9,13 +9,12 @@ A fork may begin in the middle of a commit: the turn is then abandoned there, as
 
 from collections.abc import Mapping, Sequence
 
-from everlog.events import BadInput, Event, UserMessage
+from everlog.events import INPUTS, BadInput, Event, UserMessage
 
 IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
 
 INPUT = "input"
 """Stands for every kind in INPUTS."""
-INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
 COMMITTED = "commit"
 """The commit ended, and no input in it asks for another step."""
 

@@ -16,7 +16,7 @@ def index_of(store: FileStore) -> "Archive":
     from everlog.store.archive import Archive, recorded_embedder
 
     found = recorded_embedder(store)
-    embedder = embedder_for() if found is None else embedder_again(*found)
+    embedder = embedder_for() if found is None else embedder_again(found.embedder, found.dimension)
     return Archive(store, embedder)
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from everlog.actors.models.failure_classes import RETRIED
+from everlog.actors.models.model_types import OPENAI_URL
 from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, GATEWAY_ATTEMPTS_MAX
 from everlog.actors.ports.real_clock import pause
 from everlog.events import EmbedderError, ModelError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-OPENAI_URL = "https://api.openai.com/v1"
 AT = " at "
 """Between the model and its place in the name of an embedder: the same model at another place is another one."""
 REQUEST_TEXTS = 128

@@ -13,8 +13,9 @@ import msgspec
 
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.hosting.alarm import Alarm
-from everlog.actors.ports.agent_constants import LOOK_AGAIN_S, MICROSECONDS, RECOVERIES_MAX
+from everlog.actors.ports.agent_constants import LOOK_AGAIN_S, RECOVERIES_MAX
 from everlog.actors.ports.effects import Clock
+from everlog.events.times import MICROSECONDS
 
 HostRecovery = Callable[[HostedPartition, Callable[[], None]], Awaitable[float | None]]
 """Start a place and finish what is unfinished there: None when that is done, or the seconds until the next try. Calls

@@ -10,9 +10,10 @@ from heapq import heappop, heappush
 import msgspec
 
 from everlog.actors.cluster.placement import HostedPartition
-from everlog.actors.ports.agent_constants import MICROSECONDS, STARTS_WAITING_MAX, TIMED_STARTS_WAITING_MAX
+from everlog.actors.ports.agent_constants import STARTS_WAITING_MAX, TIMED_STARTS_WAITING_MAX
 from everlog.actors.ports.effects import Clock
 from everlog.events import ClusterError
+from everlog.events.times import MICROSECONDS
 
 
 class StartPriority(IntEnum):

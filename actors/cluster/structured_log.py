@@ -9,12 +9,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import IO, Literal
 
 import msgspec
 
 from everlog.actors.ports.effects import Clock
+from everlog.events.times import iso
 
 LogLevel = Literal["info", "warning", "error"]
 
@@ -24,7 +24,6 @@ SECRET_CHARS_MIN = 8
 """A shorter value of the environment is no secret, but a word that may stand anywhere."""
 GONE = "***"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECRETS = (
     re.compile(r"(?<=://)[^/\s@]+(?=@)"),  # who:what in an address
     re.compile(r"(?i)(?<=bearer )\S+"),
@@ -70,7 +69,7 @@ class StructuredLogger:
 
         One that cannot be written is left out: whoever has something to say goes on, on a full disk too.
         """
-        line = _Line(_iso(self._clock.now()), level, self._place, self._node, self._clean(what))
+        line = _Line(iso(self._clock.now()), level, self._place, self._node, self._clean(what))
         with suppress(OSError):
             print(msgspec.json.encode(line).decode(), file=self._out(), flush=True)
 
@@ -82,7 +81,3 @@ class StructuredLogger:
             what = pattern.sub(GONE, what)
         what = " ".join(what.split())
         return what if len(what) <= WHAT_CHARS_MAX else what[: WHAT_CHARS_MAX - 1] + "…"
-
-
-def _iso(at: int) -> str:
-    return (_EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

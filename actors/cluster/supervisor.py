@@ -19,7 +19,6 @@ from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQ
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
 from everlog.actors.ports.agent_constants import (
-    MICROSECONDS,
     RECOVERY_WAIT_S,
     RECOVERY_WAIT_S_MAX,
     RESENDS_MAX,
@@ -28,6 +27,7 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
+from everlog.events.times import MICROSECONDS
 
 PendingTimers = dict[str, FireTimer]
 """Heartbeats for agents of one place that are not over."""

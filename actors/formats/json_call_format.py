@@ -13,6 +13,7 @@ from everlog.actors.formats import call_dialects, call_extraction, chat_messages
 from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, joined, numbered, unthought
 from everlog.actors.formats.chat_messages import ChatMessages, ResultsByCall, RoleMessage
 from everlog.actors.formats.native_format import NativeFormat
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt import message_format
 from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import Call, FunctionResult, ModelReply
@@ -54,7 +55,7 @@ def chat(context: Context, system: str, shape: CallSyntax) -> ChatMessages:
         _show_reply(chat, context, message, results, shape)
 
     def imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
-        said = shape.call("", "send_message", {"message": chat_messages.words(context, message)})
+        said = shape.call("", SEND_MESSAGE, {"message": chat_messages.words(context, message)})
         chat.append((message.seq, RoleMessage("assistant", call_extraction.compact(said))))
 
     return chat_messages.shown(context, system, reply, imported)
@@ -161,4 +162,4 @@ def read(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
     if call_extraction.looks_like_json(text):
         return ParsedReply(joined(before, text), [], [*rungs, "unread"])
     arguments = call_extraction.compact({"message": text.strip()})
-    return ParsedReply(before, numbered([(None, "send_message", arguments)]), [*rungs, "prose"])
+    return ParsedReply(before, numbered([(None, SEND_MESSAGE, arguments)]), [*rungs, "prose"])

@@ -28,6 +28,7 @@ from everlog.actors.formats.chat_messages import (
     RoleMessage,
     ToolMessage,
 )
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt import message_format
 from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import Call, FunctionResult, ModelReply
@@ -135,6 +136,6 @@ def _show_imported(chat: ChatMessages, context: Context, message: ContextMessage
     call_id = f"import_{message.seq}"
     arguments = _json.encode({"message": shown.words(context, message)}).decode()
     time = message_format.told(message.at, context.config.zone)
-    calls = [_tool_call(call_id, "send_message", arguments)]
+    calls = [_tool_call(call_id, SEND_MESSAGE, arguments)]
     chat.append((message.seq, RoleMessage("assistant", "", calls)))
     chat.append((message.seq, ToolMessage("tool", call_id, message_format.plain_ok(time))))

@@ -15,6 +15,7 @@ import msgspec
 from everlog.actors.formats.calling import WAYS
 from everlog.actors.formats.calling_format import options, summary_options
 from everlog.actors.formats.chat_messages import ChatMessages
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt import message_format
 from everlog.actors.prompt.context import Context, ContextMessage, MemoryBlock, summary_of
 from everlog.events import FunctionResult, MessageSent, ModelReply, SystemAlert, UserMessage
@@ -143,7 +144,7 @@ def _lines(message: ContextMessage, time: str) -> list[str]:
         case ModelReply(text=text, calls=calls):
             thought = [f"{time} | assistant (thinking): {text}"] if text else []
             return thought + [f"{time} | assistant called {call.name} {call.arguments}" for call in calls]
-        case FunctionResult(text=text, name=name) if text and name != "send_message":
+        case FunctionResult(text=text, name=name) if text and name != SEND_MESSAGE:
             return [f"{time} | {name} returned: {text}"]
         case SystemAlert(text=text, source="manual" | "user_event"):
             return [f"{time} | system: {text}"]

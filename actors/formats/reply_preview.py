@@ -11,11 +11,11 @@ from typing import Literal
 import msgspec
 
 from everlog.actors.formats.incremental_json import DuplicateKey, IncrementalJson, IncrementalJsonError, JsonPath
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 from everlog.events import AgentConfigured
 
 PreviewKind = Literal["thought", "message", "restart", "end"]
-SEND_MESSAGE = "send_message"
 
 
 class Preview(msgspec.Struct, frozen=True, gc=False):

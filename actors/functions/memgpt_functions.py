@@ -12,10 +12,11 @@ import msgspec
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory import archival_rules
 from everlog.actors.memory.core_memory import FunctionMemory
-from everlog.actors.ports.agent_constants import MICROSECONDS, PAGE_RESULTS, PAUSE_MINUTES_MAX
+from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAUSE_MINUTES_MAX
 from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.actors.prompt import message_format
 from everlog.events import ArchivalDeleted, FunctionError, HeartbeatsPaused, MessageSent
+from everlog.events.times import MICROSECONDS
 
 MessageRole = Literal["user", "assistant"]
 

@@ -15,8 +15,7 @@ from everlog.actors.models.daily_usage import DAY_US, NOTHING, DailyUsage
 from everlog.actors.models.prices import Price, PriceList
 from everlog.actors.ports.effects import Clock
 from everlog.events import OverBudget, Usage
-
-MICROSECONDS = 1_000_000
+from everlog.events.times import MICROSECONDS
 
 
 class _Account:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.events.times import MICROSECONDS
 
 
 class HostStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from everlog.actors.agent.activation import ActivationFactory, seal
+from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem, WatchAgent
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting.cluster_status import HostStatus
@@ -28,7 +28,6 @@ from everlog.actors.hosting.turn_recovery import TurnRecovery
 from everlog.actors.ports.agent_constants import (
     BUSY_S,
     IDLE_S,
-    MICROSECONDS,
     SHARD_AGENTS_MAX,
     SHARD_COMMANDS_MAX,
     SHARD_SEAL_BYTES,
@@ -36,7 +35,9 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
-from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, shard_of
+from everlog.events.times import MICROSECONDS
+from everlog.projections import DERIVER
+from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, seal_if_due, shard_of
 
 TimerCallback = Callable[[str, Sequence[DueTimer]], None]
 """Hears what the timers of an agent are, whenever they change."""
@@ -379,7 +380,7 @@ class Shard:
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         try:
-            unsealed = await self._aside(seal, ticks.log, bytes_min)
+            unsealed = await self._aside(seal_if_due, ticks.log, DERIVER, bytes_min)
         except Fenced as error:
             ticks.lose(error)
             return

@@ -16,10 +16,20 @@ from typing import Any, Protocol
 import duckdb
 import msgspec
 
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.ports.agent_constants import SHARD_MEMORY_MB
-from everlog.events import BadInput, Draft, EverlogError, Fenced, HostLost, ModelReply, Moved, Record, StoreError
+from everlog.events import (
+    INPUTS,
+    BadInput,
+    Draft,
+    EverlogError,
+    Fenced,
+    HostLost,
+    ModelReply,
+    Moved,
+    Record,
+    StoreError,
+)
 from everlog.projections import HEAD, Projections, Rows, activate, activate_many
 from everlog.store import Append, Commit, FileLog, LogReader
 

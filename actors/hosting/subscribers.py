@@ -9,10 +9,9 @@ from operator import attrgetter
 from typing import Literal
 
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.formats.reply_preview import Preview, PreviewFactory, PreviewStream
 from everlog.actors.ports.agent_constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
-from everlog.events import Busy, Record
+from everlog.events import INPUTS, Busy, Record
 
 SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""

@@ -22,7 +22,6 @@ from everlog.actors.ports.agent_constants import (
     BEATS_GATHERED,
     BEATS_MAX,
     LATE_US,
-    MICROSECONDS,
     TIMED_AGENTS_MAX,
     TIMER_LOOK_S,
     TIMER_RETRY_US,
@@ -30,6 +29,7 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.ports.effects import Clock
 from everlog.events import RANDOM_BITS, uuid7
+from everlog.events.times import MICROSECONDS
 
 
 class DueTimer(msgspec.Struct, frozen=True, order=True, gc=False):

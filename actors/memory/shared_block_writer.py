@@ -10,9 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from everlog.actors.agent.activation import seal
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
-from everlog.actors.ports.agent_constants import MICROSECONDS
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import (
     Event,
@@ -28,7 +26,9 @@ from everlog.events import (
     place,
     time_of,
 )
-from everlog.store import ID_MEMORY_S, Append, Commit, Log, LogReader, Store, stream_of_block
+from everlog.events.times import MICROSECONDS
+from everlog.projections import DERIVER
+from everlog.store import ID_MEMORY_S, Append, Commit, Log, LogReader, Store, seal_if_due, stream_of_block
 
 LOOK_US = MICROSECONDS
 """What was read of a block counts for so long; what is edited in this process is known at once."""
@@ -259,7 +259,7 @@ class SharedBlockWriter:
             return
         block.looked_at = self._clock.now()
         try:
-            seal(log)
+            seal_if_due(log, DERIVER)
         finally:
             log.close()
 
@@ -278,7 +278,7 @@ class SharedBlockWriter:
                 if not isinstance(result, Commit):
                     return self._lost(block, edits, result)
                 block.take(result.records)
-            seal(block.log)
+            seal_if_due(block.log, DERIVER)
         return [
             BlockEditOutcome(block.shared, error) if error else BlockEditOutcome(block.shared, merged=merged)
             for error, merged in plan.outcomes

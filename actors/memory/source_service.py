@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.activation import seal
 from everlog.actors.memory.document_load import (
     Document,
     LoadReport,
@@ -23,8 +22,8 @@ from everlog.actors.memory.document_load import (
 from everlog.actors.memory.live_agents import rows_of_living
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
-from everlog.projections import HEAD, Projections, activate
-from everlog.store import Log, LogReader, Store, source_of, stream_of
+from everlog.projections import DERIVER, HEAD, Projections, activate
+from everlog.store import Log, LogReader, Store, seal_if_due, source_of, stream_of
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Text of the documents that are committed together, about: a batch is committed once it has so much, or more."""
@@ -103,12 +102,12 @@ class Sources:
         self._store.register(stream)
         log = self._store.open(stream, "everlog load")
         try:
-            seal(log)  # of a load that was killed
+            seal_if_due(log, DERIVER)  # of a load that was killed
             load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids)
             return load.run(documents, origins, prune=prune)
         finally:
             try:
-                seal(log)
+                seal_if_due(log, DERIVER)
             finally:
                 log.close()
 

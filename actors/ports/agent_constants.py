@@ -1,5 +1,10 @@
 """Limits of the agents, with their unit last in the name, and where each comes from."""
 
+from everlog.events.times import MICROSECONDS
+
+SEND_MESSAGE = "send_message"
+"""The function by which an agent speaks to people."""
+
 RENDERER = 1
 """Version of `render.py` and `fit.py`: raised when the same context gives other bytes, or is made to fit otherwise."""
 
@@ -96,9 +101,6 @@ STREAM_END_S = 1
 
 INBOX_MAX = 1000
 """Inputs of one agent that may wait for their turn; a further one is refused."""
-
-MICROSECONDS = 1_000_000
-"""In a second."""
 
 LISTENERS_MAX = 1000
 """Callers of one agent that may wait for answers; a further one is refused."""

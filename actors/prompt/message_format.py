@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import MICROSECONDS
 from everlog.events import ContextTrimmed, FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
+from everlog.events.times import MICROSECONDS
 
 HIDDEN = "[This is an automated system message hidden from the user] "
 

@@ -11,7 +11,17 @@ import msgspec
 
 from everlog.actors.formats.render_request import numbered
 from everlog.actors.prompt.context import Context
-from everlog.events import AgentConfigured, AnyEvent, Record, Sampling, Summary, SummaryExpanded, TurnsHidden, event_of
+from everlog.events import (
+    INPUTS,
+    AgentConfigured,
+    AnyEvent,
+    Record,
+    Sampling,
+    Summary,
+    SummaryExpanded,
+    TurnsHidden,
+    event_of,
+)
 
 SETTINGS = (
     "model", "window", "text", "preset", "zone", "renderer", "verify_first", "steps_max", "pressure_fraction",
@@ -19,7 +29,6 @@ SETTINGS = (
     "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
 )  # fmt: skip
 """Fields of a configuration that are told of, as far as they differ; `text` is the system prompt."""
-INPUTS = frozenset({"user_message", "user_login", "heartbeat", "system_alert"})
 OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})
 """Records that are part of no turn, whatever turn was the last."""
 REPLIES = frozenset({"model_reply", "reply_rejected", "model_failed", "summary"})

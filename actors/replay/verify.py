@@ -28,6 +28,7 @@ from everlog.actors.replay.replay_report import (
 )
 from everlog.actors.replay.request_diff import RebuiltRequest
 from everlog.events import (
+    MODEL_CALLS,
     AnyEvent,
     ContextTrimmed,
     ModelError,
@@ -44,8 +45,6 @@ from everlog.events import (
 from everlog.projections import Row
 
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
-MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
-"""Events that name a request by its `context_sha256`."""
 
 _CALL_KINDS = frozenset(cls.kind for cls in MODEL_CALLS)
 _KINDS = _CALL_KINDS | {ContextTrimmed.kind, TurnAbandoned.kind}

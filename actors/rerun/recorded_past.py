@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.formats.parse_reply import arguments
 from everlog.actors.functions.memgpt_functions import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Tool
-from everlog.events import Event, FunctionError, FunctionResult, ModelReply, Record, event_of, is_erased
+from everlog.events import INPUTS, Event, FunctionError, FunctionResult, ModelReply, Record, event_of, is_erased
 
 ExternalInputKind = Literal[
     "input", "by_hand", "configured", "import", "hide", "retry", "rethink", "summarize", "expand"

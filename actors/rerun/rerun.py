@@ -14,7 +14,6 @@ import msgspec
 from everlog.actors.agent import orphaned_turns
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.agent_view import since_epoch, zoned
 from everlog.actors.agent.local_system import AgentView, LocalSystem, ModelLookup
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
@@ -37,6 +36,7 @@ from everlog.actors.rerun.rerun_effects import (
     rendered,
 )
 from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
+from everlog.events.times import since_epoch, zoned
 from everlog.store import Store, name_of
 
 TurnPairCallback = Callable[[TurnPair], None]

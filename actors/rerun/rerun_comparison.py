@@ -9,12 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from everlog.actors.agent.turn_transitions import INPUTS
 from everlog.actors.functions.tools import Tool
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.rerun.recorded_functions import ResultOrigin, is_refusal
 from everlog.actors.rerun.recorded_past import RecordedResults, key_of, results_of
 from everlog.actors.rerun.rerun_effects import usage_in
 from everlog.events import (
+    INPUTS,
     BlockRemoved,
     BudgetExceeded,
     FunctionResult,
@@ -30,7 +31,6 @@ from everlog.events import (
 )
 
 MILLION = 1_000_000
-SEND_MESSAGE = "send_message"
 
 TurnAspect = Literal["answers", "calls", "results", "memory", "end"]
 """What of a turn can differ; `end`: that it failed, or was ended."""

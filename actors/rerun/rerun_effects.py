@@ -17,6 +17,7 @@ from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast
 from everlog.events import (
+    MODEL_CALLS,
     BadReply,
     BudgetExceeded,
     ContextOverflow,
@@ -38,7 +39,6 @@ MEANWHILE = ("input", "by_hand")
 """Kinds of acts that may be done while the agent is at work."""
 
 RecordedCall = ModelReply | ReplyRejected | ModelFailed | Summary
-SENT = (ModelReply, ReplyRejected, ModelFailed, Summary)
 
 DIFFERENCE_LINES_MAX = 60
 """Lines of a difference between two requests that are kept."""
@@ -219,7 +219,7 @@ class RecordedModel:
             raise self._script.fault
         record = self._script.after_acts
         event = None if record is None else event_of(record)
-        if record is None or not isinstance(event, (*SENT, BudgetExceeded)):
+        if record is None or not isinstance(event, (*MODEL_CALLS, BudgetExceeded)):
             gone = record is not None and is_erased(record.payload)
             said = "what came of the request was erased" if gone else "no request was sent there then"
             raise RerunDiverged(0 if record is None else record.seq, said)

@@ -5,6 +5,7 @@ from argparse import ArgumentTypeError, Namespace
 from datetime import datetime
 
 from everlog.events import BadInput
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import argument_values, time_text
 from everlog.interfaces.common.front_end import CommandEnvironment
 
@@ -25,7 +26,7 @@ def asked(given: str | None, world: CommandEnvironment) -> int | datetime | None
     try:
         past = _AGO.fullmatch(given)
         if past is not None:
-            return time_text.moment(world.clock.now() - argument_values.duration(past[1]) * 1_000_000)
+            return time_text.moment(world.clock.now() - argument_values.duration(past[1]) * MICROSECONDS)
         return time_text.moment(time_text.microseconds(given))
     except (ValueError, OverflowError, ArgumentTypeError) as error:
         raise BadInput(

@@ -13,6 +13,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import EverlogError, ModelError
 from everlog.projections import input_outcomes
 from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of
@@ -75,7 +76,7 @@ class LoadTally(msgspec.Struct):
         kinds = Counter(record.type for record in sent.records)
         self.model_calls += kinds["model_reply"] + kinds["model_failed"]
         called = {_name(record.payload) for record in sent.records if record.type == "function_result"}
-        called -= {"send_message"}
+        called -= {SEND_MESSAGE}
         self.acted += bool(called)
         self.searched += any(name in RECALLING for name in called)
 

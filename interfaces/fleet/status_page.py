@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostRates, HostStatus, rates, together
-from everlog.actors.ports.agent_constants import MICROSECONDS
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.output.json_shapes import JsonObject, size

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
     AnyEvent,
     BudgetExceeded,
@@ -30,7 +31,6 @@ from everlog.events import (
 )
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 
-SEND_MESSAGE = "send_message"
 """The function whose effect is told as an assistant message."""
 
 

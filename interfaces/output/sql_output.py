@@ -1,7 +1,7 @@
 """Answers of SQL as people and other tools read them: a table, JSON, CSV, Parquet, Arrow."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import IO, Any
 
 import msgspec
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.events import BadInput
+from everlog.events.times import EPOCH
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.output.json_shapes import JsonObject, line
@@ -24,7 +25,7 @@ ROWS_AT_ONCE = 1024
 _A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ENDLESS, _ENDLESS_DAY = 2**63 - 1, 2**31 - 1
 """What DuckDB writes for the times `infinity` and, negative, `-infinity`."""
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone is held against one without a zone
+_EPOCH = EPOCH.replace(tzinfo=None)  # a time without a zone is held against one without a zone
 
 RecordBatches = Iterable[pa.RecordBatch]
 

@@ -10,9 +10,9 @@ from typing import Protocol
 import msgspec
 from rich.text import Text
 
-from everlog.actors.ports.agent_constants import MICROSECONDS
 from everlog.actors.ports.effects import Clock
 from everlog.events import EverlogError
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.console_frame import frame
 from everlog.interfaces.replay_console.console_state import Console, pressed

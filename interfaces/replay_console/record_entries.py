@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from rich.text import Text
 
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
     AnyEvent,
     ArchivalInserted,
@@ -28,7 +29,7 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common.error_output import plain
-from everlog.interfaces.output.narrator import SEND_MESSAGE, notice_of
+from everlog.interfaces.output.narrator import notice_of
 from everlog.interfaces.output.terminal_output import ERASED, call_text, detail, one_line
 from everlog.interfaces.replay_console import word_diff
 from everlog.interfaces.replay_console.timeline import ReplayTimeline, WindowGauge

@@ -8,6 +8,7 @@ from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
 from everlog.actors.rerun.rerun_comparison import CallCosts, RerunComparison, TurnPair, TurnTrace
 from everlog.actors.rerun.rerun_effects import RerunDiverged
 from everlog.events import Record
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.cli.command_run import FAILED
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import asked
@@ -154,7 +155,7 @@ def _costs(costs: CallCosts) -> RerunObject:
         "prompt_tokens": costs.prompt,
         "completion_tokens": costs.completion,
         "tokens": costs.tokens,
-        "latency_s": costs.latency_us / 1_000_000,
+        "latency_s": costs.latency_us / MICROSECONDS,
         "cost": costs.cost,
     }
 

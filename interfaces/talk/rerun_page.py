@@ -17,6 +17,7 @@ from everlog.actors.rerun.rerun_comparison import (
     TurnPair,
     TurnTrace,
 )
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.output import show_pages
@@ -84,7 +85,7 @@ def _side(side: TurnTrace | None, name: str) -> Text:
 
 def _took(costs: CallCosts) -> str:
     money = "" if costs.cost is None else f", {costs.cost:,.4f}"
-    return f"{costs.tokens:,} tokens{money}, {costs.latency_us / 1_000_000:,.1f} s"
+    return f"{costs.tokens:,} tokens{money}, {costs.latency_us / MICROSECONDS:,.1f} s"
 
 
 def _call(call: FunctionCall) -> Text:
@@ -132,7 +133,7 @@ def _totals(comparison: RerunComparison) -> Table:
         ("model calls", then.steps, now.steps, "{:,.0f}"),
         ("function calls", then.calls, now.calls, "{:,.0f}"),
         ("tokens", then.tokens, now.tokens, "{:,.0f}"),
-        ("seconds of the model", then.latency_us / 1_000_000, now.latency_us / 1_000_000, "{:,.1f}"),
+        ("seconds of the model", then.latency_us / MICROSECONDS, now.latency_us / MICROSECONDS, "{:,.1f}"),
     )
     for name, before, after, form in rows:
         table.add_row(

@@ -8,6 +8,7 @@ from functools import partial
 
 from everlog.actors.agent_system import AgentSystem
 from everlog.events import (
+    STOPS,
     BadInput,
     Event,
     EverlogError,
@@ -30,7 +31,7 @@ AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock."""
 
 
-_TELLING = ("model_reply", "model_failed", "turn_abandoned", "turn_cancelled", "budget_exceeded")
+_TELLING = ("model_reply", *STOPS)
 """Kinds of which the last one of a turn says how it ended."""
 
 

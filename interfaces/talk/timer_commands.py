@@ -8,8 +8,8 @@ from typing import Any
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import place_of
 from everlog.actors.cluster.ray_address import running
-from everlog.actors.ports.agent_constants import MICROSECONDS
 from everlog.events import BadInput
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
 from everlog.interfaces.common.error_output import plain

@@ -7,7 +7,7 @@ LEFT JOIN (
     SELECT agent_id, turn,
         bool_or(type IN ('message_sent', 'model_failed')) AS answered,
         bool_or(
-            type IN ('model_reply', 'model_failed', 'turn_abandoned', 'turn_cancelled', 'budget_exceeded')
+            type IN ('model_reply', {stops})
         ) AS ended
     FROM records
     GROUP BY agent_id, turn

@@ -3,7 +3,7 @@
 -- to is told by `woken_of` in `actors/context.py`: planning and grouping is nearly all that such a question costs, and it
 -- has few rows. A law holds it to what the four projections say.
 SELECT r.agent_id, w.as_of, r.seq, r.ended > w.as_of AS living, r.turn, r.step, r.type, r.cause::VARCHAR AS cause,
-    r.type IN ('user_message', 'user_login', 'heartbeat', 'system_alert')
+    r.type IN ({inputs})
         AND NOT contains(r.payload, '"imported":true') AND NOT starts_with(r.payload, '{"erased":true') AS input,
     CASE r.type WHEN 'model_reply' THEN json_array_length(r.payload, '$.calls')
         WHEN 'function_result' THEN -1 END AS owed,

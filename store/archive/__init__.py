@@ -3,9 +3,8 @@
 Not imported by `store`: whoever needs it imports `everlog.store.archive`, in a process that may be large.
 """
 
-from everlog.store.archive.archive import Archive
+from everlog.store.archive.archive import Archive, recorded_embedder
 from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Match, Matches, RebuildReport
-from everlog.store.archive.current_embedder import recorded_embedder
 from everlog.store.archive.embedder import Embedder
 
 __all__ = [

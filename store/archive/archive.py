@@ -19,7 +19,7 @@ from everlog.events import ArchiveError, StoreError
 from everlog.store.archive.archive_constants import BATCH_RECORDS
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_lock import locked, trying
-from everlog.store.archive.archive_metadata import NOTES, ServingTable
+from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
 from everlog.store.archive.archive_table import equal
 from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, refuse_other
@@ -38,6 +38,18 @@ from everlog.store.stores.file_store import FileStore
 FOLDER = "archive"
 PartitionTables = list[tuple[str, pa.Table]]
 """Records that were read and are to be taken in, by partition."""
+
+
+def recorded_embedder(store: FileStore) -> ServingTable | None:
+    """Say which embedder's vectors the table holds; None where nothing was searched yet. Raises ArchiveError."""
+    path = store.root / FOLDER / NOTES
+    if not path.exists():
+        return None
+    notes = ArchiveMetadata(path)
+    try:
+        return notes.serving()
+    finally:
+        notes.close()
 
 
 class Archive:

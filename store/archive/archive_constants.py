@@ -8,8 +8,6 @@ MEANING_MIN = 0.2
 """Cosine from which on a row without a word of the query is found by meaning."""
 MEANING_DIGITS = 5
 """Digits of a cosine that count: the last bits depend on how a sum was ordered."""
-BM25_K1, BM25_B = 0.9, 0.4
-"""How soon a repeated word stops counting, and how much the length of a text matters (decision 7)."""
 RECALL_MAX = 5_000
 """Messages of which `meanings` tells, at most: the nearest."""
 

@@ -10,18 +10,12 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from everlog.store.archive.archive_constants import (
-    BM25_B,
-    BM25_K1,
-    MEANING,
-    MEANING_DIGITS,
-    MEANING_MIN,
-    NEAREST,
-    RECALL_MAX,
-)
+from everlog.store.archive.archive_constants import MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
 from everlog.store.archive.archive_lineage import RowSelection
 from everlog.store.archive.archive_results import Match, Matches
-from everlog.store.archive.tokenizer import phrases_in, query_numbers, without_quotes
+from everlog.store.archive.tokenizer import query_numbers, without_quotes
+from everlog.store.base.bm25 import rarity, score, weight
+from everlog.store.base.stemming import phrases_in
 
 SCORE_DIGITS = 4
 
@@ -66,21 +60,20 @@ class CandidatePool:
 
     def words(self, words: Sequence[int]) -> np.ndarray:
         """BM25 of each row; 0 where no word is."""
-        score = np.zeros(self.size)
+        scores = np.zeros(self.size)
         lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._shelves, self._kept, strict=True)])
         average = lengths.mean() if self.size else 1.0
-        weight = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(average, 1e-9))
+        weights = weight(lengths, max(average, 1e-9))
         for word in words:
             found = []
             for shelf, kept in zip(self._shelves, self._kept, strict=True):
                 counts = shelf.counts(word) if len(kept) else None
                 found.append(np.zeros(len(kept)) if counts is None else counts[kept])
             times = np.concatenate(found)
-            rows = np.count_nonzero(times)
+            rows = int(np.count_nonzero(times))
             if rows:
-                rarity = np.log(1 + (self.size - rows + 0.5) / (rows + 0.5))
-                score += rarity * times * (BM25_K1 + 1) / (times + weight)
-        return score
+                scores += score(rarity(self.size, rows), times, weights)
+        return scores
 
     def holding(self, phrase: str) -> np.ndarray:
         """Whether each row holds a text in lower case, word for word."""
@@ -137,7 +130,7 @@ def find(pool: CandidatePool, wanted: IndexQuery, vector: np.ndarray | None) -> 
     found = (words > 0) | whole
     if vector is not None:
         found[_nearest(meaning, pool)] = True
-    for quoted in phrases_in(wanted.query):
+    for quoted in phrases_in(wanted.query)[0]:
         found &= whole if quoted == phrase else pool.holding(quoted)
     places = np.flatnonzero(found)
     fused = MEANING * _spread(meaning[places]) + (1 - MEANING) * _spread(words[places])

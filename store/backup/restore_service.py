@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 
 from everlog.events import GENESIS, AgentDeleted, BadInput, CorruptLog, Draft, Record, StoreError, draft, extend, uuid7
 from everlog.events.ids import RANDOM_BITS
@@ -26,33 +27,43 @@ from everlog.store.base.move_records import chain_before, is_departure
 from everlog.store.base.names import name_of, partition_of
 from everlog.store.base.source_streams import is_source, source_of
 from everlog.store.base.store_constants import RESTORE_CHARS, RESTORE_COMMITS
-from everlog.store.streams.fork_service import ForkService
+from everlog.store.streams.fork_service import Opener
 from everlog.store.streams.register import Assignment
+from everlog.store.streams.routes import Assignments, Routes
 
 COMMAND = "everlog restore"
 
 
-class RestoreService(ForkService):
-    """The part of a store that takes exports in."""
+class RestoringOpener(Opener, Protocol):
+    """Opens the partitions of a store, also those that a restore fills."""
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:
-        """Own the partition of `agent_id`; see `store.Store`."""
-        raise NotImplementedError
-
-    def _open_restoring(self, stream: ExportedStream) -> Log:
-        """Own the partition of a name that nobody has, and keep everybody else from it until `_set_free`.
+    def open_restoring(self, stream: ExportedStream) -> Log:
+        """Own the partition of a name that nobody has, and keep everybody else from it until `set_free`.
 
         Raises BadInput if another export was being restored there.
         """
-        raise NotImplementedError
+        ...
 
-    def _is_restoring(self, agent_id: str) -> bool:
+    def is_restoring(self, agent_id: str) -> bool:
         """Whether a restore into the partition of the name was interrupted."""
-        raise NotImplementedError
+        ...
 
-    def _set_free(self, agent_id: str) -> None:
+    def set_free(self, agent_id: str) -> None:
         """All records are there: anybody may open the partition."""
-        raise NotImplementedError
+        ...
+
+
+class RestoreService:
+    """Takes exports into a store."""
+
+    def __init__(self, register: Assignments, routes: Routes, opener: RestoringOpener,
+                 open_agent: Callable[[str, str], Log], now: Callable[[], int]) -> None:  # fmt: skip
+        """`open_agent` is the store's `open`: name, command. `now` gives microseconds UTC."""
+        self._register = register
+        self._routes = routes
+        self._opener = opener
+        self._open_agent = open_agent
+        self._now = now
 
     def restore(
         self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
@@ -77,7 +88,7 @@ class RestoreService(ForkService):
     def _ends(self, stream: ExportedStream) -> tuple[Head, int]:
         """Where the agent of that name ends here, Head(0, GENESIS) if it has no records; and where the stream does."""
         assignment = self._register.find(name_of(stream.agent_id))
-        head = Head(0, GENESIS) if assignment is None else self._reader(assignment, None).head(stream.agent_id)
+        head = Head(0, GENESIS) if assignment is None else self._routes.along(assignment).head(stream.agent_id)
         return head, stream.to_seq
 
     def _refuse_other(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
@@ -86,11 +97,11 @@ class RestoreService(ForkService):
         if assignment is None:
             return
         if seq:
-            same = chain is not None and self._reader(assignment, None).chain(stream.agent_id, seq) == chain
+            same = chain is not None and self._routes.along(assignment).chain(stream.agent_id, seq) == chain
         else:
             same = (assignment.parent, assignment.parent_seq) == (stream.parent, stream.parent_seq)
         if not same:
-            reader = self._reader(assignment, None)
+            reader = self._routes.along(assignment)
             last = next(reader.read(stream.agent_id, reader.head(stream.agent_id).seq), None)
             raise _ended(last) if last is not None and _is_end(last) else _taken(stream)
 
@@ -101,15 +112,15 @@ class RestoreService(ForkService):
         assignment = self._register.find(name)
         head = self._ends(stream)[0].seq
         if assignment is not None and head >= stream.to_seq:
-            self._set_free(name)
+            self._opener.set_free(name)
             return RestoredStream(stream, 0)
-        begun = assignment is None or self._is_restoring(name)  # somebody may have taken the name since
+        begun = assignment is None or self._opener.is_restoring(name)  # somebody may have taken the name since
         if begun:
-            log = self._open_restoring(stream)
+            log = self._opener.open_restoring(stream)
         elif head:
-            log = self.open(name, COMMAND)
+            log = self._open_agent(name, COMMAND)
         else:
-            log = self.open_partition(self._assigned(name).partition, COMMAND, label=name)
+            log = self._opener.open(self._routes.assignment(name).partition, COMMAND, label=name)
         with closing(log):
             written = _append(log, stream, commits, count)
             ends = ends and (begun or not head)
@@ -117,9 +128,9 @@ class RestoreService(ForkService):
                 _end(log, stream, self._now())
             if begun:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
-                if not self._register.add(wanted) and self._assigned(name) != wanted:
+                if not self._register.add(wanted) and self._routes.assignment(name) != wanted:
                     raise _taken(stream)
-                self._set_free(name)
+                self._opener.set_free(name)
             log.seal(derive)
         return RestoredStream(stream, written, ends)
 

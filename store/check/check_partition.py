@@ -10,12 +10,12 @@ from everlog.events import EverlogError, Record, RecordsErased
 from everlog.store.base.arrow_schema import SCHEMA, records_of
 from everlog.store.base.contract import Head, Progress, StateDeriver
 from everlog.store.base.lazy_pyarrow import pc
-from everlog.store.log.partition_reader import PartitionReader, heads_before
+from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.log.partition_recovery import RESTORING
 from everlog.store.partition.append_rules import follow
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import Partition
-from everlog.store.partition.segment import Frame, FrameScan, corrupt
+from everlog.store.partition.segment import Frame, FrameScan, corrupt, heads_before
 from everlog.store.sealed.parquet_file import SORTED_BY, is_whole
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoint, whole
 

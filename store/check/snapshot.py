@@ -20,10 +20,9 @@ from everlog.store.base.disk import storage, storage_error
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.move_records import FROM, move_in
 from everlog.store.check.fd_limit import is_room, make_room, too_few
-from everlog.store.log.partition_reader import closed_frames, heads_before
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import FrameScan, corrupt, gone
+from everlog.store.partition.segment import FrameScan, closed_frames, corrupt, gone, heads_before
 from everlog.store.sealed.parquet_file import is_whole
 from everlog.store.stores.file_store import FileStore
 

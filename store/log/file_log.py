@@ -6,13 +6,11 @@ writer which was interrupted anywhere in between never writes again.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-import pyarrow as pa
-
 from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
-from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, State, StateDeriver, States
+from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, StateDeriver
 from everlog.store.base.disk import remove_if_there, storage, storage_error
 from everlog.store.base.names import name_of
 from everlog.store.base.store_constants import SEGMENT_BYTES_MAX
@@ -56,7 +54,9 @@ class FileLog:
         self._ledger = recovered.ledger
         self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
         self._view = self._now_seen()
-        self._reader = PartitionReader(partition, lambda: self._view)
+        self._reader = reader = PartitionReader(partition, lambda: self._view)
+        self.read, self.table, self.chain, self.erasing = reader.read, reader.table, reader.chain, reader.erasing
+        self.seq_at, self.state, self.states = reader.seq_at, reader.state, reader.states
         self._io = threading.Lock()
         self._sealing = threading.Lock()
         self._group = GroupCommit(self._commit)
@@ -131,34 +131,6 @@ class FileLog:
     def head(self, agent_id: str) -> Head:
         """The end of the stream; Head(0, GENESIS) for an agent without records."""
         return self._ledger.head(name_of(agent_id))
-
-    def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
-        return self._reader.read(agent_id, from_seq, to_seq)
-
-    def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
-        return self._reader.table(agent_id, from_seq, to_seq)
-
-    def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
-        return self._reader.chain(agent_id, seq)
-
-    def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream is not carried out yet."""
-        return self._reader.erasing(agent_id)
-
-    def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
-        return self._reader.seq_at(agent_id, time)
-
-    def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
-        return self._reader.state(agent_id, maker, as_of)
-
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""
-        return self._reader.states(maker, self.agents() if agents is None else agents)
 
     def close(self) -> None:
         """Give the partition up. Idempotent; waits for the group that is being written."""

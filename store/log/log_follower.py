@@ -12,11 +12,11 @@ import pyarrow as pa
 from everlog.store.base.arrow_schema import SCHEMA, batch_in, records_of
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
-from everlog.store.log.partition_reader import PartitionReader, closed_frames
+from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.partition.frame import HEADER_BYTES, MAGIC, body_is_right, unpack
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import gone
+from everlog.store.partition.segment import closed_frames, gone
 from everlog.store.sealed.sealed_reader import whole
 
 READ_BYTES = 16 * 1024 * 1024

@@ -22,7 +22,7 @@ from everlog.store.partition.epoch import has_live_owner
 from everlog.store.partition.frame_index import FrameIndex, tables_at
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import Frame, FrameScan, corrupt, gone
+from everlog.store.partition.segment import Frame, FrameScan, closed_frames, corrupt, gone, heads_before
 from everlog.store.sealed.parquet_file import FooterCache, where
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, newest_state, newest_states, rows_of, whole
 
@@ -305,24 +305,6 @@ class PartitionReader:
     def _is_old(self, manifest: Manifest) -> bool:
         with storage("list", self._where.path):
             return (self._where.numbers(MANIFEST) or [0])[-1] != manifest.number
-
-
-def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
-    """The frames of a closed file. Raises FileNotFoundError; CorruptLog, once all before the damage was given."""
-    path = partition.path / entry.name
-    with read_errors(path):
-        data = partition.disk.read(path, 0, entry.bytes)
-    salt = partition.salt(entry.name)
-    scan = FrameScan(data, salt, entry.first_commit, str(path))
-    yield from scan
-    if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
-        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
-
-
-def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
-    """Last seq of each stream before a file."""
-    earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
-    return {agent_id: seq for other in earlier for agent_id, (seq, _) in other.chains.items()}
 
 
 def _tables(frames: Iterator[Frame]) -> Iterator[pa.Table]:

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from everlog.events import CorruptLog, Fenced, StoreError, UsageError
 from everlog.store.base.arrow_schema import records_of
 from everlog.store.base.disk import publish, remove_if_there, storage
-from everlog.store.log.partition_reader import TornTail, closed_frames, heads_before
+from everlog.store.log.partition_reader import TornTail
 from everlog.store.partition.append_rules import StreamHeads
 from everlog.store.partition.epoch import Ownership
 from everlog.store.partition.frame_index import FrameIndex
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
 from everlog.store.partition.open_segment import OpenSegment
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, RecordFileName, named, token
-from everlog.store.partition.segment import FrameScan, corrupt, gone
+from everlog.store.partition.segment import FrameScan, closed_frames, corrupt, gone, heads_before
 from everlog.store.sealed.sealed_reader import ids_of
 
 ATTEMPTS_MAX = 1000

@@ -8,10 +8,11 @@ memory when a file is sealed: what comes next was on its way meanwhile, with ids
 from collections.abc import Callable, Iterable
 
 from everlog.events import Record
+from everlog.events.times import MICROSECONDS
 from everlog.store.base.arrow_schema import id_bytes
 from everlog.store.base.store_constants import ID_MEMORY_S
 
-ID_MEMORY_US = ID_MEMORY_S * 1_000_000
+ID_MEMORY_US = ID_MEMORY_S * MICROSECONDS
 
 RECENT_US = 60_000_000
 """Of a file that is sealed, ids that are no older than this before its newest stay in memory."""

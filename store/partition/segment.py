@@ -12,8 +12,11 @@ import pyarrow as pa
 
 from everlog.events import CorruptLog, NewerFormat
 from everlog.store.base.arrow_schema import batch_in
+from everlog.store.base.disk import read_errors
 from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.frame import HEADER_BYTES, MAGIC, FrameHeader, body_is_right, unpack
+from everlog.store.partition.manifest import FileEntry, Manifest
+from everlog.store.partition.partition import Partition
 
 AGENTS_SHOWN_MAX = 3
 """Agents whose next seq an error message names."""
@@ -125,6 +128,24 @@ def corrupt(scan: FrameScan, data: bytes, salt: int, first_commit: int, path: st
         f"{path} is damaged at byte {scan.end}, where commit {scan.next_commit} should begin (next: {shown}{more})"
         f"{later}. Nothing was changed and what lies before can still be read. Restore the file from a backup."
     )
+
+
+def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
+    """The frames of a closed file. Raises FileNotFoundError; CorruptLog, once all before the damage was given."""
+    path = partition.path / entry.name
+    with read_errors(path):
+        data = partition.disk.read(path, 0, entry.bytes)
+    salt = partition.salt(entry.name)
+    scan = FrameScan(data, salt, entry.first_commit, str(path))
+    yield from scan
+    if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
+        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+
+
+def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
+    """Last seq of each stream before a file."""
+    earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
+    return {agent_id: seq for other in earlier for agent_id, (seq, _) in other.chains.items()}
 
 
 def gone(path: str, first_commit: int) -> CorruptLog:

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from everlog.events import CorruptLog, StoreError
+from everlog.events import CorruptLog, Fenced, StoreError
 from everlog.store.base.arrow_schema import SCHEMA
-from everlog.store.base.contract import Progress, StateDeriver
+from everlog.store.base.contract import Log, Progress, StateDeriver
 from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy_pyarrow import pc
-from everlog.store.base.store_constants import MERGE_RATIO, MERGED_BYTES_MAX, SEGMENT_BYTES_MAX
-from everlog.store.log.partition_reader import closed_frames
+from everlog.store.base.store_constants import MERGE_RATIO, MERGED_BYTES_MAX, SEAL_BYTES_MIN, SEGMENT_BYTES_MAX
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import Partition, sealed_name
+from everlog.store.partition.segment import closed_frames
 from everlog.store.sealed.checkpoints import ChainCheckpoints, far_ends, folded, held, marks_of, places_of, together
 from everlog.store.sealed.erasure import Erasures, erased, erasures_in
 from everlog.store.sealed.parquet_file import is_whole, save, where
@@ -47,6 +47,21 @@ class ManifestChange(NamedTuple):
         start = next(index for index, entry in enumerate(files) if entry.name in gone)
         kept = [self.rewritten.get(entry.name, entry) for entry in files]
         return [*kept[:start], self.after, *(entry for entry in kept[start:] if entry.name not in gone)]
+
+
+def seal_if_due(log: Log, derive: StateDeriver, bytes_min: int = SEAL_BYTES_MIN) -> str:
+    """Seal a log that has `bytes_min` bytes to seal. Return why it could not be sealed; empty if nothing failed.
+
+    Nothing is lost by such a failure, and agents can run. Raises Fenced.
+    """
+    try:
+        if log.unsealed_bytes >= bytes_min:
+            log.seal(derive)
+    except Fenced:
+        raise
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 class SealPass:

@@ -28,7 +28,10 @@ from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.partition.append_rules import AppendGroup, StreamHeads, ValidatedAppend
 from everlog.store.partition.chain_lookup import BEGINNING, chain_over, refused
 from everlog.store.sealed.erasure import JOINTS, erasures_in
+from everlog.store.streams.fork_service import ForkService
+from everlog.store.streams.move_service import MoveService
 from everlog.store.streams.register import Assignment
+from everlog.store.streams.routes import Routes
 
 
 class _Shared:
@@ -217,25 +220,61 @@ class _Register:
             places.append(assignment)
 
 
-class MemoryStore(RestoreService):
+class _Opener:
+    """The partitions of a store in memory, which are made when somebody asks for them."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._partitions: dict[str, _Shared] = {}
+
+    def at(self, name: str) -> _Shared:
+        """The partition of that name."""
+        with self._mutex:
+            return self._partitions.setdefault(name, _Shared(name))
+
+    def place(self, name: str, partition: str) -> MemoryReader:
+        del name
+        return MemoryReader(self.at(partition))
+
+    def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
+        del label
+        return MemoryLog(command=command, shared=self.at(partition), take_over=take_over)
+
+    def open_restoring(self, stream: ExportedStream) -> MemoryLog:
+        return self.open(partition_of(stream.agent_id), COMMAND)
+
+    def is_restoring(self, agent_id: str) -> bool:
+        del agent_id
+        return False
+
+    def set_free(self, agent_id: str) -> None:
+        """Nobody looks in between: what is here lives as long as the process."""
+
+
+class MemoryStore:
     """All agents of one place, in memory."""
 
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
         """An empty store with that many partitions for agents that share them; `now` gives microseconds UTC."""
-        super().__init__(now)
         self._mutex = threading.Lock()
         self._shards = shards
-        self._places = _Register()
-        self._partitions: dict[str, _Shared] = {}
+        self._register = register = _Register()
+        self._opener = opener = _Opener()
+        routes = Routes(register, opener.place)
+        moving = MoveService(register, routes, shards, now)
+        self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
+        self.assigned, self.assignments = routes.assigned, routes.assignments
+        self.route, self.partition_of = routes.route, routes.partition_of
+        self.reader, self.states = routes.reader, routes.states
+        self.parent_of, self.forks_of = routes.parent_of, routes.forks_of
+        self.begin_move, self.finish_move = moving.begin_move, moving.finish_move
+        self.fork = ForkService(register, routes, opener, now).fork
+        self.restore = RestoreService(register, routes, opener, self.open, now).restore
 
     @property
     def shards(self) -> int:
         """Number of shared partitions."""
         return self._shards
-
-    @property
-    def _register(self) -> _Register:
-        return self._places
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
@@ -246,8 +285,8 @@ class MemoryStore(RestoreService):
         known = dict.fromkeys(map(name_of, names))
         placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
         with self._mutex:
-            new = [name for name in placed if name not in self._places.places]
-            self._places.places.update((name, [Assignment(name, placed[name])]) for name in new)
+            new = [name for name in placed if name not in self._register.places]
+            self._register.places.update((name, [Assignment(name, placed[name])]) for name in new)
         return new
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
@@ -258,23 +297,4 @@ class MemoryStore(RestoreService):
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
         """Own a partition by its name; the error names it by that."""
-        del label
-        return MemoryLog(command=command, shared=self._partition(partition), take_over=take_over)
-
-    def _open_restoring(self, stream: ExportedStream) -> MemoryLog:
-        return self.open_partition(partition_of(stream.agent_id), COMMAND)
-
-    def _is_restoring(self, agent_id: str) -> bool:
-        del agent_id
-        return False
-
-    def _set_free(self, agent_id: str) -> None:
-        """Nobody looks in between: what is here lives as long as the process."""
-
-    def _place(self, name: str, partition: str) -> MemoryReader:
-        del name
-        return MemoryReader(self._partition(partition))
-
-    def _partition(self, name: str) -> _Shared:
-        with self._mutex:
-            return self._partitions.setdefault(name, _Shared(name))
+        return self._opener.open(partition, command, label=label, take_over=take_over)

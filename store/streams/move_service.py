@@ -1,4 +1,4 @@
-"""What a store does about agents that move: lets them go, takes them in, reads them wherever they were.
+"""What a store does about agents that move: lets them go, and takes them in.
 
 A move is three steps, each durable before the next and each of them harmless when it comes again:
 
@@ -10,128 +10,53 @@ Whoever lets an agent go does 1 and 2; whoever wants to append to it where it is
 1 is finished by whoever asks for the agent in its old partition, which the register still names.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
 from everlog.events import AgentMoved, BadInput, CorruptLog, Moved, UsageError
-from everlog.store.base.block_streams import block_of, is_agent, is_block
-from everlog.store.base.contract import Head, Log, LogReader, States
+from everlog.store.base.contract import Head, Log, LogReader
 from everlog.store.base.move_records import arrival, departure, move_in
-from everlog.store.base.names import name_of, partition_of, unknown_agent
-from everlog.store.base.source_streams import is_source, source_of
-from everlog.store.streams.fork_reader import ForkReader
-from everlog.store.streams.moved_reader import MovedStreamReader
+from everlog.store.base.names import name_of, partition_of
 from everlog.store.streams.register import Assignment
-
-
-class Assignments(Protocol):
-    """The part of a register that moves need; see `register.Register`."""
-
-    def all(self) -> dict[str, Assignment]: ...
-
-    def find(self, name: str) -> Assignment | None: ...
-
-    def before(self, assignment: Assignment) -> list[Assignment]: ...
-
-    def add(self, assignment: Assignment) -> bool: ...
-
-    def move(self, assignment: Assignment) -> None: ...
+from everlog.store.streams.routes import Assignments, Routes
 
 
 class MoveService:
-    """The part of a store that knows where agents are and were."""
+    """Moves the agents of a store between its partitions."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
-        """`now` gives microseconds UTC."""
+    def __init__(self, register: Assignments, routes: Routes, shards: int, now: Callable[[], int]) -> None:
+        """`shards` is the number of shared partitions, `now` gives microseconds UTC."""
+        self._register = register
+        self._routes = routes
+        self._shards = shards
         self._now = now
-
-    @property
-    def shards(self) -> int:
-        """Number of shared partitions, fixed when the store was made."""
-        raise NotImplementedError
-
-    @property
-    def _register(self) -> Assignments:
-        raise NotImplementedError
-
-    def _place(self, name: str, partition: str) -> LogReader:
-        """A partition in which the agent `name` is or was, for reading. Raises CorruptLog if it is not there."""
-        raise NotImplementedError
-
-    def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted; sources and shared blocks are no agents."""
-        return [name for name in self._register.all() if is_agent(name)]
-
-    def sources(self) -> list[str]:
-        """Names of all sources that documents were ever loaded into, sorted."""
-        return [source_of(name) for name in self._register.all() if is_source(name)]
-
-    def blocks(self) -> list[str]:
-        """Names of all shared blocks that were ever made, sorted."""
-        return [block_of(name) for name in self._register.all() if is_block(name)]
-
-    def assigned(self) -> dict[str, str]:
-        """The partition of every stream that was ever registered, by name. One pass over the register."""
-        return {name: assignment.partition for name, assignment in self._register.all().items()}
-
-    def assignments(self) -> list[Assignment]:
-        """Where every stream that was ever registered is, sorted by name."""
-        return list(self._register.all().values())
-
-    def route(self, agent_id: str) -> list[str]:
-        """The partitions that an agent was in, in order, and last the one in which it is. Raises UnknownAgent."""
-        assignment = self._assigned(name_of(agent_id))
-        return [*(earlier.partition for earlier in self._register.before(assignment)), assignment.partition]
-
-    def partition_of(self, agent_id: str) -> str:
-        """Name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
-        return self._assigned(name_of(agent_id)).partition
-
-    def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
-        """The log of `agent_id` for reading, through all partitions that it was in. See `store.Store`."""
-        return self._reader(self._assigned(name_of(agent_id)), own)
-
-    def states(self, maker: str) -> Iterator[States]:
-        """Where every agent stood, and the records after that, some hundred agents at a time. See `store.Store`."""
-        inside: dict[str, list[str]] = defaultdict(list)
-        for name, assignment in self._register.all().items():
-            if not is_agent(name):
-                continue
-            if assignment.epoch == 1 and not assignment.parent:
-                inside[assignment.partition].append(name)
-            else:
-                yield from self._reader(assignment, None).states(maker, [name])
-        for partition, names in inside.items():
-            yield from self._place(names[0], partition).states(maker, names)
 
     def begin_move(self, log: Log, agent_id: str, to: str) -> None:
         """Let an agent go from the partition of `log` to another one. See `store.Store`."""
         name = name_of(agent_id)
         if not self._has_place(name, to):
             raise BadInput(
-                f"{name!r} cannot go to {to!r}: there is {partition_of(name)}, for itself, and {self.shards} shards."
+                f"{name!r} cannot go to {to!r}: there is {partition_of(name)}, for itself, and {self._shards} shards."
             )
         try:
             self.finish_move(log, name)
         except Moved:
-            if self._assigned(name).partition != to:
+            if self._routes.assignment(name).partition != to:
                 raise
             return
         if log.partition == to:
             return
-        epoch = self._assigned(name).epoch + 1
+        epoch = self._routes.assignment(name).epoch + 1
         head = log.head(name)
         if head.seq:
             append = departure(name, head, to, epoch, self._now())
             log.append(name, head.seq, append.drafts)
-        self._register.move(_onward(self._assigned(name), to, epoch))
+        self._register.move(_onward(self._routes.assignment(name), to, epoch))
 
     def _has_place(self, name: str, partition: str) -> bool:
         """Whether an agent may be in a partition of that name: its own, or a shard of this store."""
-        return partition in {partition_of(name), *(f"shard-{number:03d}" for number in range(self.shards))}
+        return partition in {partition_of(name), *(f"shard-{number:03d}" for number in range(self._shards))}
 
     def finish_move(self, log: Log, agent_id: str) -> bool:
         """Take an agent in whose move to the partition of `log` was begun. See `store.Store`."""
@@ -139,7 +64,7 @@ class MoveService:
         head = log.head(name)
         if head.seq and not head.away:
             return False
-        assignment = self._assigned(name)
+        assignment = self._routes.assignment(name)
         if head.away:  # whoever let it go may have died before it was registered
             gone = _departure(log, name, head)
             if gone.epoch > assignment.epoch:
@@ -155,7 +80,7 @@ class MoveService:
         if assignment.epoch == 1:
             _refuse_unfinished(assignment)
             return False
-        last = self._reader(assignment, log).head(name)
+        last = self._routes.along(assignment, log).head(name)
         if last.seq and not last.away:
             raise CorruptLog(
                 f"{name!r} was put into {log.partition}, but nothing says so where its log ends, at seq {last.seq}: "
@@ -166,23 +91,6 @@ class MoveService:
             append = arrival(name, last, before, assignment.epoch, self._now())
             log.append(name, last.seq, append.drafts)
         return last.seq > 0
-
-    def _reader(self, assignment: Assignment, own: Log | None) -> LogReader:
-        name, here = assignment.agent_id, assignment.partition
-        before = (earlier.partition for earlier in self._register.before(assignment))
-        places = [*dict.fromkeys(place for place in before if place != here), here]
-        readers = [own if own is not None and own.partition == place else self._place(name, place) for place in places]
-        reader = MovedStreamReader(name, readers) if len(readers) > 1 else readers[0]
-        if not assignment.parent:
-            return reader
-        ancestor = self._reader(self._assigned(assignment.parent), None)
-        return ForkReader(name, reader, assignment.parent, assignment.parent_seq, ancestor)
-
-    def _assigned(self, name: str) -> Assignment:
-        assignment = self._register.find(name)
-        if assignment is None:
-            raise unknown_agent(name, self.agents())
-        return assignment
 
 
 def _onward(assignment: Assignment, to: str, epoch: int) -> Assignment:

@@ -11,6 +11,8 @@ from everlog.store.base.stemming import QUESTION_WORDS
 
 HOUR_US = 3_600_000_000
 _ENGLISH = stemmer("english")
+_RANGES = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF))
+_CHARACTERS = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
 
 
 class Message(NamedTuple):
@@ -25,9 +27,9 @@ class Message(NamedTuple):
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters, digits and underscores, stemmed."""
-    spaced = "".join(c if c.isalnum() or c == "_" else " " for c in text.lower())
-    return [_ENGLISH.stemWord(word) for word in spaced.split()]
+    """Runs of letters, digits and underscores, stemmed if they are letters only; of Chinese and Japanese characters."""
+    spaced = "".join(f" {c} " if c in _CHARACTERS else c if c.isalnum() or c == "_" else " " for c in text.lower())
+    return [_ENGLISH.stemWord(word) if word.isalpha() else word for word in spaced.split()]
 
 
 def sentences(text: str) -> tuple[str, str]:

@@ -25,8 +25,7 @@ from everlog.events import (
 )
 from everlog.projections import HEAD, ArchivalSearch, Projections
 from everlog.projections.archival_memory import PASSAGE_CHARS, WHITE
-from everlog.projections.recall_search import phrases_in
-from everlog.projections.recall_stems import query_stems, stems
+from everlog.store.base.stemming import phrases_in, query_stems, stems
 from tests.laws.test_projections import BIRTH, loaded
 
 TEXTS = ("oak", "elm", " oak ", "oak\n", "the oak and the elm", "“Oak” trees", "50% oak_", "")

@@ -10,12 +10,16 @@ from everlog.events import AgentCreated, AnyEvent, FunctionError, MessageSent, R
 from everlog.projections import HEAD, Projections, RecallSearch
 from tests.laws.ranking_reference import Message, ranked
 
-WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!")
+WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!",
+         "1990s", "猫好")  # fmt: skip
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 SAID = st.tuples(st.sampled_from(["Sam", "Ann", "Sam Hill", ""]), TEXTS, st.sampled_from([1, 60, 3599, 3600, 90_000]))
 LIVES = st.lists(st.one_of(SAID, SAID, SAID, SAID, SAID, st.none()), min_size=1, max_size=12)
 """What was said, by whom and how many seconds after the one before; None: the agent is created anew."""
-QUERIES = st.lists(st.sampled_from(["Sam", "Ann", "sail", "boat", "cake", "what", "May", "zebra", "oa"]), max_size=3)
+QUERIES = st.lists(
+    st.sampled_from(["Sam", "Ann", "sail", "boat", "cake", "what", "May", "zebra", "oa", "1990s", "1990", "猫"]),
+    max_size=3,
+)
 
 
 def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[Message]]:

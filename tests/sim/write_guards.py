@@ -60,22 +60,14 @@ def _() -> AbstractContextManager[object]:
 
 @guard("folder of the store's file", "everlog.json and registrations survive what is built upon them")
 def _() -> AbstractContextManager[object]:
-    create, register = file_store.FileStore.create, file_store.FileStore.register
+    create = file_store.FileStore.create
 
     def create_broken(*args: Any, disk: Any, **kwargs: Any) -> Any:
         store = create(*args, disk=without_sync_dir(disk), **kwargs)
-        store._disk = disk
+        store._opener.disk = disk  # the logs are durable; the register keeps the broken one
         return store
 
-    def register_broken(store: Any, agent_id: str) -> bool:
-        disk, store._disk = store._disk, without_sync_dir(store._disk)
-        try:
-            return register(store, agent_id)
-        finally:
-            store._disk = disk
-
-    kind = file_store.FileStore
-    return together([patch.object(kind, "create", create_broken), patch.object(kind, "register", register_broken)])
+    return patch.object(file_store.FileStore, "create", create_broken)
 
 
 @guard("poison", "after a failed write or sync nothing is written, and so acknowledged, behind it")

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everlog.actors.ports.agent_constants import MICROSECONDS
 from everlog.actors.prompt.message_format import told
+from everlog.events.times import MICROSECONDS
 from tests.support.agent_world import World, say
 
 ZONES = ("UTC", "Europe/Oslo", "America/St_Johns", "Africa/Monrovia", "Asia/Kathmandu")

@@ -201,7 +201,7 @@ def test_a_file_that_was_made_meanwhile_is_not_overwritten_unasked(
 def test_a_log_that_is_not_in_its_chain_is_not_exported(store: MemoryStore, tmp_path: Path) -> None:
     """A record that changed under the store, or is missing: the seq is named, and there is no file."""
     say(store, "sam", Drafts(), 5)
-    records = store._partition(partition_of("sam")).records
+    records = store._opener.at(partition_of("sam")).records
     whole = list(records)
     for damaged in ([*whole[:2], msgspec.structs.replace(whole[2], text="else"), *whole[3:]], whole[:2] + whole[3:]):
         records[:] = damaged

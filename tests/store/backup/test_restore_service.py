@@ -7,6 +7,7 @@ import pytest
 
 from everlog.events import BadInput, PartitionBusy, StoreError, UsageError
 from everlog.store import FileStore, MemoryStore, check, partition_of
+from everlog.store.stores.opener import FileOpener
 from everlog.store.streams.register import Assignment
 from tests.contract.draft_builders import NOW, Drafts
 from tests.store.conftest import now
@@ -130,7 +131,7 @@ def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pyt
     store = FileStore.create(ROOT, now, "sim", disk=FaultyDisk())
     store.restore(tmp_path / "sam.everlog")
     with monkeypatch.context() as patched:
-        patched.setattr(FileStore, "_set_free", interrupted)
+        patched.setattr(FileOpener, "set_free", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.restore(tmp_path / "tom.everlog")
     assert partition_of("tom") not in store.partitions()
@@ -140,7 +141,7 @@ def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pyt
     assert_fine(store)
 
 
-def interrupted(_: FileStore, agent_id: str) -> None:
+def interrupted(_: FileOpener, agent_id: str) -> None:
     if agent_id == "tom":
         raise KeyboardInterrupt
 

@@ -212,7 +212,8 @@ def test_a_fork_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> 
     given the name.
     """
     whole = FaultyDisk()
-    start = len(made(whole)._disk.log)  # type: ignore[attr-defined]
+    made(whole)
+    start = len(whole.log)
     fork(FileStore(ROOT, now, disk=whole), "sam", 2, "tom")
     steps = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
     assert len(steps) > 5

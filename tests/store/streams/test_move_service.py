@@ -9,6 +9,7 @@ from everlog.events import GENESIS, BadInput, CorruptLog, Draft, Moved, UnknownA
 from everlog.events.lifecycle import AgentMoved
 from everlog.store import Append, FileLog, FileStore, Log, MemoryStore, Store, check, check_moves, partition_of
 from everlog.store.base.move_records import arrival, departure
+from everlog.store.streams.register import Assignment
 from tests.contract.log_contract import Drafts
 from tests.contract.seal_contract import erasing
 from tests.store.conftest import now
@@ -242,7 +243,7 @@ def test_a_move_of_which_one_half_is_missing_is_damage() -> None:
     store.register("sam")
     travel(store, ROUTE[:1], words_for(ROUTE[:1]))
     log = store.open("sam", "test")
-    store._register.move(store._assigned("sam").__class__("sam", "shard-000", 2))
+    store._register.move(Assignment("sam", "shard-000", 2))
     with pytest.raises(CorruptLog, match="records after it are missing"):
         store.open("sam", "test")
     forged(log, departure("sam", log.head("sam"), "shard-001", 2, now()))

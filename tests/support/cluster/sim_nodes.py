@@ -175,7 +175,7 @@ class NodeStore:
         if self._node.dead:
             raise asyncio.CancelledError
         owner = self._cluster.owners.get(agent_id)
-        shared = self._cluster.store._partition(self._cluster.store.partition_of(agent_id))
+        shared = self._cluster.store._opener.at(self._cluster.store.partition_of(agent_id))
         held = bool(shared.owner) and owner is not None and not owner.dead
         if held and not take_over:
             assert owner is not None

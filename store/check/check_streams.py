@@ -1,9 +1,9 @@
-"""Checking what partitions say of each other: that agents which moved have all of their records, in one chain."""
+"""Checking what the partitions of a store say of each other: of agents that moved, and of forks and their parents."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from everlog.events import GENESIS, AgentMoved, EverlogError, Record, extend
+from everlog.events import GENESIS, AgentForked, AgentMoved, EverlogError, Record, event_of, extend
 from everlog.store.base.move_records import FROM, TO, is_departure, move_in
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.stores.file_store import FileStore
@@ -19,13 +19,13 @@ def check_moves(store: FileStore) -> list[str]:
     for assignment in store.assignments():
         if assignment.epoch > 1:
             try:
-                errors += _errors(store, assignment)
+                errors += _move_errors(store, assignment)
             except EverlogError as error:
                 errors.append(str(error))
     return errors
 
 
-def _errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
+def _move_errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
     name = assignment.agent_id
     route = store.route(name)
     over = _over(store, name, route)
@@ -70,3 +70,41 @@ def _unlike(record: Record, before: AgentMoved | None, move: AgentMoved | None, 
         place = move.epoch - (1 if move.direction == TO else 2)
         if place < len(route) and route[place] != move.partition:
             yield f"{where}: this record of a move names {move.partition}, and the register {route[place]}"
+
+
+def check_forks(store: FileStore, names: Collection[str] | None = None) -> list[str]:
+    """What is wrong with where forks begin, of those named or of all; empty if nothing is."""
+    errors: list[str] = []
+    for assignment in store.assignments():
+        if assignment.parent and (names is None or assignment.agent_id in names):
+            try:
+                errors += _fork_errors(store, assignment)
+            except EverlogError as error:
+                errors.append(f"{assignment.agent_id!r}, a fork of {assignment.parent!r}: {error}")
+    return errors
+
+
+def _fork_errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
+    name, parent, cut = assignment.agent_id, assignment.parent, assignment.parent_seq
+    reader = store.reader(name)
+    if not reader.head(name).seq:  # it was begun, and not finished: there is no fork
+        return
+    first = next(reader.read(name, cut + 1, cut + 1), None)
+    event = None if first is None else event_of(first)
+    if first is None or first.agent_id != name or not isinstance(event, AgentForked):
+        yield f"{name!r} seq {cut + 1}: the register has it as a fork of {parent!r} at seq {cut}, and its log does not"
+        return
+    if event.parent_seq != cut:  # a restored one may name an ancestor further back, whose chain there is the same
+        yield (
+            f"{name!r} seq {cut + 1}: it was forked from {event.parent!r} at seq {event.parent_seq} by its log, and "
+            f"from {parent!r} at seq {cut} by the register"
+        )
+        return
+    head = store.reader(parent).head(parent).seq
+    if head < cut:
+        yield f"{name!r} was forked from {parent!r} at seq {cut}, but that ends at seq {head}: it lacks records"
+    elif store.reader(parent).chain(parent, cut).hex() != event.chain:
+        yield (
+            f"{name!r} seq {cut + 1}: the chain of {parent!r} at seq {cut} is not what it was when it was forked: "
+            "records up to there are not the same"
+        )

@@ -1,0 +1,157 @@
+"""The partitions of a store in a folder: where each is, and how it is opened, also while a restore fills it.
+
+<root>/log/<partition>/restoring    the mark of a restore that has not come to its end
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import BadInput, CorruptLog, UsageError
+from everlog.store.backup.restore_service import COMMAND
+from everlog.store.base.arrow_schema import SCHEMA, batch_of
+from everlog.store.base.disk import Disk, publish, remove_if_there, storage, understood
+from everlog.store.base.export_types import ExportedStream
+from everlog.store.base.names import partition_of
+from everlog.store.log.file_log import FileLog
+from everlog.store.log.partition_reader import PartitionReader
+from everlog.store.log.partition_recovery import RESTORING
+from everlog.store.partition.partition import Partition, token
+from everlog.store.streams.register import Register
+from everlog.store.streams.routes import Routes
+
+
+class FileOpener:
+    """Finds and opens the partitions of a store in a folder."""
+
+    def __init__(self, disk: Disk, root: Path, store_id: str, register: Register, now: Callable[[], int],
+                 segment_bytes_max: int) -> None:  # fmt: skip
+        """`now` gives microseconds UTC; a file of a log that has `segment_bytes_max` bytes is closed."""
+        self.disk = disk
+        self.routes = Routes(register, lambda name, partition: PartitionReader(self.found(name, partition)))
+        """Where the streams are, read from this folder."""
+        self._root = root
+        self._store_id = store_id
+        self._register = register
+        self._now = now
+        self._segment_bytes_max = segment_bytes_max
+
+    def partition(self, name: str) -> Partition:
+        """Where the partition `name` is, or would be."""
+        return Partition(self.disk, self._root / "log" / name, name, self._store_id)
+
+    def partitions(self, *, restoring: bool = False) -> list[str]:
+        """Names of all partitions, sorted; with `restoring` also those where a restore has not come to its end."""
+        folder = self._root / "log"
+        with storage("list the partitions in", folder):
+            names = sorted(self.disk.names(folder)) if self.disk.exists(folder) else []
+        return [name for name in names if restoring or not self._is_marked(name)]
+
+    def found(self, name: str, of: str) -> Partition:
+        """A partition of an agent, whose folder was made before the agent was registered in it."""
+        partition = self.partition(of)
+        with storage("look for", partition.path):
+            there = self.disk.exists(partition.path)
+        if not there:
+            raise CorruptLog(f"{partition.path}, the log of {name!r}, is missing. Restore it from a backup.")
+        return partition
+
+    def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
+        """Own a partition by its name; `label` is what a person calls it. Raises what `FileLog.open` does."""
+        self._free_if_whole(partition)
+        return self._opened(partition, command, label=label, take_over=take_over)
+
+    def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
+                ) -> FileLog:  # fmt: skip
+        return FileLog.open(
+            self.partition(partition),
+            command,
+            self._now,
+            label=label,
+            take_over=take_over,
+            segment_bytes_max=self._segment_bytes_max,
+            history=self._history,
+            restoring=restoring,
+        )
+
+    def _history(self, agent_id: str) -> pa.Table:
+        """All records of an agent, as they were written."""
+        records = list(self.routes.reader(agent_id).read(agent_id))
+        return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
+
+    def refuse_restoring(self, name: str) -> None:
+        """Raises UsageError for a name that nobody has yet, and that a restore will give to its agent."""
+        if self.is_restoring(name) and self._register.find(name) is None:
+            raise UsageError(
+                f"A restore of {name!r} was interrupted, or goes on just now. Finish it with the same `{COMMAND}`; or, "
+                f"where the export is lost, remove {self._mark_of(partition_of(name)).parent}, which nobody has seen "
+                "yet."
+            )
+
+    def open_restoring(self, stream: ExportedStream) -> FileLog:
+        """Own the partition of a name that nobody has, and say in it what is restored there."""
+        name = partition_of(stream.agent_id)
+        log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
+        path = self._mark_of(name)
+        content = msgspec.json.encode(_Mark(stream.agent_id, stream.to_seq, stream.chain))
+        kept = False
+        try:
+            with storage("restore into", path):
+                file = publish(self.disk, path, content, token())
+                if file is not None:
+                    file.close()
+                elif self.disk.read(path) != content:
+                    raise BadInput(
+                        f"A restore of another export of {stream.agent_id!r} was interrupted. Finish it with that "
+                        f"export; or, where that is lost, remove {path.parent}, which nobody has seen yet."
+                    )
+            kept = True
+        finally:
+            if not kept:
+                log.close()
+        return log
+
+    def _free_if_whole(self, partition: str) -> None:
+        """Let a partition be opened whose restore came to its end, and died before it said so."""
+        if not self._is_marked(partition):
+            return
+        path = self._mark_of(partition)
+        with storage("read", path):
+            content = self.disk.read(path)
+        mark = understood(content, _Mark, path)
+        name = mark.agent_id
+        assignment = self._register.find(name)  # it is registered last of all
+        if assignment is None or assignment.partition != partition:
+            return
+        reader = self.routes.reader(name)
+        if reader.head(name).seq >= mark.seq and reader.chain(name, mark.seq).hex() == mark.chain:
+            self.set_free(name)
+
+    def _mark_of(self, partition: str) -> Path:
+        return self._root / "log" / partition / RESTORING
+
+    def _is_marked(self, partition: str) -> bool:
+        path = self._mark_of(partition)
+        with storage("look for", path):
+            return self.disk.exists(path)
+
+    def is_restoring(self, agent_id: str) -> bool:
+        return self._is_marked(partition_of(agent_id))
+
+    def set_free(self, agent_id: str) -> None:
+        """All records are there: anybody may open the partition."""
+        if self.is_restoring(agent_id):
+            path = self._mark_of(partition_of(agent_id))
+            with storage("restore into", path):
+                remove_if_there(self.disk, path)
+                self.disk.sync_dir(path.parent)
+
+
+class _Mark(msgspec.Struct, array_like=True):
+    """What the file `restoring` says: who is restored there, to which seq, and the chain value at it."""
+
+    agent_id: str
+    seq: int
+    chain: str
