@@ -1,6 +1,6 @@
 """The agents of one store: open, create, fork, rerun, query them, and send messages to many at once."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -17,11 +17,13 @@ from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.agent_ref import AgentRef
+from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.hosting.agent_factory import GatewayCall
 from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.agent_constants import RESENDS_MAX
-from everlog.actors.ports.effects import Clock, Filters, Ids, Model, Page
+from everlog.actors.ports.effects import ArchiveClient, Clock, Filters, Ids, Page
 from everlog.actors.reports import export_restore
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compared, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
@@ -62,11 +64,14 @@ class AgentSystem:
         means: SessionCapabilities | None,
         clock: Clock,
         ids: Ids,
+        ask: GatewayCall,
+        archive: ArchiveClient,
         placement: Placement = "dedicated",
-        models: Callable[[str, str], Model] | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        limits: GatewayLimits | None = None,
     ) -> None:
-        """`placement`: where agents are that are made here and not told otherwise. `models`: those of reruns."""
+        """`ask` sends a request through the gateway of the process or the cluster, whose index is `archive`: reruns use
+        both, wherever agents run. `placement` is the default for new agents. `limits`: see `open_system`.
+        """
         self.runtime, self.store = runtime, store
         self._placement = placement
         self._reading = LocalSystem(store, tools=means.tools if means else (), clock=clock, ids=ids)
@@ -74,7 +79,7 @@ class AgentSystem:
         self._clock, self._ids = clock, ids
         self.shared = SharedBlockService(store, runtime.blocks, clock=clock, ids=ids)
         """The memory blocks that agents share."""
-        self._staged = partial(stage, store, means, models=models, clock=clock, ids=ids, note=note)
+        self._stage = partial(stage, store, means, ask=ask, archive=archive, clock=clock, ids=ids, limits=limits)
 
     async def agent(
         self,
@@ -238,13 +243,11 @@ class AgentSystem:
         outside are given the results of then, or refused, unless `what` allows them. A model that fails ends it, and is
         told in the value. Raises BadInput, UsageError where a function is missing that edits memory, UnknownAgent.
         """
-        async with self._staged() as scene:
-            return await rerun(what, scene, tell)
+        return await rerun(what, self._stage(name_of(what.fork)), tell)
 
     async def compare(self, name: str, fork: str) -> RerunComparison:
         """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
-        async with self._staged() as scene:
-            return compared(name_of(name), name_of(fork), scene)
+        return compared(name_of(name), name_of(fork), self._stage(name_of(fork)))
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.

@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
@@ -65,17 +66,15 @@ async def open_system(
     `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
     runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
     `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s`
-    seconds is let go of. `timers`: whether, in `local`, timers of agents that are
-    opened here go off meanwhile. `note` is told what a person should know. `models`, `clock`, `ids` and `sleep` are for
-    `local`: what a test brings.
+    seconds is let go of. `timers`: whether, in `local`, timers of agents that are opened here go off meanwhile. `note`
+    is told what a person should know. `models`, `clock`, `ids` and `sleep` are for `local`: what a test brings.
 
     `placement`: of agents that are made here and not told otherwise; `shards`: how many shared partitions a new store
     gets (None: one for each processor of this machine); their number is fixed then, and another one is refused.
     `patience`: whether, in `local`, a search of what was said waits until vectors can be had (`wait`), goes by words
     until they can (`begin`), or does so for good, as in a process that soon ends (`spare`); None: `begin` where timers
-    go off, else `spare`. A search in archival memory always waits.
-
-    `limits`: of the gateway (None: those of the EVERLOG_GATEWAY_ variables); that of a cluster has its own.
+    go off, else `spare`. A search in archival memory always waits. `limits`: of the gateway (None: those of the
+    EVERLOG_GATEWAY_ variables); that of a cluster has its own.
 
     Raises StoreError, ClusterError, BadInput.
     """
@@ -85,6 +84,7 @@ async def open_system(
     lent = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
     means = lent if lent.same != SessionCapabilities().same else None
     note = note or (lambda _: None)
+    system_over = partial(AgentSystem, store=files, clock=clock, ids=ids, placement=placement, limits=limits)
     if place == "ray":
         address = to_join(files.root)
         served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
@@ -93,7 +93,7 @@ async def open_system(
             note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
-            yield AgentSystem(cluster, files, means=means, clock=clock, ids=ids, placement=placement, note=note)
+            yield system_over(cluster, means=means, ask=cluster.ask, archive=cluster.archive)
         return
     gateway = Gateway(models, limits or limits_from(os.environ), clock=clock, root=files.root)
     archive = local_archive(files, patience or ("begin" if timers else "spare"), note=note)
@@ -101,9 +101,7 @@ async def open_system(
         files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers
     )
     try:
-        yield AgentSystem(
-            local, files, means=means, clock=clock, ids=ids, placement=placement, models=models, note=note
-        )
+        yield system_over(local, means=means, ask=gateway.ask, archive=archive)
     finally:
         await local.close()
         await gateway.close()

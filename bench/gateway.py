@@ -116,7 +116,7 @@ async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tu
 def _ours(asker: Any, url: str, request: bytes, *, stream: bool) -> Ask:
     async def ask(agent_id: str) -> object:
         heard: list[object] = []
-        return await asker.ask(MODEL, url, request, agent_id, hear=heard.append if stream else None)
+        return await asker.ask(MODEL, url, request, agent_id, on_delta=heard.append if stream else None)
 
     return ask
 

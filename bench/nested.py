@@ -64,7 +64,7 @@ class Follower:
 
     name = "follower"
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         """One call: the next page, the next key, or the answer."""
         name, arguments = next_call(json.loads(request)["messages"])
         call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}

@@ -51,7 +51,7 @@ class Overheard:
         self._model = OfflineModel()
         self.requests: list[bytes] = []
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         """Answer, and keep the request."""
         self.requests.append(request)
         return await self._model.ask(request)

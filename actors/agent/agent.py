@@ -194,9 +194,9 @@ class Agent(EventWriter):
             self._closed([turn])
             return turn, failed
 
-    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse:
+    async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse:
         """Send a request to the model of that name. Raises ModelError, for a missing key too."""
-        return await self.models.ask(name, request, hear)
+        return await self.models.ask(name, request, on_delta)
 
     def known_of(self, model: str) -> ModelDefaults:
         """What is known of the model of that name."""

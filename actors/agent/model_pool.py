@@ -5,7 +5,7 @@ from collections.abc import Callable
 from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.models.daily_usage import Ledger
 from everlog.actors.models.model_types import served_name
-from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, Model, ModelResponse
 from everlog.events import BadReply
 
 
@@ -22,21 +22,18 @@ class ModelPool:
         self.window = 0
         """Tokens that the agent may send at once: what a model in a file needs to know. 0: the file's own."""
 
-    async def ask(self, name: str, request: bytes, hear: DeltaCallback | None = None) -> ModelResponse:
-        """Send exactly these bytes to the model of that name; `hear` is told the pieces, where the model tells them.
+    async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse:
+        """Send exactly these bytes to the model of that name. Raises ModelError, for a missing key too.
 
-        Raises ModelError, for a missing key too.
+        `on_delta` is told the pieces, where the model tells them.
         """
         served = served_name(name, self.window)
         if served not in self._models:
             self._models[served] = self._make(served)
-        model = self._models[served]
-        account = getattr(model, "account", None)
-        if account is not None and name != OFFLINE:
-            account(await self.ledger.spent())
-        counts = account is not None and name != OFFLINE
+        counts = name != OFFLINE
+        spent = await self.ledger.spent() if counts else NOTHING
         try:
-            answer = await _asked(model, request, hear)
+            answer = await self._models[served].ask(request, on_delta=on_delta, spent=spent)
         except BadReply as error:
             if counts and error.raw:
                 self.ledger.add(name, request, ModelResponse(error.raw, 0))
@@ -50,11 +47,3 @@ class ModelPool:
         kept = [served_name(name, self.window) for name in names]
         for name in [name for name in self._models if name not in kept]:
             await self._models.pop(name).close()
-
-
-async def _asked(model: Model, request: bytes, hear: DeltaCallback | None) -> ModelResponse:
-    aloud = None if hear is None else getattr(model, "ask_aloud", None)
-    if aloud is None or hear is None:
-        return await model.ask(request)
-    answer: ModelResponse = await aloud(request, hear)
-    return answer

@@ -12,20 +12,19 @@ from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
 from everlog.actors.gateway.gateway import GatewayActor
 from everlog.actors.gateway.request_batch import ModelRequest, ResponseItem
-from everlog.actors.models.daily_usage import NOTHING, DailyUsage
 from everlog.actors.ports import real_clock
-from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, ReplyDelta
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, Model, ModelResponse, Spent
 from everlog.events import ModelError
 
 
 class _WaitingRequest:
     """One request that waits for its answer."""
 
-    __slots__ = ("alone", "answer", "asking", "hear", "key", "place")
+    __slots__ = ("alone", "answer", "asking", "key", "on_delta", "place")
 
-    def __init__(self, asking: ModelRequest, hear: DeltaCallback | None) -> None:
+    def __init__(self, asking: ModelRequest, on_delta: DeltaCallback | None) -> None:
         self.asking = asking
-        self.hear = hear
+        self.on_delta = on_delta
         self.answer: asyncio.Future[ModelResponse] = asyncio.get_running_loop().create_future()
         self.key = ""
         """The call that it went with; empty: it has not gone."""
@@ -38,17 +37,13 @@ class _WaitingRequest:
         if self.answer.done():
             return
         if isinstance(came, list):
-            hear = self.hear or _deaf
-            for piece in came:
-                hear(piece)
+            if self.on_delta is not None:
+                for piece in came:
+                    self.on_delta(piece)
         elif isinstance(came, ModelError):
             self.answer.set_exception(came)
         else:
             self.answer.set_result(came)
-
-
-def _deaf(_: ReplyDelta) -> None:
-    """Hears nothing."""
 
 
 class GatewayClient:
@@ -72,18 +67,20 @@ class GatewayClient:
         base_url: str,
         request: bytes,
         agent_id: str = "",
-        spent: DailyUsage = NOTHING,
+        spent: Spent = NOTHING,
         *,
-        hear: DeltaCallback | None = None,
+        on_delta: DeltaCallback | None = None,
     ) -> ModelResponse:
-        """Send exactly these bytes; `hear` is told the pieces of a reply that is streamed. Raises ModelError.
+        """Send exactly these bytes; `on_delta` is told the pieces of a reply that is streamed. Raises ModelError.
 
         Who is cancelled has the request cancelled, wherever it is.
         """
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
             return await self._offline.ask(request)
-        waiting = _WaitingRequest(ModelRequest(agent_id, name, base_url, request, spent, aloud=hear is not None), hear)
+        waiting = _WaitingRequest(
+            ModelRequest(agent_id, name, base_url, request, spent, aloud=on_delta is not None), on_delta
+        )
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append(waiting)
@@ -109,7 +106,7 @@ class GatewayClient:
     async def _call(self, waiting: list[_WaitingRequest]) -> None:
         failed = ModelError("The gateway gave no answer. Try again.", kind="unreachable")
         try:
-            if len(waiting) == 1 and waiting[0].hear is None:
+            if len(waiting) == 1 and waiting[0].on_delta is None:
                 await self._call_alone(waiting[0])
             else:
                 askings = [one.asking for one in waiting]

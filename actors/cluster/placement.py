@@ -54,35 +54,6 @@ class HostLookup(msgspec.Struct, frozen=True):
     """By name of a place: its host, or why there is none now."""
 
 
-class SupervisorCounters(msgspec.Struct, frozen=True, kw_only=True):
-    """How it goes."""
-
-    hosts: int
-    """Hosts that live."""
-    starting: int
-    """Hosts that are being started."""
-    waiting: Mapping[str, int]
-    """Hosts that wait to be started: for a caller, to be recovered, for a timer."""
-    deaths: int
-    """Hosts that have died since the supervisor began."""
-    recovering: int
-    """Hosts that finish what was unfinished."""
-    recoveries_waiting: int
-    """Places that may have to be recovered, and wait."""
-    timed_agents: int
-    """Agents with timers."""
-    timers_left_out: int
-    """How often timers could not be kept because there were too many."""
-    firing: int
-    """Timed heartbeats under way."""
-    next_due: int | None
-    """When the next one is due, microseconds UTC; None if none waits."""
-    lag_s: float
-    """For how long the next one has been due already."""
-    lent: int
-    """Agents that were lent something."""
-
-
 CommandErrors = Sequence[tuple[str, EverlogError | None]]
 """Agents whose command was carried out, told as soon as it was, each with the error that it raised, if any."""
 

@@ -10,16 +10,18 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
-from everlog.actors.cluster import ray_api, status_overview
+from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.archive_actor import clerk_of
 from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster
+from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, SupervisorCounters
-from everlog.actors.cluster.ray_placement import RayHostProvider, performed, performed_many
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup
+from everlog.actors.cluster.ray_placement import SLOT, RayHostProvider, performed, performed_many
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.gateway.gateway import GatewayCounters
-from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus
+from everlog.actors.gateway.gateway_status import GatewayStatus
+from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, NodeStatus, SupervisorStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, merged
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import read_in_thread, standings, unfinished
@@ -61,11 +63,11 @@ class SupervisorActor:
         meters = ProcessMetrics(ray_api.MAKERS)
         while True:
             await asyncio.sleep(LOOK_S)
-            meters.supervisor(status_overview.supervisor(self._supervisor.status))
+            meters.supervisor(self._supervisor.status)
             gateway = ray_api.found(self._root, "gateway")
             seen = await _in_time(gateway.status.remote()) if gateway is not None else None
-            if isinstance(seen, GatewayCounters):
-                meters.gateway(status_overview.gateway(seen))
+            if isinstance(seen, GatewayStatus):
+                meters.gateway(seen)
 
     async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle | EverlogError:
         """`Supervisor.place`, with errors as values."""
@@ -105,7 +107,7 @@ class SupervisorActor:
             await self.left(place, placed.key)
         return True
 
-    async def status(self) -> tuple[SupervisorCounters, Sequence[HostHandle]]:
+    async def status(self) -> tuple[SupervisorStatus, Sequence[HostHandle]]:
         """How it is doing, and the hosts that there are."""
         return self._supervisor.status, self._supervisor.hosts
 
@@ -134,6 +136,10 @@ class RayRuntime:
         self._lent: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
         self._listening: set[asyncio.Task[Any]] = set()
         """Those that wait for what a host says next."""
+        self.ask = GatewayClient(root).ask
+        """Sends a request through the gateway of the cluster."""
+        self.archive = clerk_of(root)
+        """The archive of the cluster."""
         self.blocks = ClusterBlockClient(root)
         """The shared blocks of the store: edited in a process of the cluster."""
         self._left = False
@@ -259,9 +265,9 @@ class RayRuntime:
             at=RealClock().now(),
             address=self.address,
             hosts=told,
-            nodes=[status_overview.node(node, told) for node in ray_api.nodes()],
-            supervisor=status_overview.supervisor(supervisor),
-            gateway=next((status_overview.gateway(a) for a in answers if isinstance(a, GatewayCounters)), None),
+            nodes=[_node(node, told) for node in ray_api.nodes()],
+            supervisor=supervisor,
+            gateway=next((a for a in answers if isinstance(a, GatewayStatus)), None),
             archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
             silent=len(hosts) - len(told),
         )
@@ -311,6 +317,22 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> A
     finally:
         if own:
             ray_api.disconnect()
+
+
+def _node(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
+    """Return what Ray says of a node, with the hosts on it."""
+    offers = seen.get("Resources", {})
+    mine = [host for host in hosts if host.node == seen["NodeManagerAddress"]]
+    slots = int(offers.get(SLOT, 0))
+    return NodeStatus(
+        node=seen["NodeManagerAddress"],
+        lives=bool(seen["Alive"]),
+        hosts=len(mine),
+        slots_used=min(len(mine), slots),
+        slots=slots,
+        memory_used_bytes=sum(host.memory_bytes for host in mine),
+        memory_bytes=int(offers.get("memory", 0)),
+    )
 
 
 async def _in_time(reference: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.commands import FireTimer, ResumeTurns, SessionCapabilities
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, HostProvider, SupervisorCounters
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, HostProvider
 from everlog.actors.cluster.recovery_queue import DeathReporter, RecoveryQueue, UnfinishedLookup
 from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQueueFull
+from everlog.actors.hosting.cluster_status import SupervisorStatus
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
 from everlog.actors.ports.agent_constants import (
@@ -81,7 +82,7 @@ class Supervisor:
         self._known: dict[HostedPartition, _HostState] = {}
         self._means: dict[str, SessionCapabilities] = {}
         """What agents were lent, those that were lent anything."""
-        self._deaths = 0
+        self._deaths = self._recovered = 0
         self._dead = DeathReporter(note)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended = False
@@ -115,17 +116,20 @@ class Supervisor:
         return hosts
 
     @property
-    def status(self) -> SupervisorCounters:
+    def status(self) -> SupervisorStatus:
         """How it goes now."""
         due, now = self.schedule.next_at, self._clock.now()
-        return SupervisorCounters(
-            hosts=sum(known.placed is not None for known in self._known.values()),
+        waiting = {urgency.name.lower(): self._starts.waiting(urgency) for urgency in StartPriority}
+        return SupervisorStatus(
+            living=sum(known.placed is not None for known in self._known.values()),
             starting=self._starts.under_way,
-            waiting={urgency.name.lower(): self._starts.waiting(urgency) for urgency in StartPriority},
+            waiting=sum(waiting.values()),
+            waiting_for=waiting,
             deaths=self._deaths,
-            recovering=self._recoveries.running,
+            recovering=self._recoveries.running + self._recoveries.waiting,
             recoveries_waiting=self._recoveries.waiting,
-            timed_agents=len(self.schedule),
+            recoveries=self._recovered,
+            timers=len(self.schedule),
             timers_left_out=self.schedule.left_out,
             firing=self.schedule.firing,
             next_due=due,
@@ -279,6 +283,8 @@ class Supervisor:
             self.schedule.know(place.agent_id, ())
         except EverlogError as error:
             self._note(f"{place}: {error}")
+        else:
+            self._recovered += 1
         self._is_well(place)
         return None
 

@@ -11,9 +11,9 @@ from functools import partial
 import msgspec
 
 from everlog.actors.gateway.gateway_limits import PREFIX, GatewayLimits, known_prices
-from everlog.actors.models.daily_usage import DAY_US, NOTHING, DailyUsage
+from everlog.actors.models.daily_usage import DAY_US
 from everlog.actors.models.prices import Price, PriceList
-from everlog.actors.ports.effects import Clock
+from everlog.actors.ports.effects import NOTHING, Clock, Spent
 from everlog.events import OverBudget, Usage
 from everlog.events.times import MICROSECONDS
 
@@ -62,7 +62,7 @@ class Budgets:
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))
         self._day = self._period()
 
-    def hold(self, agent_id: str, model: str, tokens: int, spent: DailyUsage = NOTHING) -> BudgetReservation | None:
+    def hold(self, agent_id: str, model: str, tokens: int, spent: Spent = NOTHING) -> BudgetReservation | None:
         """Set aside what a request will cost at least; None where no budget asks for it.
 
         `spent`: what the agent's log says that it used up today: at least that counts. Raises OverBudget, and
@@ -118,7 +118,7 @@ class Budgets:
                 one.held += tokens
                 one.held_cost += price.of(tokens, 0) if price else 0
 
-    def _know(self, account: _Account, spent: DailyUsage) -> None:
+    def _know(self, account: _Account, spent: Spent) -> None:
         """At least what the log says counts, for the agent and for all, on the day that it is of."""
         if spent.day != self._clock.now() // DAY_US:
             return
@@ -128,7 +128,7 @@ class Budgets:
             one.tokens += missing
             one.cost += missing_cost
 
-    def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: DailyUsage) -> None:
+    def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: Spent) -> None:
         """What the agent's configuration says is held against its log alone."""
         held, held_cost = (account.held, account.held_cost) if account else (0, 0.0)
         whose, setting = f"the agent {agent_id!r}", "of its configuration"

@@ -3,24 +3,10 @@
 One for each model at each endpoint. Time is an argument, in seconds; nothing here waits or sends.
 """
 
-import msgspec
-
+from everlog.actors.gateway.gateway_status import BreakerStatus, endpoint_of
 from everlog.actors.models.failure_classes import failure_of
 from everlog.actors.ports.agent_constants import BREAK_AFTER, BREAK_S
 from everlog.events import ModelError
-
-
-class BreakerStatus(msgspec.Struct, frozen=True):
-    """A model that is left alone."""
-
-    base_url: str
-    model: str
-    failures: int
-    """In a row."""
-    opens_s: float
-    """For so long nobody is asked; 0: the next request finds out."""
-    why: str
-    """What the last failure said."""
 
 
 class CircuitBreaker:
@@ -74,7 +60,13 @@ class CircuitBreaker:
         """How it stands; None while it is closed."""
         if self._last is None:
             return None
-        return BreakerStatus(base_url, model, self._failures, max(self._until - now, 0.0), str(self._last))
+        return BreakerStatus(
+            endpoint=endpoint_of(base_url),
+            model=model,
+            failures=self._failures,
+            opens_s=max(self._until - now, 0.0),
+            why=str(self._last),
+        )
 
     def _refusal(self, last: ModelError, now: float) -> ModelError:
         left = max(self._until - now, 1.0)

@@ -4,32 +4,19 @@ alone, and whether it has shut us out. Time is an argument, in seconds; nothing 
 
 import asyncio
 import math
-
-import msgspec
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from everlog.actors.gateway.fair_queue import FairQueue
 from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.gateway.gateway_status import EndpointStatus, endpoint_of
 from everlog.actors.gateway.rate_limit import MINUTE_S, MinuteCounter, TokenBucket
 from everlog.actors.ports.agent_constants import PAUSE_S_MAX, PROBE_S
 from everlog.events import ModelError, Usage
 
 SHUT_KINDS = ("key", "credit")
 """Failures that every other request would meet as well."""
-
-
-class EndpointQueueStatus(msgspec.Struct, frozen=True):
-    """How one endpoint does."""
-
-    base_url: str
-    """Where it is; empty for the client's default."""
-    under_way: int
-    waiting: int
-    requests_last_minute: int
-    tokens_last_minute: int
-    paused_s: float
-    """For so long nothing is sent; 0 if it is."""
-    shut: str
-    """Why it is not asked at all, but for a probe now and then; empty if it is."""
 
 
 class QueueTicket:
@@ -54,8 +41,10 @@ class EndpointQueue:
         self._limits = limits
         self._requests = TokenBucket(limits.requests_per_minute)
         self._tokens = TokenBucket(limits.tokens_per_minute)
-        self._asked, self._used, self._ended = MinuteCounter(), MinuteCounter(), MinuteCounter()
-        self._under_way = 0
+        self._sent, self._used, self._ended = MinuteCounter(), MinuteCounter(), MinuteCounter()
+        self._inside = self._under_way = 0
+        self._asked = self._answered = self._retried = self._tokens_used = self._tokens_out = 0
+        self._failures: Counter[str] = Counter()
         self._paused_until = 0.0
         self._shut: tuple[str, str] | None = None
         """Why, and the kind of the failure."""
@@ -67,6 +56,30 @@ class EndpointQueue:
     def shut(self) -> bool:
         """Whether nobody is served, but for a probe now and then."""
         return self._shut is not None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a request for this endpoint, and what comes of it."""
+        self._asked += 1
+        try:
+            yield
+        except ModelError as error:
+            self._failures[error.kind] += 1
+            raise
+        self._answered += 1
+
+    def count_tokens(self, used: Usage) -> None:
+        """Count what a reply cost, whether it could be used or not."""
+        self._tokens_used += max(used.total, used.completion)
+        self._tokens_out += used.completion
+
+    def count_retry(self) -> None:
+        """Count a request that is tried again."""
+        self._retried += 1
+
+    def arrive(self) -> None:
+        """Let one more request in; it goes with `leave`."""
+        self._inside += 1
 
     def enter(self, ticket: QueueTicket, now: float, *, again: bool) -> None:
         """Wait here. Raises ModelError where the lane is shut, unless it is time that somebody tries."""
@@ -89,7 +102,7 @@ class EndpointQueue:
         ticket = self.waiting.take()
         self._requests.take(1, now)
         self._tokens.take(ticket.estimate, now)
-        self._asked.add(1, now)
+        self._sent.add(1, now)
         self._under_way += 1
         return ticket
 
@@ -117,6 +130,7 @@ class EndpointQueue:
 
     def leave(self, ticket: QueueTicket) -> None:
         """It has come to its end, whichever."""
+        self._inside -= 1
         self.waiting.withdraw(ticket.agent_id, ticket)
         if self._probe is ticket:
             self._probe = None
@@ -141,13 +155,19 @@ class EndpointQueue:
         per_minute = max(self._ended.total(now), 1)
         return max(len(self.waiting) * MINUTE_S / per_minute, self._paused_until - now, 1.0)
 
-    def status(self, now: float) -> EndpointQueueStatus:
+    def status(self, now: float) -> EndpointStatus:
         """How it does."""
-        return EndpointQueueStatus(
-            base_url=self.base_url,
+        return EndpointStatus(
+            endpoint=endpoint_of(self.base_url),
             under_way=self._under_way,
-            waiting=len(self.waiting),
-            requests_last_minute=self._asked.total(now),
+            waiting=self._inside - self._under_way,
+            asked=self._asked,
+            answered=self._answered,
+            retried=self._retried,
+            tokens=self._tokens_used,
+            tokens_out=self._tokens_out,
+            failures=dict(self._failures),
+            requests_last_minute=self._sent.total(now),
             tokens_last_minute=self._used.total(now),
             paused_s=max(self._paused_until - now, 0.0),
             shut=self._shut[0] if self._shut else "",

@@ -11,50 +11,55 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
 from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.gateway.budgets import Budgets
-from everlog.actors.gateway.circuit_breaker import BreakerStatus, CircuitBreaker
-from everlog.actors.gateway.endpoint_queue import EndpointQueue, EndpointQueueStatus, QueueTicket
+from everlog.actors.gateway.circuit_breaker import CircuitBreaker
+from everlog.actors.gateway.endpoint_queue import EndpointQueue, QueueTicket
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
+from everlog.actors.gateway.gateway_status import GatewayStatus
 from everlog.actors.gateway.model_factory import ModelFactory, real_models
 from everlog.actors.gateway.request_batch import ModelOutcome, ModelRequest, RequestBatch, ResponseItem
-from everlog.actors.gateway.retrying_model import RetryingModel
 from everlog.actors.gateway.store_prices import prices_at
 from everlog.actors.models import daily_usage
-from everlog.actors.models.daily_usage import BYTES_PER_TOKEN, NOTHING, DailyUsage
+from everlog.actors.models.daily_usage import BYTES_PER_TOKEN
 from everlog.actors.models.failure_classes import RETRIED
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports import real_clock
 from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
-from everlog.actors.ports.effects import Clock, DeltaCallback, Model, ModelResponse
+from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, ReplyDelta, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
 DROPPED_MAX = 1000
 """Calls that are remembered for what was dropped of them before they came."""
 
 
-class GatewayCounters(msgspec.Struct, frozen=True):
-    """What goes on in a gateway. Counts are since it began; those of tokens are as the endpoints tell them."""
+class _Listener:
+    """Whoever is told the pieces of a reply; those of a try that failed are taken back before the next one."""
 
-    asked: int
-    answered: int
-    failed: Mapping[str, int]
-    """By the kind of the ModelError, refusals included."""
-    retried: int
-    under_way: int
-    waiting: int
-    """For their turn, or to be tried again."""
-    tokens_in: int
-    tokens_out: int
-    spent: tuple[int, float]
-    """Tokens and money in the time of the budgets, if there are any."""
-    endpoints: Sequence[EndpointQueueStatus]
-    left_alone: Sequence[BreakerStatus] = ()
-    """Models that failed too often in a row."""
+    __slots__ = ("_hear", "_told")
+
+    def __init__(self, hear: DeltaCallback | None) -> None:
+        self._hear = hear
+        self._told = False
+
+    def next_try(self) -> DeltaCallback | None:
+        """Return what is told the pieces of the try that begins; None where nobody listens."""
+        if self._hear is None:
+            return None
+        if self._told:
+            self._hear(ReplyDelta(restart=True))
+            self._told = False
+        return self._tell
+
+    def _tell(self, piece: ReplyDelta) -> None:
+        if self._hear is not None:
+            self._told = True
+            self._hear(piece)
 
 
 class Gateway:
@@ -86,9 +91,6 @@ class Gateway:
         """Requests that have come and not gone, by agent."""
         self._entered = self._under_way = 0
         self._wake: asyncio.TimerHandle | None = None
-        self._asked = self._answered = self._retried = 0
-        self._failed: Counter[str] = Counter()
-        self._tokens_in = self._tokens_out = 0
 
     async def ask(
         self,
@@ -96,26 +98,23 @@ class Gateway:
         base_url: str,
         request: bytes,
         agent_id: str = "",
-        spent: DailyUsage = NOTHING,
+        spent: Spent = NOTHING,
         *,
-        hear: DeltaCallback | None = None,
+        on_delta: DeltaCallback | None = None,
     ) -> ModelResponse:
         """Send exactly these bytes to the model of that name at that place (empty: the client's default).
 
         `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
-        `spent`: what the agent's log says that it used up today, and what it may itself. `hear` is told the pieces of
-        a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
+        `spent`: what the agent's log says that it used up today, and what it may itself. `on_delta` is told the
+        pieces of a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
         (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
         moment, and the connection is closed.
         """
-        self._asked += 1
-        try:
-            answer = await self._answer(ModelRequest(agent_id, name, base_url, request, spent), hear)
-        except ModelError as error:
-            self._failed[error.kind] += 1
-            raise
-        self._answered += 1
-        return answer
+        if name == OFFLINE:  # in this process, at once, for nothing
+            return await self._model(name, base_url).ask(request)
+        lane = self._lane(base_url)
+        with lane.counted():
+            return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), lane, on_delta)
 
     def gathered(self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S) -> RequestBatch:
         """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
@@ -127,30 +126,22 @@ class Gateway:
         """`gathered`, for one who listens to all of it."""
         return self.gathered(askings, gather_s).batches()
 
-    async def outcome(self, asking: ModelRequest, hear: DeltaCallback | None = None) -> ModelOutcome:
+    async def outcome(self, asking: ModelRequest, on_delta: DeltaCallback | None = None) -> ModelOutcome:
         """`ask`, with a ModelError as a value."""
         try:
             return await self.ask(
-                asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent, hear=hear
+                asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent, on_delta=on_delta
             )
         except ModelError as error:
             return error
 
-    def status(self) -> GatewayCounters:
+    def status(self) -> GatewayStatus:
         """What goes on."""
         now = _now()
-        return GatewayCounters(
-            asked=self._asked,
-            answered=self._answered,
-            failed=dict(self._failed),
-            retried=self._retried,
-            under_way=self._under_way,
-            waiting=self._entered - self._under_way,
-            tokens_in=self._tokens_in,
-            tokens_out=self._tokens_out,
-            spent=self._budgets.spent,
-            endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=lambda lane: lane.base_url)],
+        return GatewayStatus(
+            endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=attrgetter("base_url"))],
             left_alone=[s for (url, name), b in self._breakers.items() if (s := b.status(url, name, now)) is not None],
+            spent=self._budgets.spent,
         )
 
     async def close(self) -> None:
@@ -162,34 +153,30 @@ class Gateway:
             await model.close()
         self._models.clear()
 
-    async def _answer(self, asking: ModelRequest, hear: DeltaCallback | None) -> ModelResponse:
+    async def _answer(self, asking: ModelRequest, lane: EndpointQueue, on_delta: DeltaCallback | None) -> ModelResponse:
         model = self._model(asking.name, asking.base_url)
-        if asking.name == OFFLINE:  # in this process, at once, for nothing
-            return await model.ask(asking.request)
-        lane = self._lane(asking.base_url)
         ticket = QueueTicket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
         self._refuse_if_full(lane, ticket.agent_id)
         held = self._budgets.hold(
             ticket.agent_id, file_of(asking.name)[0] or asking.name, ticket.estimate, asking.spent
         )
         used = Usage()
-        self._enter(ticket)
+        self._enter(lane, ticket)
         try:
-            answer = await self._tried(RetryingModel(model, hear), asking, lane, ticket)
-            used = self._used(asking.request, answer)
+            answer = await self._tried(model, asking, lane, ticket, _Listener(on_delta))
+            used = _used(lane, asking.request, answer)
             lane.succeeded(ticket, used, _now())
         except BadReply as error:
             if error.raw:
-                used = self._used(asking.request, ModelResponse(error.raw, 0))
+                used = _used(lane, asking.request, ModelResponse(error.raw, 0))
             raise
         finally:
-            lane.leave(ticket)
-            self._leave(ticket)
+            self._leave(lane, ticket)
             self._budgets.settle(held, used)
         return answer
 
     async def _tried(
-        self, model: RetryingModel, asking: ModelRequest, lane: EndpointQueue, ticket: QueueTicket
+        self, model: Model, asking: ModelRequest, lane: EndpointQueue, ticket: QueueTicket, listener: _Listener
     ) -> ModelResponse:
         """Try until it is answered, or trying again is of no use."""
         attempts = 0
@@ -198,7 +185,8 @@ class Gateway:
             breaker.check(_now())
             await self._granted(lane, ticket, again=attempts > 0)
             try:
-                return msgspec.structs.replace(await self._sent(model, asking.request, breaker), attempts=attempts + 1)
+                answer = await self._sent(model, asking.request, breaker, listener)
+                return msgspec.structs.replace(answer, attempts=attempts + 1)
             except ModelError as error:
                 attempts += error.attempts
                 backoff_s = self._backoff_s(attempts)
@@ -212,15 +200,15 @@ class Gateway:
                 self._under_way -= 1
                 lane.end(_now())
                 self._pump()
-            self._retried += 1
+            lane.count_retry()
             if waits:  # beside the queue: the others need not wait for it
                 await asyncio.sleep(waits)
 
-    async def _sent(self, model: RetryingModel, request: bytes, breaker: CircuitBreaker) -> ModelResponse:
+    async def _sent(self, model: Model, request: bytes, breaker: CircuitBreaker, listener: _Listener) -> ModelResponse:
         """Send it once. Raises ModelError; one of no attempts where the model is left alone."""
         probing = breaker.begin(_now())
         try:
-            answer = await model.ask(request)
+            answer = await model.ask(request, on_delta=listener.next_try())
         except ModelError as error:
             breaker.failed(error, _now())
             raise
@@ -305,22 +293,17 @@ class Gateway:
                 retry_after_s=hint,
             )
 
-    def _enter(self, ticket: QueueTicket) -> None:
+    def _enter(self, lane: EndpointQueue, ticket: QueueTicket) -> None:
+        lane.arrive()
         self._entered += 1
         self._inside[ticket.agent_id] += 1
 
-    def _leave(self, ticket: QueueTicket) -> None:
+    def _leave(self, lane: EndpointQueue, ticket: QueueTicket) -> None:
+        lane.leave(ticket)
         self._entered -= 1
         self._inside[ticket.agent_id] -= 1
         if not self._inside[ticket.agent_id]:
             del self._inside[ticket.agent_id]
-
-    def _used(self, request: bytes, answer: ModelResponse) -> Usage:
-        """What it cost, as the endpoint says; where it does not, a guess by the bytes."""
-        used = daily_usage.used(request, answer)
-        self._tokens_in += max(used.total - used.completion, 0)
-        self._tokens_out += used.completion
-        return used
 
     def _lane(self, base_url: str) -> EndpointQueue:
         if base_url not in self._lanes:
@@ -353,7 +336,7 @@ class GatewayActor:
         """What was dropped of calls that have not come."""
 
     async def ask(
-        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: DailyUsage = NOTHING
+        self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
     ) -> ModelResponse | ModelError:
         """`Gateway.ask`, with a ModelError as a value."""
         if self._unusable:
@@ -387,12 +370,19 @@ class GatewayActor:
                 if len(self._dropped) > DROPPED_MAX:
                     self._dropped.popitem(last=False)
 
-    async def status(self) -> GatewayCounters:
+    async def status(self) -> GatewayStatus:
         """`Gateway.status`."""
         return self._gateway.status()
 
     def _refusal(self) -> ModelError:
         return ModelError(f"The gateway sends nothing: {self._unusable}", kind="rejected", attempts=0)
+
+
+def _used(lane: EndpointQueue, request: bytes, answer: ModelResponse) -> Usage:
+    """Return what an answer cost, as the endpoint says, and count it; where it does not say, a guess by the bytes."""
+    used = daily_usage.used(request, answer)
+    lane.count_tokens(used)
+    return used
 
 
 def _now() -> float:

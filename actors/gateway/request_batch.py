@@ -8,8 +8,7 @@ from functools import partial
 
 import msgspec
 
-from everlog.actors.models.daily_usage import NOTHING, DailyUsage
-from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, ReplyDelta, Spent
 from everlog.events import ModelError
 
 
@@ -20,7 +19,7 @@ class ModelRequest(msgspec.Struct, frozen=True, gc=False):
     name: str
     base_url: str
     request: bytes
-    spent: DailyUsage = NOTHING
+    spent: Spent = NOTHING
     aloud: bool = False
     """Pieces of the reply are wanted as they come."""
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from everlog.actors.gateway.gateway_status import GatewayStatus
 from everlog.events.times import MICROSECONDS
 
 
@@ -80,57 +81,31 @@ class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
     living: int = 0
     """Hosts that run."""
     starting: int = 0
+    """Hosts that are being started."""
     waiting: int = 0
     """Hosts that wait for room: a slot, or their turn to be started."""
+    waiting_for: Mapping[str, int] = {}
+    """Of these, how many are for a `caller`, how many are for a `recovery`, and how many for a `timer`."""
+    deaths: int = 0
+    """Counter: hosts that died."""
     recovering: int = 0
-    """Agents whose unfinished turns are being finished."""
+    """Hosts that finish what another left unfinished, or that are to: they wait for their turn."""
+    recoveries_waiting: int = 0
+    """Of these, those that wait."""
     recoveries: int = 0
-    """Counter: agents that were taken up again after their host had died."""
+    """Counter: hosts that finished what another had left unfinished."""
     timers: int = 0
-    """Timers that are kept."""
+    """Agents with timers that are kept."""
+    timers_left_out: int = 0
+    """Counter: how often timers could not be kept because there were too many."""
+    firing: int = 0
+    """Timed heartbeats under way."""
     next_due: int | None = None
-    """When the first of them is due, microseconds UTC; None for none."""
-
-
-class EndpointStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One model endpoint, as the gateway sees it."""
-
-    endpoint: str
-    """Where it is: host and port, no path, no key. See `meters.endpoint_of`."""
-    under_way: int = 0
-    waiting: int = 0
-    asked: int = 0
-    """Counter: requests that were sent."""
-    tokens: int = 0
-    """Counter: of requests and replies, as the endpoint counts them."""
-    failures: Mapping[str, int] = {}
-    """Counters, by the kind of the ModelError."""
-
-
-class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The gateway: the sums are over its endpoints."""
-
-    endpoints: Sequence[EndpointStatus] = ()
-
-    @property
-    def under_way(self) -> int:
-        """Requests that were sent and not answered yet."""
-        return sum(endpoint.under_way for endpoint in self.endpoints)
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for their turn."""
-        return sum(endpoint.waiting for endpoint in self.endpoints)
-
-    @property
-    def failures(self) -> int:
-        """Counter: requests that failed for good."""
-        return sum(sum(endpoint.failures.values()) for endpoint in self.endpoints)
-
-    @property
-    def tokens(self) -> int:
-        """Counter."""
-        return sum(endpoint.tokens for endpoint in self.endpoints)
+    """When the next one is due, microseconds UTC; None if none waits."""
+    lag_s: float = 0.0
+    """For how long the next one has been due already."""
+    lent: int = 0
+    """Agents that were lent something."""
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):

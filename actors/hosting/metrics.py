@@ -6,11 +6,12 @@ message. A tag says the placement, the node, the endpoint or the kind of error, 
 a tag is a time series of its own in every collector.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
-from urllib.parse import urlsplit
 
-from everlog.actors.hosting.cluster_status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
+from everlog.actors.gateway.gateway_status import EndpointStatus, GatewayStatus
+from everlog.actors.hosting.cluster_status import HostStatus, SupervisorStatus
 
 PLACE = ("placement", "node")
 TAGS = frozenset({*PLACE, "endpoint", "error"})
@@ -26,8 +27,8 @@ COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_commits": ("Commits that are durable", PLACE),
     "everlog_refused": ("Commands that were refused because a queue was full", PLACE),
     "everlog_errors": ("Errors, by kind", (*PLACE, "error")),
-    "everlog_recoveries": ("Agents that were taken up again after their host had died", ()),
-    "everlog_requests": ("Requests that were sent to a model endpoint", ("endpoint",)),
+    "everlog_recoveries": ("Hosts that finished what another had left unfinished", ()),
+    "everlog_requests": ("Requests for a model endpoint, those that were refused included", ("endpoint",)),
     "everlog_tokens": ("Tokens of requests and replies, as the endpoint counts them", ("endpoint",)),
     "everlog_request_failures": ("Requests to a model endpoint that failed for good, by kind", ("endpoint", "error")),
 }
@@ -43,7 +44,7 @@ GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_unsealed_bytes": ("Frames of the log that are not sealed yet", PLACE),
     "everlog_hosts": ("Hosts that run", ()),
     "everlog_hosts_waiting": ("Hosts that wait for room", ()),
-    "everlog_timers": ("Timers that are kept", ()),
+    "everlog_timers": ("Agents with timers that are kept", ()),
     "everlog_requests_under_way": ("Requests to a model endpoint that are not answered yet", ("endpoint",)),
     "everlog_requests_waiting": ("Requests that wait for their turn at a model endpoint", ("endpoint",)),
 }
@@ -133,15 +134,18 @@ class ProcessMetrics:
         """Tell how the gateway is doing; once a second."""
         if self._makers is None:
             return
+        named: dict[str, list[EndpointStatus]] = defaultdict(list)
         for endpoint in seen.endpoints:
-            self._endpoint(endpoint)
+            named[self._few("endpoint", endpoint.endpoint)].append(endpoint)
+        for name, some in named.items():  # those that share a series are one in it
+            self._endpoint(name, GatewayStatus(endpoints=some))
 
-    def _endpoint(self, seen: EndpointStatus) -> None:
-        tags = {"endpoint": self._few("endpoint", endpoint_of(seen.endpoint))}
-        self._all(_OF_AN_ENDPOINT, seen, tags, seen.endpoint)
+    def _endpoint(self, name: str, seen: GatewayStatus) -> None:
+        """Tell the sums of the endpoints that have one name."""
+        tags = {"endpoint": name}
+        self._all(_OF_AN_ENDPOINT, seen, tags, name)
         for kind, count in seen.failures.items():
-            named = {**tags, "error": self._few("error", kind)}
-            self._grow("everlog_request_failures", count, named, seen.endpoint, kind)
+            self._grow("everlog_request_failures", count, {**tags, "error": self._few("error", kind)}, name, kind)
 
     def supervisor(self, seen: SupervisorStatus) -> None:
         """Tell how the supervisor is doing; once a second."""
@@ -171,9 +175,11 @@ class ProcessMetrics:
         """Bring a counter to `count`. `of`: whose it is, where several share the same tags."""
         key = (name, *of)
         before = self._counted.get(key, 0)
+        if count < before:  # whoever counts was started again, and began at 0
+            before = 0
         if count > before:
             self._meter(name).inc(count - before, tags)
-            self._counted[key] = count
+        self._counted[key] = count
 
     def _few(self, tag: str, value: str) -> str:
         """The value of a tag; `other` for those beyond the first `VALUES_MAX`."""
@@ -197,15 +203,3 @@ def _made(makers: InstrumentFactory, name: str) -> Instrument:
     make, table = (makers.counter, COUNTERS) if name in COUNTERS else (makers.gauge, GAUGES)
     told, tags = table[name]
     return cast("Instrument", make(name, told, tag_keys=tuple(tags)))
-
-
-def endpoint_of(base_url: str) -> str:
-    """What an endpoint is called in figures: host and port, nothing that could be secret. Empty is `default`."""
-    if not base_url:
-        return "default"
-    text = base_url if "//" in base_url else f"//{base_url}"
-    try:
-        host, port = urlsplit(text).hostname or OTHER, urlsplit(text).port
-    except ValueError:
-        return OTHER
-    return f"{host}:{port}" if port else host

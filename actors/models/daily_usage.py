@@ -8,7 +8,7 @@ import msgspec
 from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.agent.journal import Journal
 from everlog.actors.models.token_usage import usage_of
-from everlog.actors.ports.effects import Clock, ModelResponse
+from everlog.actors.ports.effects import Clock, ModelResponse, Spent
 from everlog.events import (
     AgentConfigured,
     AgentForked,
@@ -26,27 +26,6 @@ from everlog.events import (
 DAY_US = 86_400_000_000
 BYTES_PER_TOKEN = 4
 """What a request costs is guessed by, before it is sent, and where the endpoint does not say."""
-
-
-class DailyUsage(msgspec.Struct, frozen=True, gc=False):
-    """What an agent has used up on one day, and what it may."""
-
-    day: int = 0
-    """Days since 1970-01-01 UTC."""
-    models: Mapping[str, Usage] = {}
-    """By the name of the model that was asked."""
-    tokens_max: int = 0
-    """Tokens that the agent itself may use up on a day; 0: no limit."""
-    cost_max: float = 0.0
-    """What they may cost; 0: no limit."""
-
-    @property
-    def tokens(self) -> int:
-        """Of all models."""
-        return sum(usage.total for usage in self.models.values())
-
-
-NOTHING = DailyUsage()
 
 
 def used(request: bytes, answer: ModelResponse) -> Usage:
@@ -154,13 +133,13 @@ class Ledger:
         """Go by the limits of a configuration."""
         self._tokens_max, self._cost_max = configured.day_tokens_max, configured.day_cost_max
 
-    async def spent(self) -> DailyUsage:
+    async def spent(self) -> Spent:
         """What was used up today, and what may be."""
         today = self._day()
         if today != self._today:
             self._models = dict(await self._log(today * DAY_US))
             self._today = today
-        return DailyUsage(today, dict(self._models), self._tokens_max, self._cost_max)
+        return Spent(today, dict(self._models), self._tokens_max, self._cost_max)
 
     def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
         """A model answered."""

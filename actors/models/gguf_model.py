@@ -13,7 +13,7 @@ from typing import Any
 from everlog.actors.models.gguf_header import GgufHeader, header_of, knows_tools
 from everlog.actors.models.model_types import Abilities, Catalogue, ModelDefaults, ModelEntry, ProbeFindings, file_of
 from everlog.actors.ports.agent_constants import GGUF_REPLY_FRACTION, WINDOW_TOKENS
-from everlog.actors.ports.effects import DeltaCallback, ModelResponse
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.events import BadInput, ModelError
 
 HOST = "127.0.0.1"
@@ -117,11 +117,11 @@ class LlamaServer:
         self._lock = asyncio.Lock()
         self._starting: asyncio.Task[Any] | None = None
 
-    async def ask(self, request: bytes, window: int, hear: DeltaCallback | None = None) -> ModelResponse:
+    async def ask(self, request: bytes, window: int, on_delta: DeltaCallback | None = None) -> ModelResponse:
         """Send exactly these bytes, to a server with a window of at least `window`. Raises ModelError."""
         async with self._lock:
             endpoint = await self._ready(window)
-            answer: ModelResponse = await (endpoint.ask(request) if hear is None else endpoint.ask_aloud(request, hear))
+            answer: ModelResponse = await endpoint.ask(request, on_delta=on_delta)
             return answer
 
     async def close(self) -> None:
@@ -196,13 +196,11 @@ class GgufModel:
         self._catalogue = catalogue or Catalogue()
         self._server = server or server_of(name, self._catalogue)
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(
+        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
+    ) -> ModelResponse:
         """Send exactly these bytes, once. Raises ModelError."""
-        return await self._server.ask(request, self._asked())
-
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
-        """`ask`, and `hear` is told the pieces."""
-        return await self._server.ask(request, self._asked(), hear)
+        return await self._server.ask(request, self._asked(), on_delta)
 
     async def close(self) -> None:
         """Stop the server. Idempotent; it is started again where somebody asks."""

@@ -20,7 +20,7 @@ from everlog.actors.models.failure_classes import cure_of
 from everlog.actors.models.model_types import OPENAI_KEY
 from everlog.actors.models.response_body import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, without_key
 from everlog.actors.ports.agent_constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
-from everlog.actors.ports.effects import DeltaCallback, ModelResponse
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import ModelError
 
@@ -139,25 +139,17 @@ class ChatEndpoint:
         self._url = self._connections.url
         self._clean = self._connections.clean
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(
+        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
+    ) -> ModelResponse:
         """Send exactly these bytes, once. Raises ModelError with what to do about it.
 
-        An answer that repeats the key is kept without it: secrets never enter the log.
+        An answer that repeats the key is kept without it: secrets never enter the log. A server that does not stream
+        tells no pieces.
         """
-        return await self._answer(request, None)
-
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
-        """`ask`, where `hear` is told the pieces as they come; a server that does not stream tells none."""
-        return await self._answer(request, hear)
-
-    async def close(self) -> None:
-        """Let go of connections, of those that are shared as well. Idempotent."""
-        await self._connections.close()
-
-    async def _answer(self, request: bytes, hear: DeltaCallback | None) -> ModelResponse:
         began = monotonic_us()
         reading: ResponseReader | None = None
-        heard = None if hear is None else self._connections.heard(hear)
+        heard = None if on_delta is None else self._connections.heard(on_delta)
         try:
             async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
                 if not response.is_success:
@@ -177,6 +169,10 @@ class ChatEndpoint:
         if heard is not None:
             heard.end()
         return ModelResponse(raw, monotonic_us() - began)
+
+    async def close(self) -> None:
+        """Let go of connections, of those that are shared as well. Idempotent."""
+        await self._connections.close()
 
     def _late(self, reading: ResponseReader | None) -> ModelError:
         if reading is not None:

@@ -4,12 +4,11 @@ Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models)
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-if TYPE_CHECKING:
-    from everlog.actors.models.daily_usage import DailyUsage
+from everlog.events import Usage
 
 
 class Clock(Protocol):
@@ -54,34 +53,46 @@ DeltaCallback = Callable[[ReplyDelta], None]
 """Is told the pieces of a reply in order. What it is told may come to nothing: only the answer counts."""
 
 
+class Spent(msgspec.Struct, frozen=True, gc=False):
+    """What an agent has used up on one day, and what it may."""
+
+    day: int = 0
+    """Days since 1970-01-01 UTC."""
+    models: Mapping[str, Usage] = {}
+    """By the name of the model that was asked."""
+    tokens_max: int = 0
+    """Tokens that the agent itself may use up on a day; 0: no limit."""
+    cost_max: float = 0.0
+    """What they may cost; 0: no limit."""
+
+    @property
+    def tokens(self) -> int:
+        """Of all models."""
+        return sum(usage.total for usage in self.models.values())
+
+
+NOTHING = Spent()
+
+
 class Model(Protocol):
     """One chat-completions endpoint."""
 
     name: str
     """What requests put into `model`."""
 
-    async def ask(self, request: bytes) -> ModelResponse:
-        """Send exactly these bytes. Raises ModelError; any other exception is our bug."""
+    async def ask(
+        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
+    ) -> ModelResponse:
+        """Send exactly these bytes. Raises ModelError; any other exception is our bug.
+
+        `on_delta` is told the pieces of a reply as they come, where the request asks for a stream and the model gives
+        one; the answer is the reply put together, as if it had not. `spent`: what whoever asks has used up until now,
+        and what they may: held against it where there are budgets.
+        """
         ...
 
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
-        ...
-
-
-class BudgetedModel(Model, Protocol):
-    """A model whose requests are held against budgets."""
-
-    def account(self, spent: "DailyUsage") -> None:
-        """What whoever asks has used up until now, and what they may: told before each request."""
-        ...
-
-
-class StreamingModel(Model, Protocol):
-    """A model that also tells the pieces of a reply as they come."""
-
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
-        """`ask`, for a request that asks for a stream; the answer is the reply put together, as if it had not."""
         ...
 
 

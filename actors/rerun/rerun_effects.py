@@ -12,7 +12,7 @@ import msgspec
 
 from everlog.actors.formats import render_request
 from everlog.actors.models.token_usage import usage_of
-from everlog.actors.ports.effects import Clock, Ids, ModelResponse
+from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Ids, ModelResponse, Spent
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast
@@ -213,7 +213,9 @@ class RecordedModel:
         self._meanwhile = meanwhile
         self.agent: RerunAgent | None = None
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(
+        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
+    ) -> ModelResponse:
         """The recorded reply to exactly this request. Raises Diverged, and the ModelError that it ended with then."""
         if self._script.fault is not None:
             raise self._script.fault

@@ -46,8 +46,9 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()
         yield AgentSystem(
-            runtime, store, means=SessionCapabilities(base_url=base_url), clock=clock, ids=ids, placement="shared"
-        )
+            runtime, store, means=SessionCapabilities(base_url=base_url), clock=clock, ids=ids, ask=runtime.ask,
+            archive=runtime.archive, placement="shared",
+        )  # fmt: skip
 
 
 async def hosts(system: AgentSystem) -> Sequence[HostStatus]:

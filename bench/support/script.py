@@ -40,7 +40,7 @@ class InstantModel:
         self.name = "instant"
         self._chance = random.Random(seed)
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         return ModelResponse(json.dumps(self._body(request)), 0)
 
     async def close(self) -> None:

@@ -129,7 +129,7 @@ def _supervised(now: ClusterStatus) -> str:
     named = (("starting", found.starting), ("waiting for room", found.waiting))
     parts += [f"{count:,} {what}" for what, count in named if count]
     if found.recoveries or found.recovering:
-        parts.append(f"{found.recoveries:,} agents recovered, {found.recovering:,} being recovered")
+        parts.append(f"{found.recoveries:,} recovered, {found.recovering:,} being recovered")
     return ", ".join(parts)
 
 

@@ -159,7 +159,7 @@ class Player:
     def __init__(self, life: Life) -> None:
         self.life = life
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         messages = json.loads(request)["messages"]
         users = [json.loads(message["content"]) for message in messages if message["role"] == "user"]
         number = [int(u["message"].split()[1]) for u in users if u["type"] == "user_message"][-1]

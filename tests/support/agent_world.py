@@ -95,7 +95,7 @@ class ScriptedModel:
         self.summaries = list(summaries)
         self.requests: list[bytes] = []
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         self.requests.append(request)
         if asks_summary(request):
             line: Line = self.summaries.pop(0) if self.summaries else completion("We talked.", prompt=len(request) // 4)

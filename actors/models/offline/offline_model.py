@@ -3,7 +3,7 @@
 from everlog.actors.models.offline import answers, extractive_summary
 from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
 from everlog.actors.models.offline.request import Request, read
-from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
 
 __all__ = ["MODEL", "OfflineModel", "reply"]
@@ -19,7 +19,9 @@ class OfflineModel:
 
     name = "offline"
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(
+        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
+    ) -> ModelResponse:
         """Answer at once. Raises ModelError where the request is none."""
         started = monotonic_us()
         raw = reply(request).decode()

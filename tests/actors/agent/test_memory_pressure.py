@@ -38,7 +38,7 @@ def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
     asked = world.model.ask
 
     async def work(agent: Agent) -> None:
-        async def ask(request: bytes) -> ModelResponse:
+        async def ask(request: bytes, **_: object) -> ModelResponse:
             if not world.model.requests:
                 await agent.receive(SystemAlert(text="full", source="memory_pressure"))
             return await asked(request)

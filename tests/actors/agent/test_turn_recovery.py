@@ -321,7 +321,7 @@ def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
 
         async with world.system.agent("sam", world.settings) as agent:
 
-            async def ask(request: bytes) -> ModelResponse:
+            async def ask(request: bytes, **_: object) -> ModelResponse:
                 if len(world.model.requests) == 2:
                     await agent.receive(UserMessage(text="a zebra"))
                 return await asked(request)

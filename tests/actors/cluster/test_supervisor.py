@@ -243,7 +243,7 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
         async with Run(*timed, activations_max=4, unfinished=nothing_unfinished) as (supervisor, places, notes):
             await asyncio.sleep(6.5)
             status = supervisor.status
-            assert status.starting == 4 and 90 <= status.waiting["timer"] <= 100
+            assert status.starting == 4 and 90 <= status.waiting_for["timer"] <= 100
             waiting = asyncio.create_task(supervisor.place("ada"))
             await asyncio.sleep(3)
             assert waiting.done()
@@ -280,13 +280,16 @@ def test_status_says_how_it_goes() -> None:
             asking = asyncio.create_task(supervisor.place_many(names(5)))
             await asyncio.sleep(0.5)
             status = supervisor.status
-            assert (status.hosts, status.starting, status.waiting["caller"]) == (0, 2, 3)
-            assert (status.timed_agents, status.next_due, status.lag_s) == (1, due(1000).at, 0)
+            assert (status.living, status.starting, status.waiting, status.waiting_for["caller"]) == (0, 2, 3, 3)
+            assert (status.timers, status.next_due, status.lag_s) == (1, due(1000).at, 0)
             await asking
             places.die(dedicated("agent-0"))
             await asyncio.sleep(0.5)
             status = supervisor.status
-            assert (status.hosts, status.deaths, status.recovering) == (4, 1, 1)
+            assert (status.living, status.deaths, status.recovering, status.recoveries) == (4, 1, 1, 0)
+            await asyncio.sleep(200)
+            status = supervisor.status
+            assert (status.living, status.deaths, status.recovering, status.recoveries) == (5, 1, 0, 1)
 
     run_plain(main)
 

@@ -48,16 +48,13 @@ def test_nobody_pays_who_does_not_listen(making: Any) -> None:
     async def main() -> None:
         model = Streamer()
         aloud: list[bytes] = []
-        real = model.ask_aloud
+        real = model.ask
 
-        async def ask_aloud(request: bytes, hear: Any) -> Any:
-            aloud.append(request)
-            return await real(request, hear)
+        async def ask(request: bytes, *, on_delta: Any = None, **_: object) -> Any:
+            aloud.extend([request] if on_delta is not None else [])
+            return await real(request, on_delta=on_delta)
 
-        async def ask(request: bytes) -> Any:
-            return await real(request, lambda _: None)
-
-        model.ask, model.ask_aloud = ask, ask_aloud  # type: ignore[method-assign]
+        model.ask = ask  # type: ignore[method-assign]
         home = making(model)
         sam = await opened(home)
         await sam.send("Hi")

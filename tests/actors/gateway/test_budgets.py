@@ -9,8 +9,8 @@ import pytest
 
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
 from everlog.actors.hosting.agent_factory import GatewayModel
-from everlog.actors.models.daily_usage import DAY_US, DailyUsage
-from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.models.daily_usage import DAY_US
+from everlog.actors.ports.effects import ModelResponse, Spent
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import BadInput, BudgetExceeded, ModelError, OverBudget, Usage, event_of
 from tests.support.agent_world import START, World, completion, kinds, say
@@ -25,9 +25,9 @@ def costs(total: int) -> SlowModel:
     return SlowModel(lambda *_: ModelResponse(completion(total=total), 1))
 
 
-def by_the_log(tokens: int, **limits: Any) -> DailyUsage:
+def by_the_log(tokens: int, **limits: Any) -> Spent:
     """What an agent of today has used up of the model `m`, by its log."""
-    return DailyUsage(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
+    return Spent(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
 
 
 def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
@@ -45,7 +45,7 @@ def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
         assert refused.retry_after_s == DAY_S - 2
         assert vars(pickle.loads(pickle.dumps(refused))) == vars(refused)
         await one.ask("m", URL, b"?" * 4, "kim")
-        assert one.status().failed == {"budget": 1} and one.status().spent == (1500, 0)
+        assert one.status().failures == {"budget": 1} and one.status().spent == (1500, 0)
 
     run(main)
 
@@ -178,7 +178,7 @@ def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], 
     async def main() -> None:
         model = costs(100)
         one = gateway(model, **limits)
-        spent = DailyUsage(START // DAY_US, {}, **own)
+        spent = Spent(START // DAY_US, {}, **own)
         refused = await outcome(one.ask("m", URL, b"x", "sam", spent))
         assert isinstance(refused, OverBudget) and not model.asked
         assert "no price of 'm'" in str(refused) and "models.toml" in str(refused) and "PRICE_IN" in str(refused)

@@ -57,7 +57,7 @@ def test_after_ten_failures_in_a_row_nobody_waits(kind: str) -> None:
         assert (told.kind, told.attempts, seconds() - before) == (kind, 0, 0)
         assert "10 tries in a row" in str(told) and 0 < told.retry_after_s <= BREAK_S
         (alone,) = one.status().left_alone
-        assert (alone.base_url, alone.model, alone.failures) == (URL, "m", BREAK_AFTER)
+        assert (alone.endpoint, alone.model, alone.failures) == ("127.0.0.1:1", "m", BREAK_AFTER)
         assert 0 < alone.opens_s <= BREAK_S and f"It is {kind}." in alone.why
         assert len(model.asked) == BREAK_AFTER
 

@@ -246,9 +246,9 @@ def test_the_status_says_what_goes_on() -> None:
         await asyncio.sleep(1.5)
         status = one.status()
         assert (status.asked, status.answered, status.under_way, status.waiting) == (5, 2, 2, 1)
-        assert (status.tokens_in, status.tokens_out) == (16, 4)
+        assert (status.tokens, status.tokens_out) == (20, 4)
         (endpoint,) = status.endpoints
-        assert (endpoint.base_url, endpoint.under_way, endpoint.waiting) == (URL, 2, 1)
+        assert (endpoint.endpoint, endpoint.under_way, endpoint.waiting) == ("127.0.0.1:1", 2, 1)
         assert (endpoint.requests_last_minute, endpoint.tokens_last_minute, endpoint.paused_s) == (4, 20, 0)
         await asyncio.gather(*asking)
 

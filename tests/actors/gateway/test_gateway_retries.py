@@ -37,7 +37,7 @@ def test_an_answer_says_how_often_it_was_asked_for() -> None:
         model = SlowModel(failing("server", 2))
         one = gateway(model)
         assert (await one.ask("m", URL, b"?")).attempts == 3
-        assert (one.status().retried, one.status().answered, one.status().failed) == (2, 1, {})
+        assert (one.status().retried, one.status().answered, one.status().failures) == (2, 1, {})
 
     run(main)
 
@@ -108,7 +108,7 @@ def test_a_key_that_expires_is_found_out_once() -> None:
         errors = [error for error in came if isinstance(error, ModelError)]
         assert (len(came) - len(errors), len(model.asked), seconds()) == (8, 12, 3)
         assert all(error.kind == "key" and "Set OPENAI_API_KEY" in str(error) for error in errors)
-        assert one.status().endpoints[0].shut and one.status().failed == {"key": 9992}
+        assert one.status().endpoints[0].shut and one.status().failures == {"key": 9992}
 
     run(main)
 
@@ -182,8 +182,8 @@ def test_whatever_happens_every_request_ends_and_no_place_is_lost(seed: int) -> 
         assert (status.under_way, status.waiting, status.asked) == (0, 0, 300)
         assert [(lane.under_way, lane.waiting) for lane in status.endpoints] == [(0, 0), (0, 0)]
         gone = sum(task.cancelled() for task in tasks)
-        assert status.answered + sum(status.failed.values()) + gone == 300
-        assert status.spent == (status.tokens_in + status.tokens_out, 0)
+        assert status.answered + sum(status.failures.values()) + gone == 300
+        assert status.spent == (status.tokens, 0)
         await asyncio.sleep(200)
         model.script = answered
         await asyncio.gather(*(one.ask("m", url, b"?", "sam") for url in "ab"))

@@ -1,6 +1,7 @@
 """Pieces through the gateway, in virtual time: from a model that streams to who hears, many at once, and dropped."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,11 @@ URL = "http://127.0.0.1:1/v1"
 class Speaker(SlowModel):
     """Says five words, a tenth of a second each, before it answers or fails."""
 
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
-        for number in range(5):
+    async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: Any) -> ModelResponse:
+        for number in range(5) if on_delta is not None else ():
             await asyncio.sleep(0.1)
-            hear(ReplyDelta(f"{number} "))
-        return await self.ask(request)
+            on_delta(ReplyDelta(f"{number} "))
+        return await super().ask(request)
 
 
 def asking(number: int, *, aloud: bool = True) -> ModelRequest:
@@ -35,11 +36,11 @@ def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
         one = gateway(Speaker(seconds=0))
         heard: list[tuple[float, str]] = []
         model = GatewayModel("m", URL, one.ask, "sam")
-        answer = await model.ask_aloud(b"?", lambda piece: heard.append((seconds(), piece.text)))
+        answer = await model.ask(b"?", on_delta=lambda piece: heard.append((seconds(), piece.text)))
         assert heard == [(pytest.approx(0.1 * (n + 1)), f"{n} ") for n in range(5)]
         assert (answer.attempts, (await model.ask(b"?")).attempts, len(heard)) == (1, 1, 5)
         mute = gateway(SlowModel())
-        assert await mute.ask("m", URL, b"?", hear=lambda _: pytest.fail("it does not stream"))
+        assert await mute.ask("m", URL, b"?", on_delta=lambda _: pytest.fail("it does not stream"))
 
     run(main)
 
@@ -49,7 +50,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
 
     async def main() -> None:
         heard: list[ReplyDelta] = []
-        await gateway(Speaker(failing("cut", 1), seconds=0)).ask("m", URL, b"?", hear=heard.append)
+        await gateway(Speaker(failing("cut", 1), seconds=0)).ask("m", URL, b"?", on_delta=heard.append)
         assert [piece.restart for piece in heard] == [False] * 5 + [True] + [False] * 5
 
     run(main)

@@ -1,5 +1,6 @@
 """Metrics say how a cluster is doing and never who is in it; notes are lines that a collector can read."""
 
+import asyncio
 import errno
 import io
 import time
@@ -9,7 +10,8 @@ import msgspec
 import pytest
 
 from everlog.actors.cluster.structured_log import WHAT_CHARS_MAX, StructuredLogger
-from everlog.actors.hosting.cluster_status import EndpointStatus, GatewayStatus, HostStatus, SupervisorStatus
+from everlog.actors.gateway.gateway_status import UNNAMED, EndpointStatus, GatewayStatus, endpoint_of
+from everlog.actors.hosting.cluster_status import HostStatus, SupervisorStatus
 from everlog.actors.hosting.metrics import (
     COUNTERS,
     GAUGES,
@@ -19,8 +21,10 @@ from everlog.actors.hosting.metrics import (
     VALUES_MAX,
     InstrumentFactory,
     ProcessMetrics,
-    endpoint_of,
 )
+from everlog.actors.ports.effects import ModelResponse
+from everlog.events import ModelError
+from tests.support.models.virtual_time_models import SlowModel, answered, gateway, outcome, run
 
 EVERYTHING = {**COUNTERS, **GAUGES, **HISTOGRAMS}
 AGENT = "agent-with-a-name"
@@ -62,10 +66,8 @@ HOST = HostStatus(
 )  # fmt: skip
 GATEWAY = GatewayStatus(
     endpoints=(
-        EndpointStatus(
-            endpoint="http://me:secret@model:8000/v1", under_way=1, asked=7, tokens=90, failures={"busy": 2}
-        ),
-        EndpointStatus(endpoint="", waiting=4, asked=1),
+        EndpointStatus(endpoint="model:8000", under_way=1, asked=7, tokens=90, failures={"busy": 2}),
+        EndpointStatus(endpoint="default", waiting=4, asked=1),
     )
 )
 SUPERVISOR = SupervisorStatus(living=4, waiting=1, recoveries=2, timers=100_000)
@@ -89,14 +91,11 @@ def test_every_metric_is_told_and_named_as_documented() -> None:
 
 
 def test_no_tag_says_who_an_agent_is() -> None:
-    """Tags are placement, node, endpoint and kind of error; not even a dedicated host's metrics have its agent's name,
-    nor has an endpoint's what could be secret.
-    """
+    """Tags are placement, node, endpoint and kind of error; a dedicated host's metrics have no name of its agent."""
     told = all_told()
     assert all(set(spec[1]) <= TAGS for spec in EVERYTHING.values())
     assert set(TAGS) == {"placement", "node", "endpoint", "error"}
     assert AGENT not in str(told)
-    assert "secret" not in str(told)
     assert {tags["endpoint"] for _, _, tags in told if "endpoint" in tags} == {"model:8000", "default"}
 
 
@@ -111,22 +110,61 @@ def test_counters_grow_by_what_is_new() -> None:
     assert [value for name, value, _ in told if name == "everlog_lag_seconds"] == [0.25] * 3
 
 
+def test_a_gateway_that_is_started_again_is_counted_on() -> None:
+    """Its counts begin at 0 with it, while those who watch it go on: nothing that it does from then on is left out."""
+    told: list[tuple[str, float, dict[str, str]]] = []
+    made = ProcessMetrics(makers(told))
+    for asked in (7, 9, 2, 3):
+        made.gateway(GatewayStatus(endpoints=[EndpointStatus(endpoint="model:8000", asked=asked)]))
+    assert [value for name, value, _ in told if name == "everlog_requests"] == [7, 2, 2, 1]
+
+
 def test_endpoints_beyond_a_number_are_one() -> None:
     """However many endpoints agents bring, a collector sees a bounded number of series, and no request is lost."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
-    many = tuple(EndpointStatus(endpoint=f"http://host-{number}/", asked=1) for number in range(VALUES_MAX + 20))
+    many = tuple(EndpointStatus(endpoint=f"host-{number}", asked=1, waiting=1) for number in range(VALUES_MAX + 20))
     made.gateway(GatewayStatus(endpoints=many))
-    asked = [tags["endpoint"] for name, _, tags in told if name == "everlog_requests"]
-    assert len(asked) == VALUES_MAX + 20
-    assert len(set(asked)) == VALUES_MAX + 1
-    assert asked.count(OTHER) == 20
+    for metric in ("everlog_requests", "everlog_requests_waiting"):
+        asked = [(tags["endpoint"], value) for name, value, tags in told if name == metric]
+        assert len(asked) == VALUES_MAX + 1
+        assert dict(asked)[OTHER] == 20 and sum(value for _, value in asked) == VALUES_MAX + 20
+
+
+def test_metrics_of_an_endpoint_are_its_own() -> None:
+    """Requests, tokens and failures are under the name of their endpoint, also where one comes later that sorts first.
+
+    Two addresses on one port are one endpoint, and nothing of an address that could be secret is told.
+    """
+
+    def script(request: bytes, before: int) -> ModelResponse | ModelError:
+        return ModelError("No.", kind="rejected") if request == b"no" else answered(request, before)
+
+    async def main() -> None:
+        told: list[tuple[str, float, dict[str, str]]] = []
+        made, one = ProcessMetrics(makers(told)), gateway(SlowModel(script))
+        await one.ask("m", "http://me:secret@b:1/v1", b"?")
+        await outcome(one.ask("m", "http://me:secret@b:1/v1", b"no"))
+        made.gateway(one.status())
+        await asyncio.gather(one.ask("m", "http://a:1/v1", b"?"), one.ask("m", "http://b:1/v2?key=secret", b"?"))
+        made.gateway(one.status())
+        sums: dict[tuple[str, str], float] = {}
+        for name, value, tags in told:
+            if name in COUNTERS:
+                sums[name, tags["endpoint"]] = sums.get((name, tags["endpoint"]), 0) + value
+        assert sums == {
+            ("everlog_requests", "b:1"): 3, ("everlog_tokens", "b:1"): 20, ("everlog_request_failures", "b:1"): 1,
+            ("everlog_requests", "a:1"): 1, ("everlog_tokens", "a:1"): 10,
+        }  # fmt: skip
+        assert "secret" not in f"{told}{one.status()}"
+
+    run(main)
 
 
 @pytest.mark.parametrize(
     ("base_url", "called"),
     [("https://key@api.openai.com/v1?api_key=x", "api.openai.com"), ("127.0.0.1:8000", "127.0.0.1:8000"),
-     ("", "default"), ("http://[::1", OTHER), ("http://host:port/", OTHER), ("http:///path", OTHER)],
+     ("", "default"), ("http://[::1", UNNAMED), ("http://host:port/", UNNAMED), ("http:///path", UNNAMED)],
 )  # fmt: skip
 def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
     """Host and port alone: an address may have a key in it."""

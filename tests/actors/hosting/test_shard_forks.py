@@ -13,7 +13,7 @@ from tests.support.agents.virtual_time_shard import SharedHome
 class Asked(SharedHome):
     """Keeps what the model was asked last by each agent."""
 
-    async def ask(self, name, base_url, request, agent_id, spent=None):
+    async def ask(self, name, base_url, request, agent_id, *_, **__):
         self.asked = {**getattr(self, "asked", {}), agent_id: request.decode()}
         self.lines = [say(f"I am {agent_id}.")]
         return await super().ask(name, base_url, request, agent_id)

@@ -36,7 +36,7 @@ def test_pieces_never_show_the_key(size: int) -> None:
         events = [event(said[at : at + size]) for at in range(0, len(said), size)]
         async with serving(streaming(*events, event("", "stop"))) as wire:
             model = ChatEndpoint("m", wire.url)
-            await model.ask_aloud(BODY, heard.append)
+            await model.ask(BODY, on_delta=heard.append)
             await model.close()
         return "".join(piece.text for piece in heard)
 
@@ -67,7 +67,7 @@ def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.Monke
         async with asyncio.timeout(10), serving(streaming(*DIALECTS[0].events[:3], *[b": wait\n\n"] * 10**6)) as wire:
             model = ChatEndpoint("m", wire.url)
             with pytest.raises(ModelError) as late:
-                await model.ask_aloud(BODY, lambda _: None)
+                await model.ask(BODY, on_delta=lambda _: None)
             await model.close()
         assert late.value.kind == "timeout"
 

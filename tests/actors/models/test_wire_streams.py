@@ -51,8 +51,8 @@ def outcome(parts: list[bytes], heard: list[ReplyDelta] | None = None) -> str | 
 async def asked(one: ChatEndpoint | Gateway, url: str, heard: list[ReplyDelta]) -> ModelResponse | ModelError:
     try:
         if isinstance(one, Gateway):
-            return await one.ask("m", url, BODY, hear=heard.append)
-        return await one.ask_aloud(BODY, heard.append)
+            return await one.ask("m", url, BODY, on_delta=heard.append)
+        return await one.ask(BODY, on_delta=heard.append)
     except ModelError as failed:
         return failed
 
@@ -73,7 +73,7 @@ def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
             model = ChatEndpoint("m", wire.url)
             heard: list[ReplyDelta] = []
             whole, none = await model.ask(BODY), len(heard)
-            streamed = await model.ask_aloud(BODY, heard.append)
+            streamed = await model.ask(BODY, on_delta=heard.append)
             unheard = await model.ask(BODY)
             await model.close()
         assert none == 0
@@ -318,7 +318,7 @@ def test_a_request_for_text_goes_to_the_place_for_text() -> None:
         async with serving(streaming(*texts, DONE)) as wire:
             model = ChatEndpoint("m", wire.url)
             heard: list[ReplyDelta] = []
-            answer = await model.ask_aloud(b'{"prompt":"Say","stream":true}', heard.append)
+            answer = await model.ask(b'{"prompt":"Say","stream":true}', on_delta=heard.append)
             await model.ask(b'{"model":"m","messages":[]}')
             await model.close()
         assert wire.paths == ["/v1/completions", "/v1/chat/completions"]
@@ -337,7 +337,7 @@ def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
         async with serving(streaming(dialect.whole.encode(), kind=kind), streaming(*dialect.events, kind=kind)) as wire:
             model = ChatEndpoint("m", wire.url)
             for _ in range(2):
-                assert read((await model.ask_aloud(BODY, lambda _: None)).raw) == read(dialect.whole)
+                assert read((await model.ask(BODY, on_delta=lambda _: None)).raw) == read(dialect.whole)
             await model.close()
 
     asyncio.run(main())

@@ -11,10 +11,9 @@ import msgspec
 import pytest
 
 from everlog.actors.cluster import ray_address
+from everlog.actors.gateway.gateway_status import BreakerStatus, EndpointStatus, GatewayStatus
 from everlog.actors.hosting.cluster_status import (
     ClusterStatus,
-    EndpointStatus,
-    GatewayStatus,
     HostStatus,
     NodeStatus,
     SupervisorStatus,
@@ -49,7 +48,9 @@ SECOND_LOOK = looked(
     supervisor=SupervisorStatus(living=2, starting=1, waiting=3, recoveries=7, timers=100_000,
                                 next_due=START + 32 * SECOND),
     gateway=GatewayStatus(endpoints=(EndpointStatus(endpoint="model:8000", under_way=4, asked=90, tokens=1234,
-                                                    failures={"busy": 2}),)),
+                                                    failures={"busy": 2}),),
+                          left_alone=(BreakerStatus(endpoint="model:8000", model="m", failures=5, opens_s=9.0,
+                                                    why="500"),)),
     silent=1,
 )  # fmt: skip
 
@@ -123,7 +124,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     assert cli.sleeps == [cluster_commands.FOLLOW_S]
     for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
                   "3 turns under way, 12 inputs waiting, the oldest for 0.4 s, 5 refused", "3 waiting for room",
-                  "7 agents recovered", "100,000, the next in 30s", "4 under way", "2 failed", "1,234 tokens",
+                  "7 recovered", "100,000, the next in 30s", "4 under way", "2 failed", "1,234 tokens",
                   "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
         assert words in said
     order = [said.index(words) for words in ("agents ", "timers ", "slots", "shard-000", "shard-001")]

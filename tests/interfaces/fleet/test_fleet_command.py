@@ -100,7 +100,7 @@ class Interrupting(Script):
         super().__init__([])
         self._after = after
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         if len(self.asked) == self._after:
             signal.raise_signal(signal.SIGINT)
         return await super().ask(request)

@@ -125,7 +125,7 @@ def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.Mo
     told.script.answers = [says("First.")]
     ask = told.script.ask
 
-    async def interrupted(request: bytes):
+    async def interrupted(request: bytes, **_: object):
         if not told.script.answers:
             raise KeyboardInterrupt
         return await ask(request)

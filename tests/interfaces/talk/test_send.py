@@ -124,7 +124,7 @@ def test_an_unfinished_turn_is_finished_first(cli: Line):
     assert cli.ok("send", "sam", "second") == "To the first.\nTo the second.\n"
 
 
-async def interrupted(_: bytes) -> None:
+async def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -177,7 +177,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
     """Who was fenced is told which agent it was, not only its partition."""
     cli.ok("create", "sam")
 
-    async def overtaken(_: bytes):
+    async def overtaken(*_: object, **__: object):
         FileStore(cli.root, cli.clock.now).open("sam", "other", take_over=True).close()
         return ModelResponse(says("Too late."), 5)
 

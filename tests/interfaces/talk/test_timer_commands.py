@@ -113,7 +113,7 @@ def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.Mo
     answered = threading.Event()
     asked = cli.script.ask
 
-    async def ask(request: bytes):
+    async def ask(request: bytes, **_: object):
         if cli.script.asked:  # the second step: what the first one said is durable, and was shown
             answered.set()
         return await asked(request)

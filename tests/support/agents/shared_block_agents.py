@@ -14,7 +14,6 @@ from everlog.actors.memory.block_sync import follow, unfollow
 from everlog.actors.memory.shared_block_rules import SharedBlock
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
-from everlog.actors.models.daily_usage import DailyUsage
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import Record, UserMessage
@@ -46,7 +45,7 @@ class Voice:
         self.together: asyncio.Barrier | None = None
         """Each first answer waits until all others are asked."""
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         self.requests.append(request)
         if self.together is not None and self.lines:
             await self.together.wait()
@@ -128,7 +127,9 @@ class Crew(SharedHome):
     def voice(self, agent_id: str) -> Voice:
         return self.voices.setdefault(agent_id, Voice())
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: DailyUsage) -> ModelResponse:
+    async def ask(
+        self, name: str, base_url: str, request: bytes, agent_id: str, *_: object, **__: object
+    ) -> ModelResponse:
         return await self.voice(agent_id).ask(request)
 
     async def following(self, names: Sequence[str], block: str = "team") -> list[AgentRef]:

@@ -50,7 +50,9 @@ class Home:
             clock=self.clock, idle_s=idle_s, note=self.notes.append, blocks=self.blocks,
         )  # fmt: skip
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> ModelResponse:
+    async def ask(
+        self, name: str, base_url: str, request: bytes, agent_id: str, *_: object, **__: object
+    ) -> ModelResponse:
         line = self.lines.pop(0) if self.lines else say("Yes.")
         if isinstance(line, BaseException):
             raise line

@@ -69,7 +69,7 @@ class Script:
         self.answers = answers
         self.asked: list[bytes] = []
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: object) -> ModelResponse:
         self.asked.append(request)
         answer = self.answers.pop(0) if self.answers else says("Indeed.")
         if isinstance(answer, ModelError):

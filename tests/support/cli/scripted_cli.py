@@ -18,10 +18,7 @@ class Spoken:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def ask(self, request: bytes) -> ModelResponse:
-        return await self.ask_aloud(request, lambda _: None)
-
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
+    async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: object) -> ModelResponse:
         del request
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
@@ -29,7 +26,8 @@ class Spoken:
                 line = msgspec.json.decode(await reader.readline(), type=ReplyDelta | str)
                 if isinstance(line, str):
                     return ModelResponse(line, 1)
-                hear(line)
+                if on_delta is not None:
+                    on_delta(line)
         finally:
             writer.close()
 

@@ -164,7 +164,7 @@ class World:
     async def think(self) -> None:
         await self.cluster.jitter(self.chance.choice([0, 0.1, 2, 20]))
 
-    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, spent: object = None) -> Any:
+    async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, *_: object, **__: object) -> Any:
         await self.think()
         return ModelResponse(say("Yes."), 1000)
 

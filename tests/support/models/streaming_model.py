@@ -49,10 +49,8 @@ class Streamer:
         self.heard = 0
         """Answers that somebody listened to."""
 
-    async def ask(self, request: bytes) -> ModelResponse:
-        return await self.ask_aloud(request, lambda _: None)
-
-    async def ask_aloud(self, request: bytes, hear: DeltaCallback) -> ModelResponse:
+    async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: object) -> ModelResponse:
+        hear = on_delta or (lambda _: None)
         line = self.lines.pop(0) if self.lines else say("Yes.")
         self.heard += 1
         self.open += 1

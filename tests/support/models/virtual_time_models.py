@@ -42,7 +42,7 @@ class SlowModel:
         self.times: list[float] = []
         self.most = self.now = self.closed = 0
 
-    async def ask(self, request: bytes) -> ModelResponse:
+    async def ask(self, request: bytes, **_: Any) -> ModelResponse:
         before = len(self.asked)
         self.asked.append(request)
         self.times.append(asyncio.get_running_loop().time())
