@@ -88,6 +88,10 @@ class AgentRef:
         self.archive = ArchivalMemory(self, search)
         """The agent's archival memory."""
 
+    def notify(self, listen: CommitListener) -> None:
+        """Call `listen` with every commit that an answer brings from now on, and no longer what was called before."""
+        self._listen = listen
+
     def send(
         self,
         message: str | Event,

@@ -4,24 +4,19 @@ import importlib
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from everlog.events import EverlogError
 from everlog.interfaces.cli.command_parser import parser
 from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.exits import FAILED, MISUSED, UNREAD, interruptible
 
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
 
-FAILED, MISUSED, UNREAD = 1, 2, 141
-
-DUCKDB_INTERRUPTED = "Query interrupted"
-"""What DuckDB says when Ctrl-C comes during a query, instead of a KeyboardInterrupt."""
-
 _SHOWN, _KEPT = "backslashreplace", "surrogateescape"
-"""What becomes of characters that cannot be written, and of bytes that are no text: `send.checked` refuses those."""
+"""What becomes of characters that cannot be written, and of bytes that are no text: `checked` refuses those."""
 
 CommandHandler = Callable[[Namespace, "CommandEnvironment"], int]
 
@@ -41,23 +36,13 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
         return UNREAD
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C during a query of DuckDB is a KeyboardInterrupt too."""
-    try:
-        yield
-    except RuntimeError as error:
-        if str(error) != DUCKDB_INTERRUPTED:
-            raise
-        raise KeyboardInterrupt from error
-
-
 def _parsed(argv: Sequence[str] | None) -> Namespace:
     """The arguments. The one text of a command, and paths, may come after its options: argparse alone takes them
     only before.
     """
-    commands = parser()
-    args, rest = commands.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    commands = parser(words)
+    args, rest = commands.parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):
         empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
         if empty is not None:

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
-from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
@@ -103,18 +102,23 @@ def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
 
 
 @asynccontextmanager
-async def owning(
-    args: Namespace, system: AgentSystem, name: str, settings: Settings, listen: CommitListener | None = None
-) -> AsyncIterator[AgentRef]:
+async def owning(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
     """Open an agent, or begin it. What is the matter with its log is told; Fenced names the agent."""
     command = f"everlog {args.command}"
     try:
-        agent = await system.agent(name, settings, command=command, listen=listen, take_over=args.take_over)
+        agent = await system.agent(name, settings, command=command, take_over=args.take_over)
         for warning in agent.opened.warnings:
             warn(warning)
         yield agent
     except Fenced as error:
         raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
+
+
+def warn_of_unused(args: Namespace, agent: AgentRef) -> None:
+    """Say on stderr which options for a new agent were given for one that there was already."""
+    unused = [f"--{key}" for key in ("persona", "human", "block") if getattr(args, key)]
+    if unused and not agent.opened.born:
+        complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
 
 
 def warn(text: str) -> None:

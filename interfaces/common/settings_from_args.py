@@ -1,4 +1,4 @@
-"""From arguments to settings: those of `setting_arguments`, wherever a command has them. Files are read here."""
+"""From arguments to settings: those of `args_shared.settings`, wherever a command has them. Files are read here."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping

@@ -77,7 +77,7 @@ class FleetReport(msgspec.Struct, kw_only=True):
 
 def fleet(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
-    words = lines(args.source)
+    words = lines(args.file)
     names = [NAME.format(number) for number in range(1, args.agents + 1)]
     report = asyncio.run(_fleet(args, world, names, words))
     print(json_shapes.line(report) if args.json else plain(page(report, args.store)), flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.conversation_import import ImportedMessage, conversation
 from everlog.actors.agent_system import AgentSystem
-from everlog.events import BadInput, EverlogError, Record, UnknownAgent, UsageError
+from everlog.events import BadInput, Record, UnknownAgent, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import (
     agents_of,
@@ -20,11 +20,11 @@ from everlog.interfaces.common.bootstrap import (
     owning,
     settings_of,
     store_of,
+    warn_of_unused,
 )
 from everlog.interfaces.common.error_output import complain, plain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import GatedInterface
 from everlog.store import name_of, refuse_reserved
 
 
@@ -44,19 +44,6 @@ async def _create(args: Namespace, world: CommandEnvironment) -> None:
         async with owning(args, system, name, settings) as agent:
             shape = {"agent": name, "events": agent.opened.head}
     print(json_shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
-
-
-class _RecordCollector:
-    """The interface that only remembers."""
-
-    def __init__(self, records: list[Record]) -> None:
-        self._records = records
-
-    def on_records(self, records: Sequence[Record]) -> None:
-        self._records.extend(records)
-
-    def on_error(self, error: EverlogError) -> None:
-        """The caller raises it."""
 
 
 def lives(system: AgentSystem, name: str) -> bool:
@@ -90,9 +77,9 @@ async def _import(
     args: Namespace, world: CommandEnvironment, name: str, settings: Settings, said: Sequence[ImportedMessage]
 ) -> json_shapes.JsonObject:
     made: list[Record] = []
-    gate = GatedInterface(_RecordCollector(made))
-    async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
-        gate.opened(args, born=agent.opened.born)
+    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+        warn_of_unused(args, agent)
+        agent.notify(made.extend)
         if not args.again:
             _refuse_known(system, name, said, args.file)
         with _busy(f"importing {len(said):,} messages"):
@@ -171,4 +158,4 @@ def move(args: Namespace, world: CommandEnvironment) -> int:
 async def _move(args: Namespace, world: CommandEnvironment, name: str) -> None:
     async with agents_of(args, world) as system:
         agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
-        await agent.move(args.to)
+        await agent.move(args.placement)

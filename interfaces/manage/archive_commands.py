@@ -1,7 +1,6 @@
 """`everlog archive`: what a person keeps in an agent's archival memory, reads there, changes, deletes and searches."""
 
 import asyncio
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
@@ -11,20 +10,11 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import (
-    agents_of,
-    leaving_alone,
-    looking,
-    searching,
-    system_of,
-    text_of,
-    viewing,
-    warn,
-)
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, searching, system_of, viewing, warn
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import checked, needed_text
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 LIST_RESULTS = 20
@@ -79,13 +69,11 @@ async def _done(
 
 
 def _text(args: Namespace) -> str:
-    """What was typed, read from stdin, or is in the file."""
-    if (args.text is None) == (args.file is None):
-        args.fail("give either a TEXT or --file FILE")
-    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
-    if not checked(text).strip():
+    """Return the text that is to be kept. Bad usage where it is blank."""
+    text = needed_text(args).strip()
+    if not text:
         args.fail("there is nothing to keep: the text is empty")
-    return text.strip()
+    return text
 
 
 def listed(args: Namespace, world: CommandEnvironment) -> int:
@@ -132,7 +120,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
 
 def _filters(args: Namespace) -> Filters:
     return Filters(
-        tags=tuple(map(checked, args.tags or ())), start=args.start, end=args.end, source=checked(args.source)
+        tags=tuple(map(checked, args.tags or ())), start=args.since, end=args.until, source=checked(args.source)
     )
 
 

@@ -1,23 +1,22 @@
 """`everlog block`: a person adds, changes and removes memory blocks of an agent. Each change is one event."""
 
 import asyncio
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of, text_of
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import checked, given_text
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 
 def add(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block add`."""
-    value = _text(args) or ""
+    value = given_text(args) or ""
     limit = BLOCK_CHARS if args.limit is None else args.limit
     description = checked(args.description or "")
 
@@ -30,7 +29,7 @@ def add(args: Namespace, world: CommandEnvironment) -> int:
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block set`."""
-    value = _text(args)
+    value = given_text(args)
     description = None if args.description is None else checked(args.description)
     if value is None and args.limit is None and description is None and args.read_only is None:
         args.fail("say what is to change: TEXT, --file, --limit, --description or --read-only")
@@ -51,17 +50,6 @@ def remove(args: Namespace, world: CommandEnvironment) -> int:
         return True
 
     return _done(args, world, work, "Removed")
-
-
-def _text(args: Namespace) -> str | None:
-    """What was typed, read from stdin, or is in the file; None where nothing was given."""
-    if args.text is not None and args.file is not None:
-        args.fail("give either a TEXT or --file FILE")
-    if args.file is not None:
-        return checked(text_of(args.file))
-    if args.text is None:
-        return None
-    return checked(sys.stdin.read().rstrip("\r\n") if args.text == "-" else args.text)
 
 
 def _done(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import difflib
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,12 +21,12 @@ from everlog.interfaces.common.bootstrap import (
     store_of,
     system_of,
     viewing,
+    warn_of_unused,
 )
 from everlog.interfaces.common.error_output import complain, plain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.documents import FileSelection, find, query_rows, read
 from everlog.interfaces.output import json_shapes, progress_bar
-from everlog.interfaces.talk.send import GatedInterface
 from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
 
 NAMES_SHOWN = 10
@@ -83,7 +82,7 @@ def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
 async def _attached(args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings) -> bool:
     """Have the agent search the source, an agent that is made if there is none; False if it could already."""
     async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
-        GatedInterface(json_shapes.JsonLines(sys.stdout)).opened(args, born=agent.opened.born)
+        warn_of_unused(args, agent)
         return await agent.attach_source(source)
 
 

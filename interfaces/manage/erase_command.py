@@ -9,9 +9,9 @@ from everlog.actors.agent.erase_agent import forks_reached, forks_untold, refuse
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.archive.archive_index import caught_up
 from everlog.events import BadInput, RecordsErased, is_erased
-from everlog.interfaces.cli.command_run import interruptible
 from everlog.interfaces.common.bootstrap import leaving_alone, looking, release, store_of, system_of
 from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import name_of

@@ -4,9 +4,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent
-from everlog.interfaces.cli.command_run import interruptible
 from everlog.interfaces.common.bootstrap import leaving_alone, store_of, system_of
 from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.time_text import iso
 from everlog.interfaces.output import json_shapes, progress_bar

@@ -1,19 +1,18 @@
 """`everlog prompt`: the sections of an agent's system prompt, shown and changed. Each change is one event."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.prompt import prompt_sections
 from everlog.events import BadInput, Section
-from everlog.interfaces.common.bootstrap import text_of, viewing
+from everlog.interfaces.common.bootstrap import viewing
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import needed_text
 from everlog.interfaces.common.settings_from_args import variables_of
 from everlog.interfaces.manage.configure_command import changed, recorded, told
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import checked
 
 SectionTransform = Callable[[Sequence[Section]], list[Section]]
 
@@ -130,8 +129,5 @@ def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) 
 
 def _section(args: Namespace) -> Section:
     """The section that was typed, read from stdin, or is in the file, with its variables."""
-    if (args.text is None) == (args.file is None):
-        args.fail("give either a TEXT or --file FILE")
-    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
-    (made,) = prompt_sections.with_variables([Section(args.section, checked(text))], variables_of(args.var))
+    (made,) = prompt_sections.with_variables([Section(args.section, needed_text(args))], variables_of(args.var))
     return made

@@ -1,7 +1,6 @@
 """`everlog shared`: memory blocks that several agents have in their core memory."""
 
 import asyncio
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,11 +13,11 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, store_of, system_of, text_of
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, store_of, system_of
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import checked, given_text, needed_text
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 BlockResultT = TypeVar("BlockResultT")
@@ -26,14 +25,18 @@ BlockResultT = TypeVar("BlockResultT")
 
 def create(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared create`."""
-    text = "" if args.text is None and args.file is None else _text(args)
+    text = (given_text(args) or "").strip()
     limit = BLOCK_CHARS if args.limit is None else args.limit
     made = asyncio.run(
         _edited(
             args,
             world,
             lambda blocks: blocks.create(
-                args.block, text, limit=limit, description=checked(args.description or ""), read_only=args.read_only
+                args.block,
+                text,
+                limit=limit,
+                description=checked(args.description or ""),
+                read_only=bool(args.read_only),
             ),
         )
     )
@@ -42,7 +45,7 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared set`."""
-    text = _text(args)
+    text = needed_text(args).strip()
     _there(args, world)
     made = asyncio.run(_edited(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
     return _told(args, made, "Rewrote")
@@ -50,18 +53,17 @@ def set_(args: Namespace, world: CommandEnvironment) -> int:
 
 def describe(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared describe`."""
-    if args.read_only and args.editable:
-        args.fail("give either --read-only or --editable")
-    protected = True if args.read_only else False if args.editable else None
-    if args.limit is None and args.description is None and protected is None:
-        args.fail("say what to change: --limit, --description, --read-only or --editable")
+    if args.limit is None and args.description is None and args.read_only is None:
+        args.fail("say what to change: --limit, --description, --read-only or --no-read-only")
     description = None if args.description is None else checked(args.description)
     _there(args, world)
     made = asyncio.run(
         _edited(
             args,
             world,
-            lambda blocks: blocks.change(args.block, limit=args.limit, description=description, read_only=protected),
+            lambda blocks: blocks.change(
+                args.block, limit=args.limit, description=description, read_only=args.read_only
+            ),
         )
     )
     return _told(args, made, "Changed")
@@ -190,14 +192,6 @@ def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
     return SharedBlockService(
         store, SharedBlockWriter(store, clock=world.clock, ids=world.ids), clock=world.clock, ids=world.ids
     )
-
-
-def _text(args: Namespace) -> str:
-    """What was typed, read from stdin, or is in the file."""
-    if (args.text is None) == (args.file is None):
-        args.fail("give either a TEXT or --file FILE")
-    text = text_of(args.file) if args.file is not None else sys.stdin.read() if args.text == "-" else args.text
-    return checked(text).strip()
 
 
 def _size(block: SharedBlock) -> str:

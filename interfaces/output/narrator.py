@@ -1,6 +1,6 @@
 """From records to words: the one place that knows which events people are told of, and how. Touches nothing outside."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -34,18 +34,25 @@ from everlog.interfaces.common.front_end import FrontEnd, Notice
 """The function whose effect is told as an assistant message."""
 
 
+_ENDINGS = (ModelReply.kind, ModelFailed.kind, TurnAbandoned.kind, TurnCancelled.kind, BudgetExceeded.kind)
+"""Kinds of which the last one of a turn says how it ended."""
+
+
 class Narrator:
     """The interface that tells a front end what the records of one agent mean."""
 
-    def __init__(self, front_end: FrontEnd) -> None:
+    def __init__(self, front_end: FrontEnd, *, leave_out: Collection[str] = ()) -> None:
+        """`leave_out`: kinds of events that the front end is not told of, as the caller says them himself."""
         self._front_end = front_end
+        self._leave_out = leave_out
         self._calls: dict[str, Call] = {}
         """The calls of the newest reply that have not ended, by id."""
 
     def on_records(self, records: Sequence[Record]) -> None:
         """Tell each record that people are told of."""
         for record in records:
-            self._tell(event_of(record), record.agent_id)
+            if record.type not in self._leave_out:
+                self._tell(event_of(record), record.agent_id)
 
     def on_error(self, error: EverlogError) -> None:
         """Tell the error."""
@@ -78,6 +85,13 @@ class Narrator:
         call = self._calls.pop(result.call_id, None) or Call(result.call_id, result.name, "")
         if not result.ok or result.name != SEND_MESSAGE:
             self._front_end.function_message(call, result.text, ok=result.ok)
+
+
+def given_up(records: Iterable[Record]) -> dict[int, str]:
+    """Return why each turn that was given up was, by its number; `records` hold those turns to their end."""
+    last = {record.turn: record for record in records if record.type in _ENDINGS}
+    ended = sorted(last.items())
+    return {turn: end.text or "the turn was given up." for turn, end in ended if end.type != ModelReply.kind}
 
 
 def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:

@@ -5,6 +5,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
@@ -12,6 +16,7 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import looking, root_of, store_of, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
+from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.show.show_commands import context_at
 from everlog.store import name_of
 
@@ -37,9 +42,8 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line(shape))
         return 0
     from everlog.interfaces.output import show_pages
-    from everlog.interfaces.show import cost_page
 
-    show_pages.show(cost_page.page(shape))
+    show_pages.show(_page(shape))
     return 0
 
 
@@ -74,3 +78,38 @@ def _sum(rows: Sequence[CostRow]) -> CostRow:
     known = [row["cost"] for row in rows if row["cost"] is not None]
     counts = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced")
     return {**{key: sum(row[key] for row in rows) for key in counts}, "cost": sum(known) if known else None}
+
+
+def _page(shape: json_shapes.JsonObject) -> RenderableType:
+    """Return a row for each day and model, the sum, and what is left of the budget."""
+    whose = "all agents" if shape["agent"] is None else one_line(shape["agent"])
+    head = Text.assemble((whose, "bold"), (f" · what models cost · {shape['today']} UTC", "dim"))
+    if not shape["rows"]:
+        return Group(head, Text("No model was paid for in these days.", "dim italic"))
+    table = Table("day", "model", box=None, pad_edge=False)
+    for column in ("calls", "requests", "of it cached", "replies", shape["currency"]):
+        table.add_column(column, justify="right")
+    for row in shape["rows"]:
+        table.add_row(row["day"], one_line(row["model"]) or "(not named)", *_figures(row))
+    table.add_section()
+    table.add_row("all", "", *_figures(shape["total"]))
+    return Group(head, Text(""), table, *[Text(line) for line in _notes(shape)])
+
+
+def _figures(row: CostRow) -> list[str]:
+    cost = "?" if row["cost"] is None else f"{row['cost']:,.4f}{'+' if row['unpriced'] else ''}"
+    keys = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens")
+    return [*(f"{row[key]:,}" for key in keys), cost]
+
+
+def _notes(shape: json_shapes.JsonObject) -> list[str]:
+    notes = []
+    budget, today = shape["budget"] or {}, shape["spent_today"]
+    if budget.get("tokens"):
+        notes.append(f"today: {today['tokens']:,} of {budget['tokens']:,} tokens that it may use up on a day")
+    if budget.get("cost"):
+        spent = today["cost"] or 0
+        notes.append(f"today: {spent:,.4f} of {budget['cost']:,.4f} {shape['currency']} that it may cost on a day")
+    if shape["total"]["unpriced"]:
+        notes.append("?: no price is known, and it is in no sum; models.toml can say one")
+    return notes

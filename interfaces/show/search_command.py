@@ -6,22 +6,18 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from everlog.actors.agent.local_system import AgentView
-from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
-from everlog.actors.ports.effects import ANYTHING, Filters, Page
+from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
 from everlog.interfaces.common.bootstrap import lines_of, searching
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import checked
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.show.show_commands import context_at
-from everlog.interfaces.talk.send import checked
-from everlog.projections import HEAD
 
 QUERY_RESULTS = 10
 """Results for each query of a file."""
 
-SearchFunction = Callable[[str, int, int], Awaitable[Page]]
+SearchFunction = Callable[[str, int, int, Filters], Awaitable[Page]]
 
 
 def search(args: Namespace, world: CommandEnvironment) -> int:
@@ -32,12 +28,13 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     queries = queries_in(args.queries) if args.queries else []
     filters = filters_of(args)
     with searching(args, world) as view:
-        find = finder(view, args.place, filters)
+        searcher = view.searcher()
+        find = searcher.archival if args.place == "archival" else searcher.recall
         try:
             if args.queries:
-                asyncio.run(_answer(find, queries))
+                asyncio.run(_answer(find, queries, filters))
                 return 0
-            shape = json_shapes.page(asyncio.run(_found(find, args.query, args.page)))
+            shape = json_shapes.page(asyncio.run(_found(find, args.query, args.page, filters)))
         except FunctionError as error:  # what a model would be told, a person is told
             raise BadInput(str(error)) from error
     if args.json:
@@ -49,35 +46,29 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-async def _answer(find: SearchFunction, queries: Sequence[str]) -> None:
+async def _answer(find: SearchFunction, queries: Sequence[str], filters: Filters) -> None:
     """Print what is found for each query, as it is found."""
     for query in queries:
-        print(json_shapes.line(json_shapes.answer(query, await find(query, 0, QUERY_RESULTS))))
+        print(json_shapes.line(json_shapes.answer(query, await find(query, 0, QUERY_RESULTS, filters))))
 
 
-async def _found(find: SearchFunction, query: str, page: int) -> Page:
-    return await find(query, page, PAGE_RESULTS)
+async def _found(find: SearchFunction, query: str, page: int, filters: Filters) -> Page:
+    return await find(query, page, PAGE_RESULTS, filters)
 
 
 def filters_of(args: Namespace) -> Filters:
     """What results must be. Some filters are of what was said, others of what was kept."""
-    wrong = {"recall": ("tag", "source"), "archival": ("role",)}[args.place]
+    wrong = {"recall": ("tags", "source"), "archival": ("role",)}[args.place]
     if given := next((name for name in wrong if getattr(args, name)), None):
         other = "archival" if args.place == "recall" else "recall"
-        args.fail(f"--{given} is for --in {other}")
+        args.fail(f"--{given.removesuffix('s')} is for --in {other}")
     return Filters(
-        roles=args.role, start=args.first_day or "", end=args.last_day or "", tags=args.tag, source=args.source or ""
+        roles=args.role,
+        start=args.since,
+        end=args.until,
+        tags=tuple(map(checked, args.tags or ())),
+        source=checked(args.source),
     )
-
-
-def finder(view: AgentView, place: str, filters: Filters = ANYTHING) -> SearchFunction:
-    """The search of that place, as of the view's moment: (query, page, count) -> results."""
-    seen = context_at(view)
-    zone = seen.config.zone if seen is not None else "UTC"
-    as_of = view.seq if view.is_past else HEAD
-    searcher = AgentSearcher(view.projections, view.agent_id, as_of, zone, archive=view.archive)
-    find = searcher.archival if place == "archival" else searcher.recall
-    return lambda query, page, count: find(query, page, count, filters)
 
 
 def queries_in(path: str) -> list[str]:

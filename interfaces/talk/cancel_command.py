@@ -28,4 +28,4 @@ def cancel(args: Namespace, world: CommandEnvironment) -> int:
 
 async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[int]:
     async with agents_of(args, world) as system:
-        return await system.cancel(name, every=args.all)
+        return await system.cancel(name, every=args.waiting)

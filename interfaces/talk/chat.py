@@ -32,16 +32,16 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of
+from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import plain
-from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.front_end import CommandEnvironment, Interface
+from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.chat_prompt import Prompt
-from everlog.interfaces.output.narrator import Narrator
+from everlog.interfaces.output.narrator import Narrator, given_up
 from everlog.interfaces.output.terminal_output import EventLines, TerminalFrontEnd, console, one_line
 from everlog.interfaces.show import show_commands
-from everlog.interfaces.show.search_command import finder
-from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder, checked, newest_first
 from everlog.store import name_of
 
 HISTORY_MESSAGES = 10
@@ -59,7 +59,7 @@ HELP = """\
 /memory          the memory blocks
 /context         what the model sees
 /pressure        how full the context window is
-/search WORDS    search what was said
+/search QUERY    search what was said
 /events [N]      the last N events
 /summarize       summarize the oldest part of the context now
 /expand          take the last summary back
@@ -81,15 +81,15 @@ def chat(args: Namespace, world: CommandEnvironment) -> int:
     name = name_of(args.name)
     settings = settings_of(args, world)
     out = console()
-    interface = TerminalFrontEnd(out, verbose=True, labelled=True)
+    terminal = TerminalFrontEnd(out, verbose=True, labelled=True)
     prompt = Prompt(world.ask, out)
-    outcome = OutcomeRecorder(prompt.around(Narrator(interface)), hide=False)
-    gate = GatedInterface(outcome)
+    interface = prompt.around(Narrator(terminal))
     with LoopThread() as loop, contextlib.ExitStack() as stack:
         system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
-        agent = stack.enter_context(loop.holding(owning(args, system, name, settings, gate.on_records)))
-        gate.opened(args, born=agent.opened.born)
-        session = ChatSession(system, agent, interface, outcome, world, out)
+        agent = stack.enter_context(loop.holding(owning(args, system, name, settings)))
+        warn_of_unused(args, agent)
+        agent.notify(interface.on_records)
+        session = ChatSession(system, agent, terminal, interface, world, out)
         session.streams = out.is_terminal and args.stream is None
         stack.callback(loop.start(session.watch()).cancel)
         loop.run(session.begin())
@@ -103,15 +103,15 @@ class ChatSession:
         self,
         system: AgentSystem,
         agent: AgentRef,
-        interface: TerminalFrontEnd,
-        outcome: OutcomeRecorder,
+        terminal: TerminalFrontEnd,
+        interface: Interface,
         world: CommandEnvironment,
         out: Console,
     ) -> None:
         self._system = system
         self._agent = agent
+        self._terminal = terminal
         self._interface = interface
-        self._outcome = outcome
         self._out = out
         self._world = world
         self.failed = False
@@ -179,7 +179,7 @@ class ChatSession:
             mine = record.type == UserMessage.kind
             name = msgspec.json.decode(record.payload).get("name")
             who = name or ("you" if mine else self._agent.agent_id)
-            self._interface.said(who, record.text or "", "green" if mine else "cyan")
+            self._terminal.said(who, record.text or "", "green" if mine else "cyan")
         if said:
             self._note("── now")
 
@@ -192,7 +192,7 @@ class ChatSession:
             except HostLost:  # there is another soon
                 await asyncio.sleep(WATCH_AGAIN_S)
             except EverlogError as error:
-                self._outcome.on_error(error)
+                self._interface.on_error(error)
                 return
 
     def talk(self, line: Callable[[], str], loop: LoopThread) -> int:
@@ -236,7 +236,7 @@ class ChatSession:
             raise
         except EverlogError as error:
             self.failed = True
-            self._interface.error(error)
+            self._terminal.error(error)
 
     async def _run(self, answer: Answer, *, again: bool = False) -> None:
         """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
@@ -247,11 +247,11 @@ class ChatSession:
                     records.append(record)
                     if again and record.type == UserMessage.kind:
                         self._note(f"again: {one_line(record.text or '')}")
-                    if self._spinner is not None and not self._interface.coming:
+                    if self._spinner is not None and not self._terminal.coming:
                         self._spinner.start()
         finally:
-            self._interface.settled()
-        self.failed = any(record.turn in self._outcome.given_up() for record in records)
+            self._terminal.settled()
+        self.failed = bool(given_up(records))
 
     @contextlib.contextmanager
     def _thinking(self) -> Iterator[None]:
@@ -270,14 +270,14 @@ class ChatSession:
         """Words of a reply that is on its way: they stand where the spinner stood."""
         if self._spinner is not None:
             self._spinner.stop()
-        self._interface.preview(preview, self._agent.agent_id)
+        self._terminal.preview(preview, self._agent.agent_id)
 
     async def _stop(self) -> bool:
         """Ctrl-C while the agent is at work: cancel its turn; whether one was."""
         try:
             return bool(await self._agent.cancel())
         except EverlogError as error:
-            self._interface.error(error)
+            self._terminal.error(error)
             return False
 
     async def _heartbeat(self, text: str) -> None:
@@ -341,10 +341,10 @@ class ChatSession:
 
     async def _search(self, query: str) -> None:
         if not query:
-            self._refuse("/search WORDS: say what to look for.")
+            self._refuse("/search QUERY: say what to look for.")
             return
         with self._view() as view:
-            found = json_shapes.page(await finder(view, "recall")(query, 0, PAGE_RESULTS))
+            found = json_shapes.page(await view.searcher().recall(query, 0, PAGE_RESULTS))
         self._show(show_pages.search(query, found, self._world.clock.now(), more=False))
 
     async def _events(self, rest: str) -> None:

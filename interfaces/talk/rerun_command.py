@@ -9,11 +9,11 @@ from everlog.actors.rerun.rerun_comparison import CallCosts, RerunComparison, Tu
 from everlog.actors.rerun.rerun_effects import RerunDiverged
 from everlog.events import Record
 from everlog.events.times import MICROSECONDS
-from everlog.interfaces.cli.command_run import FAILED
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import asked
 from everlog.interfaces.common.bootstrap import agents_of, looking, settings_of, system_of
 from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
@@ -45,7 +45,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     except KeyboardInterrupt as error:
         if not told:
             raise
-        compare = f"`everlog rerun {what.agent_id} --as {what.fork} --report` compares it"
+        compare = f"`everlog rerun {what.agent_id} --new-name {what.fork} --report` compares it"
         raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that ran; {compare}.") from error
     _show(args, done)
     if done.error is not None:

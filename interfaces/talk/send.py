@@ -3,117 +3,59 @@
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
 from functools import partial
 
+from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_system import AgentSystem
-from everlog.events import (
-    STOPS,
-    BadInput,
-    Event,
-    EverlogError,
-    Heartbeat,
-    Record,
-    SystemAlert,
-    UserLogin,
-    UserMessage,
-    time_of,
-)
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of
+from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
+from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
-from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Interface
+from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
+from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.store import LogReader, name_of
+from everlog.interfaces.output.narrator import Narrator, given_up
+from everlog.store import name_of
 
-BACKWARD_RECORDS = 200
-"""Records that are read together, from the newest back."""
 AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock."""
-
-
-_TELLING = ("model_reply", *STOPS)
-"""Kinds of which the last one of a turn says how it ended."""
-
-
-class OutcomeRecorder:
-    """The interface that also knows how each turn ended. `hide`: a turn that was given up is not passed on."""
-
-    def __init__(self, interface: Interface, *, hide: bool) -> None:
-        self._interface = interface
-        self._hide = hide
-        self._last: dict[int, Record] = {}
-
-    def on_records(self, records: Sequence[Record]) -> None:
-        """Take note, and pass the records on."""
-        self._last |= {r.turn: r for r in records if r.type in _TELLING}
-        self._interface.on_records([r for r in records if not (self._hide and r.type == "turn_abandoned")])
-
-    def on_error(self, error: EverlogError) -> None:
-        """Pass it on."""
-        self._interface.on_error(error)
-
-    def given_up(self) -> dict[int, str]:
-        """Why each turn that was given up was, by its number."""
-        ended = sorted(self._last.items())
-        return {turn: last.text or "the turn was given up." for turn, last in ended if last.type != "model_reply"}
-
-
-class GatedInterface:
-    """An interface that hears nothing until it is opened: how an agent began is not part of an answer."""
-
-    def __init__(self, interface: Interface) -> None:
-        self._interface = interface
-        self._open = False
-
-    def on_records(self, records: Sequence[Record]) -> None:
-        """Pass the records on, once open."""
-        if self._open:
-            self._interface.on_records(records)
-
-    def opened(self, args: Namespace, *, born: bool) -> None:
-        """The agent is open; what was asked for a new one, and it is not new, is said to be unused."""
-        self._open = True
-        unused = [f"--{key}" for key in ("persona", "human", "block") if getattr(args, key)]
-        if unused and not born:
-            complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
 
 
 def send(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     if args.text == "-":
         args.text = sys.stdin.read().rstrip("\r\n")
-    if not (args.text or "").strip() and args.kind in ("user", "system", "event"):
-        args.fail(f"TEXT is missing: --as {args.kind} needs words")
+    if not (args.text or "").strip() and args.role in ("user", "system", "event"):
+        args.fail(f"TEXT is missing: --role {args.role} needs words")
     if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
         args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; make a new one")
     if args.json:
-        return asyncio.run(_send(args, world, OutcomeRecorder(JsonLines(sys.stdout), hide=False), None))
-    from everlog.interfaces.output.narrator import Narrator
+        return asyncio.run(_send(args, world, JsonLines(sys.stdout).on_records, None))
     from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 
     terminal = TerminalFrontEnd(out := console(), verbose=args.verbose)
     shown = terminal if args.stream and out.is_terminal else None
-    return asyncio.run(_send(args, world, OutcomeRecorder(Narrator(terminal), hide=True), shown))
+    narrator = Narrator(terminal, leave_out={TurnAbandoned.kind})  # why it was is said on stderr
+    return asyncio.run(_send(args, world, narrator.on_records, shown))
 
 
-async def _send(args: Namespace, world: CommandEnvironment, interface: OutcomeRecorder, shown: FrontEnd | None) -> int:
+async def _send(args: Namespace, world: CommandEnvironment, listen: CommitListener, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
-    gate = GatedInterface(interface)
     settings = settings_of(args, world)
-    async with agents_of(args, world) as system, owning(args, system, name, settings, gate.on_records) as agent:
-        gate.opened(args, born=agent.opened.born)
+    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+        warn_of_unused(args, agent)
+        agent.notify(listen)  # from now on: how it began is no part of the answer
         preview = None if shown is None else partial(shown.preview, name=name)
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
-        await answer
-    given_up = interface.given_up()
-    for text in given_up.values():
+        why = given_up(await answer)
+    for text in why.values():
         complain(text)
-    return int(answer.value.turn in given_up)
+    return int(answer.value.turn in why)
 
 
 def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
     text = checked(args.text or "")
-    match args.kind:
+    match args.role:
         case "system":
             return SystemAlert(text=text, source="manual")
         case "event":
@@ -123,20 +65,7 @@ def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
         case "heartbeat":
             return Heartbeat(text=text, reason="manual")
         case _:
-            return UserMessage(text=text, name=args.who)
-
-
-def checked(text: str) -> str:
-    """`text`, if it can be written. Raises BadInput, which names the first byte that was no text."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        code, place = ord(text[error.start]), error.start + 1
-        what = f"the byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else "half of a character"
-        raise BadInput(
-            f"The text is not UTF-8: it holds {what} in the place of character {place}. It was not taken."
-        ) from error
-    return text
+            return UserMessage(text=text, name=args.speaker)
 
 
 def _last_login(system: AgentSystem, name: str, event_id: str | None) -> int | None:
@@ -150,12 +79,3 @@ def _last_login(system: AgentSystem, name: str, event_id: str | None) -> int | N
             if event_id is None:
                 break
     return last
-
-
-def newest_first(reader: LogReader, name: str) -> Iterator[Record]:
-    """The records of a stream from its head back to its beginning, read a few at a time."""
-    last = reader.head(name).seq
-    while last:
-        first = max(1, last - BACKWARD_RECORDS + 1)
-        yield from reversed(list(reader.read(name, first, last)))
-        last = first - 1

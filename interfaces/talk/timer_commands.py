@@ -14,8 +14,8 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.input_text import checked
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.talk.send import checked
 from everlog.store import name_of
 
 
@@ -66,7 +66,7 @@ def _due(args: Namespace, now: int) -> int:
         return int(args.at)
     seconds = args.every if args.after is None else args.after
     if seconds is None:
-        args.fail("say when: --every 30m, --in 10m, or --at 2024-01-31T12:00")
+        args.fail("say when: --every 30m, --after 10m, or --at 2024-01-31T12:00")
     return now + int(seconds) * MICROSECONDS
 
 

@@ -104,7 +104,7 @@ def _refuse_unfinished(assignment: Assignment) -> None:
         name, parent, cut = assignment.agent_id, assignment.parent, assignment.parent_seq
         raise UsageError(
             f"{name!r} was to be a fork of {parent!r} at seq {cut}, and was interrupted. Finish it with `everlog fork "
-            f"{parent} --at {cut} --as {name}`."
+            f"{parent} --as-of {cut} --new-name {name}`."
         )
 
 

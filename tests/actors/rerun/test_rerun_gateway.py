@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.api import AgentSystem, open_system
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.gateway.gateway import Gateway, GatewayActor
 from everlog.actors.gateway.gateway_limits import GatewayLimits

@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,84 @@ def test_every_command_and_option_is_documented(command):
         add(sub)
     for option in (o for action in sub._actions for o in action.option_strings if o.startswith("--")):
         assert option == "--help" or f"`{option}" in DOCUMENT, option
+
+
+def options() -> Iterator[tuple[str, argparse.Action]]:
+    """Every option of every command, with what it was defined as."""
+    for command in COMMANDS:
+        sub = argparse.ArgumentParser(add_help=False)
+        for add in command.arguments:
+            add(sub)
+        for action in sub._actions:
+            yield from ((option, action) for option in action.option_strings)
+
+
+WIDER = {"--from": {"SEQ", "SEQ|TIME"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
+"""Options of which one command takes more, or less, than another."""
+
+
+def test_an_option_is_the_same_in_every_command():
+    """One option has one name in the code, one word for its value, and the same other forms, wherever it is."""
+    found = defaultdict(set)
+    for option, action in options():
+        metavar = "any" if action.metavar in WIDER.get(option, ()) else action.metavar
+        found[option].add((action.dest, metavar, tuple(action.option_strings)))
+    assert {option: ways for option, ways in found.items() if len(ways) > 1} == {}
+    for option, metavars in WIDER.items():
+        assert {action.metavar for name, action in options() if name == option} == metavars
+
+
+def test_a_short_option_is_short_for_one():
+    """-f is --follow everywhere."""
+    longer = defaultdict(set)
+    for option, action in options():
+        if not option.startswith("--"):
+            longer[option].add(action.option_strings[-1])
+    assert longer == {"-f": {"--follow"}, "-v": {"--verbose"}, "-y": {"--yes"}}
+
+
+def test_the_table_of_options_is_true():
+    """Each option of the table in `docs/cli.md` takes the value that stands there."""
+    section = DOCUMENT.split("## Options that mean the same everywhere")[1].split("\n## ")[0]
+    column = " ".join(re.findall(r"^\| (`-.*?) \| [^|]* \| [^|]* \|$", section.replace("\\|", "/"), re.MULTILINE))
+    written = [(option, value.replace("/", "|")) for option, value in re.findall(r"`(--[a-z-]+)(?: ([^`]+))?`", column)]
+    assert len(written) > 25
+    known = defaultdict(set)
+    for option, action in options():
+        known[option].add(action.metavar)
+    known["--store"].add("DIR")
+    assert [one for one in written if (one[1] or None) not in known[one[0]]] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
+    """Where a command is named its own parser is made, that of its group and the whole one; --store may come first."""
+    made = []
+    whole = argparse.ArgumentParser.__init__
+
+    def counted(self, *args, **options):
+        made.append(self)
+        whole(self, *args, **options)
+
+    words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command.example)[1:]]
+    expected = vars(parser().parse_args(["--store", "s", *words]))
+    monkeypatch.setattr(argparse.ArgumentParser, "__init__", counted)
+    for argv in (["--store", "s", *words], ["--store=s", *words], [words[0], "--store", "s", *words[1:]]):
+        made.clear()
+        parsed = vars(parser(argv).parse_args(argv))
+        assert len(made) == 2 + command.name.count(" ")
+        assert {**parsed, "fail": None} == {**expected, "fail": None}
+
+
+@pytest.mark.parametrize("argv", [["nonsense"], ["archive", "nonsense"], ["sned", "sam", "hi"]], ids=" ".join)
+def test_a_command_that_there_is_not_is_told_with_those_that_there_are(argv, cli: Line):
+    """A word that is no command is answered by the names of all, or of all in its group."""
+    code, _, err = cli(*argv)
+    assert code == 2
+    group = "archive " if argv[0] == "archive" else ""
+    there = {command.name.removeprefix(group).split()[0] for command in COMMANDS if command.name.startswith(group)}
+    assert len(there) > 5
+    assert {name for name in there if f"'{name}'" not in err} == set()
 
 
 def keys_of(value: object) -> set[str]:
@@ -121,7 +201,7 @@ def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     mine = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
-    assert len(mine) >= 3
+    assert mine
     for command in mine:
         assert command.example in out
         assert command.summary in " ".join(out.split())

@@ -150,7 +150,7 @@ def test_words_come_from_a_file(tmp_path: Path, name: str, content: bytes, said:
 def test_a_bad_file_is_named_before_anything_is_said(cli: Line, tmp_path: Path, content: bytes, fault: str) -> None:
     """The store is not even made."""
     (tmp_path / "talk.txt").write_bytes(content)
-    assert fault in cli.fails("fleet", "--from", str(tmp_path / "talk.txt"))
+    assert fault in cli.fails("fleet", "--file", str(tmp_path / "talk.txt"))
     assert not cli.root.exists()
 
 

@@ -72,9 +72,9 @@ def test_long_lists_come_in_pages(cli: Line) -> None:
     assert cli.json("archive", "list", "sam", "--tag", "odd")["total"] == 11
     assert cli.json("archive", "list", "sam", "--tag", "odd", "--tag", "even")["total"] == 0
     day = "2023-11-15"  # 22:13 UTC on the 14th is the 15th in Tokyo
-    assert cli.json("archive", "list", "sam", "--from", day, "--to", day)["total"] == 23
-    assert cli.json("archive", "list", "sam", "--to", "2023-11-14")["total"] == 0
-    assert cli.json("archive", "search", "sam", "number", "--from", "2023-11-16")["total"] == 0
+    assert cli.json("archive", "list", "sam", "--since", day, "--until", day)["total"] == 23
+    assert cli.json("archive", "list", "sam", "--until", "2023-11-14")["total"] == 0
+    assert cli.json("archive", "search", "sam", "number", "--since", "2023-11-16")["total"] == 0
 
 
 def test_a_text_is_taken_from_a_file_or_from_stdin(cli: Line, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ def test_what_cannot_be_meant_is_bad_usage(cli: Line, argv: tuple[str, ...]) -> 
         (("show", "sam", "4711"), "`everlog archive list sam` shows"),
         (("insert", "sam", "x", "--tag", " "), "none empty"),
         (("insert", "sam", "x" * 1_000_001), "1,000,000 characters at most"),
-        (("list", "sam", "--from", "soon"), "YYYY-MM-DD"),
-        (("list", "sam", "--from", "2024-01-02", "--to", "2024-01-01"), "is before the first"),
+        (("list", "sam", "--since", "soon"), "YYYY-MM-DD"),
+        (("list", "sam", "--since", "2024-01-02", "--until", "2024-01-01"), "is before the first"),
         (("search", "sam", "x", "--source", "nowhere"), "no source 'nowhere'"),
         (("list", "sam", "--as-of", "4711"), "the head"),
         (("insert", "ann", "x"), "There is no agent 'ann'"),

@@ -81,7 +81,7 @@ def test_sections_are_shown_and_changed_by_commands(cli: Line, tmp_path: Path) -
     cli.ok("create", "sam")
     assert names(cli) == ["base", "control_flow", "speaking", "memory", "tools", "closing"]
     (tmp_path / "who.md").write_text("You are {{ agent }}, {{ job }}.\n")
-    cli.ok("prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--at", "1")
+    cli.ok("prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--place", "1")
     cli.ok("prompt", "hide", "sam", "tools")
     cli.ok("prompt", "move", "sam", "memory", "2")
     cli.ok("prompt", "remove", "sam", "closing")

@@ -110,7 +110,7 @@ def test_a_source_is_no_agent(cli: Line, tmp_path: Path) -> None:
     assert [one["agent"] for one in cli.json("agents")] == ["sam"]
     for command in ("verify", "rebuild"):
         assert "source:" not in cli.ok(command, "--all")
-    for command in (["create"], ["chat"], ["send", "hello"], ["move", "--to", "dedicated"], ["delete", "--yes"]):
+    for command in (["create"], ["chat"], ["send", "hello"], ["move", "--placement", "dedicated"], ["delete", "--yes"]):
         assert "names that begin with 'source:'" in cli.fails(command[0], "source:sea", *command[1:])
     assert "names that begin with 'source:'" in cli.fails("create", "source:new")
     assert "source:new" not in FileStore(cli.root, cli.clock.now).assigned()

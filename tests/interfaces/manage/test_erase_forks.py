@@ -17,11 +17,11 @@ FIRST = "8"
 def family(cli: Line) -> int:
     """Sam, of whom Tom was forked, and Ann of Tom; Max was forked before anything was said. Sam's head."""
     cli.ok("create", "sam", "--shards", "2", "--window", "8192")
-    cli.ok("fork", "sam", "--as", "max")
+    cli.ok("fork", "sam", "--new-name", "max")
     head = talk(cli)
-    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "sam", "--new-name", "tom")
     cli.ok("send", "tom", "I am the fork")
-    cli.ok("fork", "tom", "--as", "ann")
+    cli.ok("fork", "tom", "--new-name", "ann")
     cli.ok("send", "ann", "I am the fork of the fork")
     return len(cli.lines("events", "sam")) or head
 
@@ -42,10 +42,10 @@ def moved(cli: Line) -> None:
     """A fork that is in a log of many now, and was sealed in both; its parent, too."""
     for name in ("tom", "sam", "ann"):
         cli.ok("log", "seal", name)
-        cli.ok("move", name, "--to", "shared")
+        cli.ok("move", name, "--placement", "shared")
         cli.ok("send", name, "from there")
     cli.ok("log", "seal", "--all")
-    cli.ok("move", "ann", "--to", "dedicated")
+    cli.ok("move", "ann", "--placement", "dedicated")
 
 
 @pytest.mark.parametrize("prepare", [pytest.param(unsealed, marks=pytest.mark.long), sealed_twice, moved])

@@ -72,7 +72,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
     cli.ok("load", "sam", str(tmp_path / "a.txt"), "--source", "books")
     cli.ok("send", "sam", "hello")
     head = len(cli.lines("events", "sam"))
-    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "sam", "--new-name", "tom")
     cli.ok("send", "sam", "and on")
     cli.ok("send", "tom", "I am tom")
     file = str(tmp_path / "tom.everlog")
@@ -94,7 +94,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
 def test_an_agent_that_moved_and_was_deleted_comes_back_as_it_ended(cli: Line, other: Line, tmp_path: Path):
     """A deleted agent stays deleted, in its own log, wherever it was; its name begins anew."""
     talk(cli)
-    cli.ok("move", "sam", "--to", "shared")
+    cli.ok("move", "sam", "--placement", "shared")
     cli.ok("send", "sam", "here")
     cli.ok("delete", "sam", "--yes")
     file = str(tmp_path / "sam.everlog")
@@ -224,8 +224,8 @@ def test_programs_export_and_restore(tmp_path: Path) -> None:
 def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: Line, other: Line, tmp_path: Path):
     """A fork of a fork below its own cut: only the one whose records it has comes along, and every check agrees."""
     cli.ok("send", "sam", "Hello")
-    cli.ok("fork", "sam", "--as", "tom")
-    cli.ok("fork", "tom", "--at", "5", "--as", "ann")
+    cli.ok("fork", "sam", "--new-name", "tom")
+    cli.ok("fork", "tom", "--as-of", "5", "--new-name", "ann")
     cli.ok("send", "ann", "Hi")
     cli.ok("export", "ann", str(tmp_path / "ann.everlog"))
     other.ok("restore", str(tmp_path / "ann.everlog"))
@@ -274,7 +274,7 @@ def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_pat
     said = [record["seq"] for record in cli.lines("events", "sam") if record["type"] == "user_message"][-1]
     head = len(cli.lines("events", "sam"))
     for at, name in ((said, "tom"), (head, "ann")):
-        cli.ok("fork", "sam", "--at", str(at), "--as", name)
+        cli.ok("fork", "sam", "--as-of", str(at), "--new-name", name)
         file = str(tmp_path / f"{name}.everlog")
         cli.ok("export", name, file)
         place = Line(tmp_path / f"with {name}", capsys)

@@ -25,14 +25,16 @@ def seq_of(cli: Line, words: str) -> int:
 def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) -> None:
     """At a seq and at a time: what was said up to there is in the fork, what follows is each one's own."""
     at = seq_of(sam, "two") + 1
-    made = sam.json("fork", "sam", "--at", str(at), "--as", "tom")
+    made = sam.json("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     assert made == {"agent": "tom", "parent": "sam", "parent_seq": at, "head": at + 1, "closed_turns": []}
     sam.script.answers = [says("You said four.")]
     assert "You said four." in sam.ok("send", "tom", "four")
     assert told(sam, "tom") == ["one", "two", "four"]
     assert told(sam, "sam") == ["one", "two", "three"]
     when = next(e["recorded_at"] for e in sam.lines("events", "sam") if e["seq"] == at)
-    assert "ann is sam as of seq" in sam.ok("fork", "sam", "--at", when, "--as", "ann", "--placement", "shared")
+    assert "ann is sam as of seq" in sam.ok(
+        "fork", "sam", "--as-of", when, "--new-name", "ann", "--placement", "shared"
+    )
     assert told(sam, "ann") == ["one", "two"]
     for proof in (["rebuild", "--all"], ["verify", "--all"], ["log", "check", "--all", "--deep"]):
         sam.ok(*proof)
@@ -41,7 +43,7 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
 def test_a_turn_that_was_open_is_told(sam: Line) -> None:
     """Between a message and its answer: the fork says which turn goes on in the parent only."""
     at = seq_of(sam, "two") - 2
-    said = sam.ok("fork", "sam", "--at", str(at), "--as", "tom")
+    said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     assert "Turn 2 was open there" in said
     assert sam.lines("events", "tom")[-1]["type"] == "turn_abandoned"
 
@@ -49,11 +51,11 @@ def test_a_turn_that_was_open_is_told(sam: Line) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["sam", "--at", "999", "--as", "tom"], "has records 1 to"),
-        (["sam", "--at", "yesterday", "--as", "tom"], "neither a seq"),
-        (["sam", "--at", "2001-01-01", "--as", "tom"], "began after"),
-        (["sam", "--as", "sam"], "There is an agent 'sam' already"),
-        (["nobody", "--as", "tom"], "no agent 'nobody'"),
+        (["sam", "--as-of", "999", "--new-name", "tom"], "has records 1 to"),
+        (["sam", "--as-of", "yesterday", "--new-name", "tom"], "neither a seq"),
+        (["sam", "--as-of", "2001-01-01", "--new-name", "tom"], "began after"),
+        (["sam", "--new-name", "sam"], "There is an agent 'sam' already"),
+        (["nobody", "--new-name", "tom"], "no agent 'nobody'"),
     ],
 )
 def test_what_cannot_be_forked_is_told_and_makes_nobody(sam: Line, arguments: list[str], said: str) -> None:
@@ -63,8 +65,8 @@ def test_what_cannot_be_forked_is_told_and_makes_nobody(sam: Line, arguments: li
 
 def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
     """The error names the forks that live; --with-forks ends them, the youngest first."""
-    sam.ok("fork", "sam", "--as", "tom")
-    sam.ok("fork", "tom", "--as", "ann")
+    sam.ok("fork", "sam", "--new-name", "tom")
+    sam.ok("fork", "tom", "--new-name", "ann")
     assert "forks that live on: ann, tom" in sam.fails("delete", "sam", "--yes")
     assert len(sam.json("agents")) == 3
     said = sam.ok("delete", "sam", "--yes", "--with-forks")
@@ -75,8 +77,8 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
 def test_agents_names_the_parents_of_forks(sam: Line) -> None:
     """Whose fork each is, and at which seq, in JSON and in the table; nobody's that was created again."""
     at = seq_of(sam, "two") + 1
-    sam.ok("fork", "sam", "--at", str(at), "--as", "tom")
-    sam.ok("fork", "tom", "--at", "2", "--as", "ann")
+    sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
+    sam.ok("fork", "tom", "--as-of", "2", "--new-name", "ann")
     parents = {row["agent"]: (row["parent"], row["parent_seq"]) for row in sam.json("agents")}
     assert parents == {"ann": ("tom", 2), "sam": (None, None), "tom": ("sam", at)}
     lines = sam.ok("agents").splitlines()
@@ -91,7 +93,7 @@ def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monk
     """The other columns are as wide as they were, to the letter."""
     narrow = "50"
     monkeypatch.setenv("COLUMNS", narrow)
-    sam.ok("fork", "sam", "--as", "a fork with a longer name")
+    sam.ok("fork", "sam", "--new-name", "a fork with a longer name")
     said = sam.ok("agents")
     assert "fork of" not in said and "a fork with a longer name" in said
     assert max(map(len, said.splitlines())) <= int(narrow)
@@ -102,8 +104,8 @@ def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monk
 @pytest.mark.parametrize("sealed", [False, True])
 def test_sql_says_of_a_fork_what_pressure_says(sam: Line, sealed: bool) -> None:
     """Before it is called itself: its window and tokens are those at the cut, also when it alone is asked for."""
-    sam.ok("fork", "sam", "--at", str(seq_of(sam, "two") + 1), "--as", "tom")
-    sam.ok("fork", "tom", "--as", "ann")
+    sam.ok("fork", "sam", "--as-of", str(seq_of(sam, "two") + 1), "--new-name", "tom")
+    sam.ok("fork", "tom", "--new-name", "ann")
     if sealed:
         sam.ok("log", "seal", "--all")
     for name, alone in (("tom", []), ("ann", []), ("tom", ["--agent", "tom"]), ("ann", ["--agent", "ann"])):

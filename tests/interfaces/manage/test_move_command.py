@@ -9,9 +9,9 @@ def test_an_agent_goes_and_comes_back(cli: Line):
     cli.ok("create", "sam", "--shards", "3")
     cli.script.answers = [says("One."), says("Two."), says("Three.")]
     assert "One." in cli.ok("send", "sam", "one")
-    assert "is in shard-00" in cli.ok("move", "sam", "--to", "shared")
+    assert "is in shard-00" in cli.ok("move", "sam", "--placement", "shared")
     assert "Two." in cli.ok("send", "sam", "two")
-    assert "is in agent-" in cli.ok("move", "sam", "--to", "dedicated")
+    assert "is in agent-" in cli.ok("move", "sam", "--placement", "dedicated")
     assert "Three." in cli.ok("send", "sam", "three")
     assert [said["text"] for said in cli.lines("events", "sam", "--type", "user_message")] == ["one", "two", "three"]
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all"]):
@@ -26,7 +26,7 @@ def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: 
     for place in ("shared", "dedicated"):
         cli.script.answers = [says(f"{CANARY}.")]
         cli.ok("send", "sam", f"I say {CANARY}")
-        cli.ok("move", "sam", "--to", place)
+        cli.ok("move", "sam", "--placement", place)
     where = store_of(cli).partition_of("sam")
     assert cli.json("erase", "sam", "--yes")["erased"] > 6
     assert leftovers(cli.root) == []
@@ -59,5 +59,5 @@ def test_a_number_of_shards_that_differs_is_refused(cli: Line):
 def test_nobody_moves_who_does_not_exist(cli: Line):
     """The error names no new agent, and makes none."""
     cli.ok("create", "sam")
-    assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--to", "shared")
+    assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--placement", "shared")
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]

@@ -17,10 +17,10 @@ def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_
     for name, source in (("sam", "book"), ("max", "map")):
         (tmp_path / f"{source}.txt").write_text(f"The {source} is about whales.")
         cli.ok("load", name, str(tmp_path / f"{source}.txt"), "--source", source)
-    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "sam", "--new-name", "tom")
     cli.ok("attach", "tom", "map")
     cli.ok("detach", "sam", "book")
-    cli.ok("fork", "tom", "--as", "ann")
+    cli.ok("fork", "tom", "--new-name", "ann")
     who = {row["source"]: row["agents"] for row in cli.json("sources")}
     assert who == {"book": ["ann", "tom"], "map": ["ann", "max", "tom"]}
     for name, count in (("sam", 0), ("tom", 2), ("ann", 2)):
@@ -35,7 +35,7 @@ def test_what_is_kept_is_searched_by_words_and_by_meaning_in_a_fork(cli: Line):
     bread = cli.json("archive", "insert", "sam", "Bread is bought on Mondays")["memory"]
     cli.script.answers = [says("I like whales.")]
     cli.ok("send", "sam", "What do you like?")
-    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "sam", "--new-name", "tom")
     assert cli.json("archive", "insert", "tom", "Bread is bought on Mondays")["memory"] == bread
     cli.ok("archive", "insert", "sam", "The wifi is slow")
     (memory,) = [row["ref"] for row in cli.json("archive", "list", "tom")["results"] if "wifi" in row["text"]]
@@ -55,9 +55,9 @@ def test_files_of_forks_are_looked_after_like_all_others(cli: Line):
     """Check, stats and seal; a fork in a shard, whose parent was in one, is whole."""
     cli.ok("create", "sam", "--shards", "2", "--placement", "shared")
     cli.ok("send", "sam", "one")
-    cli.ok("fork", "sam", "--as", "tom", "--placement", "shared")
-    cli.ok("move", "sam", "--to", "dedicated")
-    cli.ok("fork", "sam", "--as", "ann")
+    cli.ok("fork", "sam", "--new-name", "tom", "--placement", "shared")
+    cli.ok("move", "sam", "--placement", "dedicated")
+    cli.ok("fork", "sam", "--new-name", "ann")
     for name in ("tom", "ann"):
         cli.ok("send", name, "two")
     for _ in range(2):
@@ -72,7 +72,7 @@ def test_files_of_forks_are_looked_after_like_all_others(cli: Line):
 def test_log_check_names_a_fork_that_lost_its_parent(cli: Line):
     """Exit 1, with --deep for one, with --all for any; what was checked besides is fine."""
     cli.ok("create", "sam")
-    cli.ok("fork", "sam", "--as", "tom")
+    cli.ok("fork", "sam", "--new-name", "tom")
     folder = store_of(cli).partition(partition_of("sam")).path
     folder.rename(folder.parent.parent / "elsewhere")
     for argv in (["tom", "--deep"], ["--all"]):

@@ -195,7 +195,7 @@ sys.meta_path.insert(0, Finder())
 """
 AT_THE_ARGUMENTS = """
 from everlog.interfaces import running
-running.parser = lambda: os.kill(os.getpid(), signal.SIGINT)
+running.parser = lambda *_: os.kill(os.getpid(), signal.SIGINT)
 """
 
 

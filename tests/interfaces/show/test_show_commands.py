@@ -212,11 +212,11 @@ def test_a_search_is_narrowed_by_role_and_day(sam: Line):
     both, users = sam.json(*WORDS, "Chad"), sam.json(*WORDS, "Chad", "--role", "user")
     assert {hit["role"] for hit in users["results"]} == {"user"} and users["total"] < both["total"]
     day = both["results"][0]["time"][:10]
-    assert sam.json(*WORDS, "Chad", "--from", day, "--to", day)["total"] == both["total"]
-    assert sam.json(*WORDS, "Chad", "--to", "1999-12-31")["total"] == 0
+    assert sam.json(*WORDS, "Chad", "--since", day, "--until", day)["total"] == both["total"]
+    assert sam.json(*WORDS, "Chad", "--until", "1999-12-31")["total"] == 0
     assert "assistant, user" in sam.fails(*WORDS, "Chad", "--role", "system")
     for place in ("recall", "archival"):
-        assert "YYYY-MM-DD" in sam.fails(*WORDS, "Chad", "--in", place, "--from", "yesterday")
+        assert "YYYY-MM-DD" in sam.fails(*WORDS, "Chad", "--in", place, "--since", "yesterday")
     assert sam.json(*WORDS, "Chad", "--in", "archival", "--tag", "boats")["total"] == 0
 
 

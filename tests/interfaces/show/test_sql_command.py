@@ -114,7 +114,7 @@ def test_a_sum_is_a_plain_number(fleet: Line, tmp_path: Path) -> None:
 def test_a_query_comes_from_a_file_or_stdin(fleet: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-f FILE` and `-` are the same as the words themselves."""
     (tmp_path / "q.sql").write_text("SELECT count(*) FROM agents;\n")
-    assert rows(fleet, "-f", str(tmp_path / "q.sql")) == [[2]]
+    assert rows(fleet, "--file", str(tmp_path / "q.sql")) == [[2]]
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) FROM agents"))
     assert rows(fleet, "-") == [[2]]
 
@@ -183,7 +183,12 @@ def test_a_query_that_would_eat_all_memory_is_told_so(fleet: Line) -> None:
 
 def test_bad_usage_is_told_before_anything_is_read(cli: Line) -> None:
     """Two answers at once, no query, a table into a file: exit 2."""
-    for words in ([], ["SELECT 1", "-f", "x"], ["SELECT 1", "--json", "--format", "csv"], ["SELECT 1", "--out", "x"]):
+    for words in (
+        [],
+        ["SELECT 1", "--file", "x"],
+        ["SELECT 1", "--json", "--format", "csv"],
+        ["SELECT 1", "--out", "x"],
+    ):
         assert cli("sql", *words)[0] == 2
     assert "there is no store" in cli.fails("sql", "SELECT 1")
 

@@ -101,7 +101,7 @@ def test_no_query_of_a_command_makes_a_file(cli: Line, sealed: FileStore, tmp_pa
     """Given as a file it is refused too, wherever it would write to."""
     (tmp_path / "q.sql").write_text(copying(query, str(tmp_path / "made.csv")))
     before = content(tmp_path)
-    assert "The query" in cli.fails("sql", "-f", str(tmp_path / "q.sql"))
+    assert "The query" in cli.fails("sql", "--file", str(tmp_path / "q.sql"))
     assert content(tmp_path) == before
     assert sealed.root in tmp_path.iterdir()
 

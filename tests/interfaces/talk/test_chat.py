@@ -12,7 +12,6 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.events import ModelError, PartitionBusy
 from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 from everlog.interfaces.talk.chat import ChatSession
-from everlog.interfaces.talk.send import GatedInterface, OutcomeRecorder
 from tests.support.cli.command_line import Line, Recorder, completion, says
 
 
@@ -249,9 +248,7 @@ def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line)
     """An error that nobody asked for takes the way of everything else that comes while somebody types."""
     recorder = Recorder()
     out = console()
-    session = ChatSession(
-        None, Unwatchable(), TerminalFrontEnd(out), OutcomeRecorder(recorder, hide=False), cli.world, out
-    )
+    session = ChatSession(None, Unwatchable(), TerminalFrontEnd(out), recorder, cli.world, out)
     asyncio.run(session.watch())
     assert [str(error) for error in recorder.errors] == ["Somebody has it."]
 
@@ -280,9 +277,9 @@ def test_at_a_terminal(cli: Line, monkeypatch):
     assert "Nothing is lost" in out
 
 
-def test_an_interface_hears_what_it_should():
-    """A gate lets nothing through until it is open: how an agent began is not part of an answer."""
-    recorder = Recorder()
-    gate = GatedInterface(recorder)
-    gate.on_records([])
-    assert recorder.records == recorder.errors == []
+def test_how_an_agent_began_is_no_part_of_its_first_answer(cli: Line):
+    """The first `send` to an agent makes it, and prints the records from the input on."""
+    records = cli.lines("send", "newcomer", "hello")
+    assert records[0]["type"] == "user_message"
+    assert records[0]["seq"] > 1
+    assert cli.lines("events", "newcomer")[0]["type"] == "agent_created"

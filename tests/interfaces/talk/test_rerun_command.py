@@ -47,7 +47,7 @@ def rung(tmp_path: Path) -> list[str]:
 def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, tmp_path: Path):
     """The bell that was rung then is not rung again, and another one is refused; then the totals."""
     told.script.answers = [rings("red"), rings("blue"), says("They rang."), says("Sleep well.")]
-    shown = told.ok("rerun", "sam", "--from", "8", "--as", "tom")
+    shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert rung(tmp_path) == ["red"]
     assert 'ring(bell="red") ♥ → from the record, red rang' in " ".join(shown.split())
     assert 'ring(bell="blue") ♥ → refused' in " ".join(shown.split())
@@ -62,7 +62,7 @@ def test_narrow_terminals_get_one_side_below_the_other(told: Line, monkeypatch: 
     """No line is longer than the terminal is wide, and both sides are there."""
     monkeypatch.setenv("COLUMNS", "60")
     told.script.answers = [says("Never.")]
-    shown = told.ok("rerun", "sam", "--from", "8", "--as", "tom", "--turns", "1")
+    shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom", "--turns", "1")
     assert max(len(line) for line in shown.splitlines()) <= 60
     assert shown.index("It rang.") < shown.index("Never.")
 
@@ -70,7 +70,7 @@ def test_narrow_terminals_get_one_side_below_the_other(told: Line, monkeypatch: 
 def test_json_is_what_the_page_shows(told: Line):
     """One object, with the turns, the totals, and the first difference."""
     told.script.answers = [rings("red"), says("It rang."), says("Sleep well.")]
-    shape = told.json("rerun", "sam", "--from", "8", "--as", "tom")
+    shape = told.json("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert (shape["agent"], shape["fork"], shape["parent_seq"], shape["recorded"]) == ("sam", "tom", 7, False)
     assert [turn["differs"] for turn in shape["turns"]] == [[], ["answers"]]
     assert shape["turns"][0]["now"]["calls"][0]["answered"] == "recorded"
@@ -78,7 +78,7 @@ def test_json_is_what_the_page_shows(told: Line):
     assert shape["totals"]["now"]["tokens"] == shape["totals"]["then"]["tokens"] == 3 * 1020
     assert shape["first_difference"]["turn"] == 2
     assert shape["error"] is None
-    again = told.json("rerun", "sam", "--as", "tom", "--report")
+    again = told.json("rerun", "sam", "--new-name", "tom", "--report")
     assert {key: shape[key] for key in again} == again
 
 
@@ -86,18 +86,18 @@ def test_it_begins_at_a_time_as_a_fork_does(told: Line):
     """The first record from then on; `2h` is so long ago."""
     second = told.lines("events", "sam", "--type", "user_message")[1]
     for fork, moment, cut in (("tom", second["recorded_at"], second["seq"] - 1), ("ann", "2h", 7)):
-        shape = told.json("rerun", "sam", "--from", moment, "--as", fork, "--recorded")
+        shape = told.json("rerun", "sam", "--from", moment, "--new-name", fork, "--recorded")
         assert shape["parent_seq"] == cut
 
 
 def test_the_recorded_replies_need_no_model(told: Line):
     """Everything is the same; after a change it stops at the request that is another one, and shows how."""
     asked = len(told.script.asked)
-    shape = told.json("rerun", "sam", "--from", "8", "--as", "tom", "--recorded")
+    shape = told.json("rerun", "sam", "--from", "8", "--new-name", "tom", "--recorded")
     assert (shape["first_difference"], shape["diverged"], shape["error"]) == (None, None, None)
     prompt = told.root.parent / "prompt.txt"
     prompt.write_text("Be somebody else.")
-    shown = told.ok("rerun", "sam", "--from", "8", "--as", "ann", "--recorded", "--system", str(prompt))
+    shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "ann", "--recorded", "--system", str(prompt))
     assert "diverged at seq 9: the request is another one" in shown
     assert "+system: Be somebody else." in shown
     assert len(told.script.asked) == asked
@@ -107,14 +107,14 @@ def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
     """With the function, and the permission, given."""
     told.script.answers = [rings("red"), rings("blue"), says("They rang.")]
     tools = ("--tools", str(tmp_path / "bells.py"), "--live-tools")
-    told.ok("rerun", "sam", "--from", "8", "--as", "tom", "--turns", "1", *tools)
+    told.ok("rerun", "sam", "--from", "8", "--new-name", "tom", "--turns", "1", *tools)
     assert rung(tmp_path) == ["red", "blue"]
 
 
 def test_a_model_that_fails_is_told_after_the_report(told: Line):
     """Exit code 1; what ran is shown, and is in the fork."""
     told.script.answers = [says("First."), ModelError("Nobody is there.", kind="credit")]
-    code, out, err = told("rerun", "sam", "--from", "8", "--as", "tom")
+    code, out, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert (code, err) == (1, "everlog: Nobody is there.\n")
     assert "First." in out
     assert "in all" in out
@@ -131,21 +131,21 @@ def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.Mo
         return await ask(request)
 
     monkeypatch.setattr(told.script, "ask", interrupted)
-    code, _, err = told("rerun", "sam", "--from", "8", "--as", "tom")
+    code, _, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert code == 130
-    assert "`everlog rerun sam --as tom --report`" in err
-    assert "First." in told.ok("rerun", "sam", "--as", "tom", "--report")
+    assert "`everlog rerun sam --new-name tom --report`" in err
+    assert "First." in told.ok("rerun", "sam", "--new-name", "tom", "--report")
 
 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--from", "99", "--as", "tom"), "records 1 to"),
-        (("--from", "2999-01-01", "--as", "tom"), "is older"),
-        (("--from", "soon", "--as", "tom"), "neither a seq"),
-        (("--from", "8", "--as", "sam"), "already"),
-        (("--as", "nobody", "--report"), "no agent 'nobody'"),
-        (("--from", "8", "--as", "tom", "--system", "/no/such/file"), "cannot be read"),
+        (("--from", "99", "--new-name", "tom"), "records 1 to"),
+        (("--from", "2999-01-01", "--new-name", "tom"), "is older"),
+        (("--from", "soon", "--new-name", "tom"), "neither a seq"),
+        (("--from", "8", "--new-name", "sam"), "already"),
+        (("--new-name", "nobody", "--report"), "no agent 'nobody'"),
+        (("--from", "8", "--new-name", "tom", "--system", "/no/such/file"), "cannot be read"),
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_is_made(told: Line, argv: tuple[str, ...], said: str):
@@ -156,12 +156,12 @@ def test_what_cannot_be_is_said_and_nothing_is_made(told: Line, argv: tuple[str,
 
 def test_an_agent_that_is_not_there_is_named(told: Line):
     """And no store is made where there is none."""
-    assert "no agent 'tim'" in told.fails("rerun", "tim", "--from", "8", "--as", "tom")
+    assert "no agent 'tim'" in told.fails("rerun", "tim", "--from", "8", "--new-name", "tom")
 
 
 @pytest.mark.parametrize(
     "argv",
-    [("--as", "tom"), ("--from", "8", "--as", "tom", "--recorded", "--live-tools"), ("--from", "8")],
+    [("--new-name", "tom"), ("--from", "8", "--new-name", "tom", "--recorded", "--live-tools"), ("--from", "8")],
 )
 def test_bad_usage_is_told(told: Line, argv: tuple[str, ...]):
     """Exit code 2."""

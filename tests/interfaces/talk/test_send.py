@@ -64,8 +64,8 @@ def test_json_lines_are_the_log(cli: Line):
     ids=["system", "event", "heartbeat"],
 )
 def test_other_inputs(argv, kind, payload, cli: Line, request):
-    """--as gives the agent what is not a user's message."""
-    records = cli.lines("send", "sam", *argv, "--as", request.node.callspec.id)
+    """--role gives the agent what is not a user's message."""
+    records = cli.lines("send", "sam", *argv, "--role", request.node.callspec.id)
     assert (records[0]["type"], records[0]["payload"]) == (kind, payload)
     assert len(cli.script.asked) == 1
 
@@ -74,8 +74,8 @@ def test_a_login_knows_the_one_before(cli: Line):
     """A login carries the time of the last one, and may be sent again with its id."""
     cli.ok("create", "sam")
     born = next(r for r in cli.lines("events", "sam") if r["type"] == "user_login")
-    first = cli.lines("send", "sam", "--as", "login", "--id", ID)[0]
-    again = cli.lines("send", "sam", "--as", "login", "--id", ID)[0]
+    first = cli.lines("send", "sam", "--role", "login", "--id", ID)[0]
+    again = cli.lines("send", "sam", "--role", "login", "--id", ID)[0]
     assert first["payload"]["last_login"] > 0
     assert born["recorded_at"] < first["recorded_at"]
     assert again == first
@@ -129,8 +129,8 @@ async def interrupted(*_: object, **__: object) -> None:
 
 
 def test_who_of_several_users(cli: Line):
-    """--name says who of several users speaks."""
-    assert cli.lines("send", "sam", "hello", "--name", "Eve")[0]["payload"] == {"name": "Eve"}
+    """--speaker says who of several users speaks."""
+    assert cli.lines("send", "sam", "hello", "--speaker", "Eve")[0]["payload"] == {"name": "Eve"}
 
 
 def endless(cli: Line, turns: int = 1) -> None:
@@ -244,7 +244,7 @@ def test_nothing_from_outside_reaches_the_terminal_raw(cli: Line, tmp_path, monk
         '{"role":"user","name":"A\\u001bnn","content":"boat\\u001b","time":"2023-05-08","ref":"r\\u001b"}\n'
     )
     runs = [
-        cli("create", EVIL), cli("create", EVIL), cli("send", EVIL, "boat\x1b", "-v", "--name", "x\x1by"),
+        cli("create", EVIL), cli("create", EVIL), cli("send", EVIL, "boat\x1b", "-v", "--speaker", "x\x1by"),
         cli("import", EVIL, str(talk)), cli("import", EVIL, str(talk)), cli("agents"), cli("memory", EVIL),
         cli("context", EVIL), cli("context", EVIL, "--full"), cli("pressure", EVIL), cli("events", EVIL),
         cli("search", EVIL, "boat"), cli("search", EVIL, "\x1b"), cli("memory", "t\x1b"), cli("rebuild", EVIL),

@@ -17,7 +17,7 @@ def test_a_timer_is_set_listed_and_cancelled(cli: Line) -> None:
     assert cli.json("timer", "sam", "Call Ann", "--at", NOON, "--timer", "ann") == {
         "agent": "sam", "timer": "ann", "due": f"{NOON}:00.000000Z", "every_s": 0,
     }  # fmt: skip
-    assert "timer-2" in cli.ok("timer", "sam", "Soon", "--in", "10m")
+    assert "timer-2" in cli.ok("timer", "sam", "Soon", "--after", "10m")
     rows = cli.json("timers", "sam")
     assert [(row["timer"], row["every_s"], row["text"]) for row in rows] == [
         ("timer-2", 0, "Soon"),
@@ -51,8 +51,8 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
         (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
         (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
         (("--cancel", "a", "--every", "1h"), "--cancel stands alone"),
-        (("--cancel", "a", "--in", "0s"), "--cancel stands alone"),
-        (("--at", NOON, "--in", "1h"), "not allowed with"),
+        (("--cancel", "a", "--after", "0s"), "--cancel stands alone"),
+        (("--at", NOON, "--after", "1h"), "not allowed with"),
     ],
 )
 def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], said: str) -> None:
@@ -109,7 +109,7 @@ class Waiting:
 def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it leads to is shown though nobody asked; it was due while nobody ran the agent, so it is late, and once."""
     cli.ok("create", "sam")
-    cli.ok("timer", "sam", "Say good morning", "--in", "1s")
+    cli.ok("timer", "sam", "Say good morning", "--after", "1s")
     answered = threading.Event()
     asked = cli.script.ask
 
