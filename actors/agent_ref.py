@@ -12,7 +12,7 @@ from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS, RESENDS_MAX
 from everlog.actors.ports.effects import ANYTHING, Clock, Filters, Ids, Page
-from everlog.actors.runtime import Answer, Placement, PreviewCallback, Runtime
+from everlog.actors.runtime import Placement, PreviewCallback, Run, Runtime
 from everlog.events import (
     BadInput,
     Event,
@@ -23,14 +23,14 @@ from everlog.events import (
 )
 from everlog.events.times import MICROSECONDS
 
-Search = Callable[[str, int, int, Filters], Awaitable[Page]]
+MemorySearch = Callable[[str, int, int, Filters], Awaitable[Page]]
 """Finds memories: (query, page, results on a page, filters)."""
 
 
 class ArchivalMemory:
     """The archival memory of one agent: insert, update, delete, search. No call runs a turn or asks a model."""
 
-    def __init__(self, agent: "AgentRef", search: Search) -> None:
+    def __init__(self, agent: "AgentRef", search: MemorySearch) -> None:
         self._agent = agent
         self._search = search
 
@@ -72,7 +72,7 @@ class AgentRef:
         clock: Clock,
         ids: Ids,
         listen: CommitListener | None,
-        search: Search,
+        search: MemorySearch,
         refuse_deletion: Callable[[str], None] | None = None,
     ) -> None:
         """`search` finds memories of the agent. `refuse_deletion` raises BadInput if the agent has living forks."""
@@ -99,7 +99,7 @@ class AgentRef:
         speaker: str = "",
         event_id: str | None = None,
         preview: PreviewCallback | None = None,
-    ) -> Answer:
+    ) -> Run:
         """Send a user's message, or another input event. Return the records that follow.
 
         `speaker` names one of several users. `event_id`, a UUIDv7, makes the call idempotent: an input of that id is
@@ -113,11 +113,11 @@ class AgentRef:
         )
         return self._do(say, preview)
 
-    def heartbeat(self, text: str = "", *, preview: PreviewCallback | None = None) -> Answer:
+    def heartbeat(self, text: str = "", *, preview: PreviewCallback | None = None) -> Run:
         """Run the agent once without a user."""
         return self.send(Heartbeat(text=text, reason="manual"), preview=preview)
 
-    def resume(self, *, preview: PreviewCallback | None = None) -> Answer:
+    def resume(self, *, preview: PreviewCallback | None = None) -> Run:
         """Finish the turns that are not finished."""
         return self._do(self._command(commands.ResumeTurns, preview=preview is not None), preview)
 
@@ -129,19 +129,19 @@ class AgentRef:
         ended: Sequence[int] = await self.perform(commands.CancelTurn, means=None, every=every)
         return ended
 
-    def subscribe(self) -> Answer:
+    def subscribe(self) -> Run:
         """Return the records that no call of this process asked for: timed heartbeats, and what they lead to.
 
         The iteration never ends, and keeps the agent in memory. Raises HostLost when the agent's process dies:
         subscribe again.
         """
-        return Answer(self._watched(), self._listen)
+        return Run(self._watched(), self._listen)
 
-    def warn(self, *, preview: PreviewCallback | None = None) -> Answer:
+    def warn(self, *, preview: PreviewCallback | None = None) -> Run:
         """Warn the agent of memory pressure by hand."""
         return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"), preview=preview)
 
-    def retry(self, *, preview: PreviewCallback | None = None) -> Answer:
+    def retry(self, *, preview: PreviewCallback | None = None) -> Run:
         """Hide the newest turn that a user opened, and what came after it, and say the same again."""
         return self._do(self._command(commands.RetryTurn, preview=preview is not None), preview)
 
@@ -274,8 +274,8 @@ class AgentRef:
     def _new_id(self) -> str:
         return self._ids.new(self._clock.now())
 
-    def _do(self, command: Command, preview: PreviewCallback | None = None) -> Answer:
-        return Answer(self._sent(command), self._listen, preview, command.id)
+    def _do(self, command: Command, preview: PreviewCallback | None = None) -> Run:
+        return Run(self._sent(command), self._listen, preview, command.id)
 
     async def _watched(self) -> AsyncIterator[StreamItem]:
         since = self.opened.head  # a timer may have gone off before anybody could watch

@@ -54,7 +54,7 @@ PreviewCallback = Callable[[Preview], None]
 """Called with each part of a reply while it is generated."""
 
 
-class Answer:
+class Run:
     """What follows from a command: iterate over it as it happens, or await it for all of it at once.
 
     `async for record in answer` gives each Record as it becomes durable; `await answer` the list of them. Nothing is

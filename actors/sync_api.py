@@ -23,7 +23,7 @@ from everlog.actors.api import open_system
 from everlog.actors.loop_thread import LoopThread
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
-from everlog.actors.runtime import Answer
+from everlog.actors.runtime import Run
 from everlog.events import Record, UsageError
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ def _plain(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Syn
     return call
 
 
-def _answered(method: Callable[Concatenate[Any, P], Answer]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
+def _answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
     """Make a method that waits for all that follows from a command."""
 
     @functools.wraps(method)

@@ -19,8 +19,9 @@ import msgspec
 
 from bench.support.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from bench.support.script import InstantModel, words
-from everlog.actors.agent.agent_setup import OFFLINE, Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage
 from everlog.store import FileStore

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from everlog.actors.agent.journal import Journal, LocalJournal
+from everlog.actors.agent.local_journal import LocalJournal
+from everlog.actors.ports.journal import Journal
 from everlog.projections import DERIVER, Projections, activate
 from everlog.store import Log, LogReader, TornTail, seal_if_due
 

@@ -14,7 +14,6 @@ from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of
-from everlog.actors.agent.journal import Journal
 from everlog.actors.agent.model_step import ModelCaller
 from everlog.actors.agent.orphaned_turns import without_leftovers
 from everlog.actors.agent.turn_runner import TurnRunner
@@ -25,7 +24,9 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
 from everlog.actors.models.model_types import ModelDefaults
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import Clock, DeltaCallback, Ids, Model, ModelResponse, Searcher
+from everlog.actors.ports.journal import Journal
 from everlog.actors.prompt import prompt_sections
 from everlog.actors.prompt.context import Context
 from everlog.events import (
@@ -80,7 +81,7 @@ class Agent(EventWriter):
         """Who is told the pieces of a reply as it comes."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
-        self.model_name = agent_setup.OFFLINE
+        self.model_name = OFFLINE
         """What the newest configuration calls the model."""
         self.cut: TornTail | None = None
         """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""

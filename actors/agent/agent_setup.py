@@ -12,6 +12,7 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
 from everlog.actors.ports.agent_constants import (
     BLOCK_CHARS,
+    OFFLINE,
     RENDERER,
     SEND_MESSAGE,
     WINDOW_TOKENS,
@@ -36,8 +37,6 @@ from everlog.events import (
     UsageError,
     UserLogin,
 )
-
-OFFLINE = "offline"
 
 ModelDefaultsLookup = Callable[[str], ModelDefaults]
 """From the name of a model to what is known of it: read when an agent gets another model."""

@@ -1,7 +1,6 @@
 """One agent at one moment, for reading: what every command that only reads is made of."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any, Self
 
 import msgspec
@@ -12,25 +11,8 @@ from everlog.actors.ports.effects import ArchiveClient
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
-from everlog.events.times import since_epoch, zoned
 from everlog.projections import HEAD, Projections, activate
 from everlog.store import LogReader
-
-
-def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
-    """The seq that a moment names: itself, or the last that was recorded by then (UTC if it has no zone).
-
-    Raises BadInput, which names the head, for a moment that the agent did not see.
-    """
-    head = reader.head(agent_id).seq
-    if isinstance(moment, int):
-        if not 1 <= moment <= head:
-            raise BadInput(f"There is no seq {moment}: {agent_id!r} has records 1 to {head}, the head.")
-        return moment
-    seq = reader.seq_at(agent_id, since_epoch(moment))
-    if not seq:
-        raise BadInput(f"{agent_id!r} began after {zoned(moment).isoformat()}; it has records 1 to {head}, the head.")
-    return seq
 
 
 class AgentView:

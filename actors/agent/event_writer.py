@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
-from everlog.actors.agent.journal import Journal
 from everlog.actors.agent.undo import PositionedEvent, cancelled, ended
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
 from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.journal import Journal
 from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
 from everlog.projections import HEAD
 from everlog.store import Commit

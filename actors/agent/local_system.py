@@ -8,8 +8,8 @@ from datetime import datetime
 from everlog.actors.agent import erase_agent, fork_agent
 from everlog.actors.agent.activation import ActivationFactory, alone
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.agent_setup import OFFLINE, ModelDefaultsLookup, Settings
-from everlog.actors.agent.agent_view import AgentView, seq_of
+from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
+from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, unasked
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
@@ -18,7 +18,9 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.model_types import file_of
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import ArchiveClient, Clock, Ids, Model
+from everlog.actors.ports.moments import seq_of
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent

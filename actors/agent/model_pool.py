@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.models.daily_usage import Ledger
 from everlog.actors.models.model_types import served_name
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, Model, ModelResponse
 from everlog.events import BadReply
 

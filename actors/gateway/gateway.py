@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.gateway.budgets import Budgets
 from everlog.actors.gateway.circuit_breaker import CircuitBreaker
 from everlog.actors.gateway.endpoint_queue import EndpointQueue, QueueTicket
@@ -30,7 +29,7 @@ from everlog.actors.models.daily_usage import BYTES_PER_TOKEN
 from everlog.actors.models.failure_classes import RETRIED
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports import real_clock
-from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, PAUSE_S_MAX
+from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, OFFLINE, PAUSE_S_MAX
 from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, ReplyDelta, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
 

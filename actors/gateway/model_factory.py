@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.agent.local_system import model_for
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.models.model_catalogue import asked_at, catalogue_of, place_at
 from everlog.actors.models.model_types import Catalogue, file_of
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import Model
 from everlog.events import BadInput, ModelError
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent_view import seq_of
 from everlog.actors.memory.live_agents import rows_of_living
 from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.moments import seq_of
 from everlog.events import BadInput, BlockRemoved, MemoryEdited, StoreError, UnknownAgent, event_of
 from everlog.store import LogReader, Store, block_of, stream_of_block
 

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import OFFLINE
-from everlog.actors.agent.journal import Journal
 from everlog.actors.models.token_usage import usage_of
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import Clock, ModelResponse, Spent
+from everlog.actors.ports.journal import Journal
 from everlog.events import (
     AgentConfigured,
     AgentForked,

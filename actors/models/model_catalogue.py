@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.models.model_types import (
     OPENAI_URL,
     Catalogue,
@@ -22,6 +21,7 @@ from everlog.actors.models.model_types import (
     is_gguf,
 )
 from everlog.actors.models.models_toml import described
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.store import FileStamp, read_whole, stamp_of, write_whole
 

@@ -2,6 +2,9 @@
 
 from everlog.events.times import MICROSECONDS
 
+OFFLINE = "offline"
+"""The name of the embedded, rule-based stand-in for a model."""
+
 SEND_MESSAGE = "send_message"
 """The function by which an agent speaks to people."""
 

@@ -5,7 +5,7 @@ what the help says of them. Imports nothing heavy.
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    Command,
+    CommandSpec,
     base_url,
     follow,
     json,
@@ -60,7 +60,7 @@ def _deep(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command(
+    CommandSpec(
         "fleet",
         "fleet.fleet_command:fleet",
         "talk to many agents at once, and report what it took",
@@ -68,9 +68,11 @@ COMMANDS = (
         (_crowd, json, runtime),
         _FLEET,
     ),
-    Command("up", "fleet.cluster_commands:up", "keep a local Ray running for this store", "everlog up", (), _UP),
-    Command("down", "fleet.cluster_commands:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()),
-    Command(
+    CommandSpec("up", "fleet.cluster_commands:up", "keep a local Ray running for this store", "everlog up", (), _UP),
+    CommandSpec(
+        "down", "fleet.cluster_commands:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()
+    ),
+    CommandSpec(
         "cluster status",
         "fleet.cluster_commands:status",
         "show how the cluster is doing: hosts, agents, queues, rates",
@@ -78,14 +80,14 @@ COMMANDS = (
         (follow, json),
         _STATUS,
     ),
-    Command(
+    CommandSpec(
         "log check",
         "show.log_commands:check",
         "check every byte of an agent's log",
         "everlog log check sam --deep",
         (name_or_all, _deep, json),
     ),
-    Command(
+    CommandSpec(
         "log stats",
         "show.log_commands:stats",
         "tell what a log holds and what it costs on the disk",
@@ -93,7 +95,7 @@ COMMANDS = (
         (name_or_all, json),
         _STATS,
     ),
-    Command(
+    CommandSpec(
         "log seal",
         "show.log_commands:seal",
         "bring logs into their small lasting form, and compact them",

@@ -5,7 +5,7 @@ them. Imports nothing heavy.
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    Command,
+    CommandSpec,
     as_of,
     base_url,
     block_options,
@@ -233,21 +233,21 @@ def _testing(parser: argparse.ArgumentParser) -> None:
 _ENDS = (tools, json, runtime)
 
 COMMANDS = (
-    Command(
+    CommandSpec(
         "create",
         "manage.agent_commands:create",
         "create an agent",
         "everlog create sam --block notes=notes.txt:4000",
         (name, placement, shards, json, opening),
     ),
-    Command(
+    CommandSpec(
         "import",
         "manage.agent_commands:import_",
         "import a past conversation; creates the agent if need be",
         "everlog import sam conversation.jsonl",
         (name, _importing, json, opening),
     ),
-    Command(
+    CommandSpec(
         "configure",
         "manage.configure_command:configure",
         "change how an agent is set up",
@@ -255,7 +255,7 @@ COMMANDS = (
         (name, _model, settings, *_ENDS),
         _CONFIGURE,
     ),
-    Command(
+    CommandSpec(
         "prompt show",
         "manage.section_commands:show",
         "show the sections of a system prompt",
@@ -263,7 +263,7 @@ COMMANDS = (
         (name, _any_section, as_of, json),
         _PROMPT_SHOW,
     ),
-    Command(
+    CommandSpec(
         "prompt add",
         "manage.section_commands:add",
         "add a section",
@@ -271,7 +271,7 @@ COMMANDS = (
         (name, _section, text, variables, _place, *_ENDS),
         _PROMPT_SETTING,
     ),
-    Command(
+    CommandSpec(
         "prompt set",
         "manage.section_commands:set_",
         "give a section another text",
@@ -279,42 +279,42 @@ COMMANDS = (
         (name, _section, text, variables, *_ENDS),
         _PROMPT_SETTING,
     ),
-    Command(
+    CommandSpec(
         "prompt move",
         "manage.section_commands:move",
         "put a section at another place",
         "everlog prompt move sam memory 1",
         (name, _section, _new_place, *_ENDS),
     ),
-    Command(
+    CommandSpec(
         "prompt hide",
         "manage.section_commands:hide",
         "keep a section, and leave it out of the prompt",
         "everlog prompt hide sam tools",
         (name, _section, *_ENDS),
     ),
-    Command(
+    CommandSpec(
         "prompt unhide",
         "manage.section_commands:unhide",
         "take a hidden section into the prompt again",
         "everlog prompt unhide sam tools",
         (name, _section, *_ENDS),
     ),
-    Command(
+    CommandSpec(
         "prompt remove",
         "manage.section_commands:remove",
         "remove a section",
         "everlog prompt remove sam tools",
         (name, _section, *_ENDS),
     ),
-    Command(
+    CommandSpec(
         "prompt reset",
         "manage.section_commands:reset",
         "go back to a preset, with its functions",
         "everlog prompt reset sam",
         (name, _preset, *_ENDS),
     ),
-    Command(
+    CommandSpec(
         "prompt render",
         "manage.section_commands:render",
         "render the templates again",
@@ -322,7 +322,7 @@ COMMANDS = (
         (name, *_ENDS),
         _PROMPT_RENDER,
     ),
-    Command(
+    CommandSpec(
         "block add",
         "manage.block_commands:add",
         "give an agent another memory block",
@@ -330,7 +330,7 @@ COMMANDS = (
         (name, _label, text, block_options, json, runtime),
         _BLOCK_EDITING,
     ),
-    Command(
+    CommandSpec(
         "block set",
         "manage.block_commands:set_",
         "change a memory block: value, limit, description, protection",
@@ -338,7 +338,7 @@ COMMANDS = (
         (name, _label, text, block_options, json, runtime),
         _BLOCK_EDITING,
     ),
-    Command(
+    CommandSpec(
         "block remove",
         "manage.block_commands:remove",
         "take a memory block out of core memory",
@@ -346,7 +346,7 @@ COMMANDS = (
         (name, _label, json, runtime),
         _BLOCK_REMOVING,
     ),
-    Command(
+    CommandSpec(
         "shared create",
         "manage.shared_commands:create",
         "make a memory block that agents can share",
@@ -354,21 +354,21 @@ COMMANDS = (
         (_block, text, block_options, json, runtime),
         _SHARED_CREATING,
     ),
-    Command(
+    CommandSpec(
         "shared list",
         "manage.shared_commands:listed",
         "list the shared blocks, and who follows each",
         "everlog shared list",
         (json,),
     ),
-    Command(
+    CommandSpec(
         "shared show",
         "manage.shared_commands:show",
         "show what a shared block says, now or then",
         "everlog shared show team --as-of 2h",
         (_block, _version, json),
     ),
-    Command(
+    CommandSpec(
         "shared set",
         "manage.shared_commands:set_",
         "rewrite a shared block",
@@ -376,14 +376,14 @@ COMMANDS = (
         (_block, text, _base, json, runtime),
         _SHARED_SETTING,
     ),
-    Command(
+    CommandSpec(
         "shared describe",
         "manage.shared_commands:describe",
         "change the limit, description or protection of a shared block",
         'everlog shared describe team --description "Who is who on board"',
         (_block, block_options, json, runtime),
     ),
-    Command(
+    CommandSpec(
         "shared attach",
         "manage.shared_commands:attach",
         "have an agent follow a shared block",
@@ -391,14 +391,14 @@ COMMANDS = (
         (name, _block, _own_label, json, runtime),
         _SHARED_ATTACHING,
     ),
-    Command(
+    CommandSpec(
         "shared detach",
         "manage.shared_commands:detach",
         "take a shared block out of an agent's core memory",
         "everlog shared detach sam team",
         (name, _block, json, runtime),
     ),
-    Command(
+    CommandSpec(
         "shared history",
         "manage.shared_commands:history",
         "list every edit of a shared block, and who made it",
@@ -406,7 +406,7 @@ COMMANDS = (
         (_block, json),
         _SHARED_HISTORY,
     ),
-    Command(
+    CommandSpec(
         "shared delete",
         "manage.shared_commands:delete",
         "end a shared block; what agents know of it stays",
@@ -414,7 +414,7 @@ COMMANDS = (
         (_block, json, runtime),
         _SHARED_DELETING,
     ),
-    Command(
+    CommandSpec(
         "archive insert",
         "manage.archive_commands:insert",
         "keep a text in an agent's archival memory",
@@ -422,28 +422,28 @@ COMMANDS = (
         (name, text, tags, json, runtime),
         _ARCHIVE_KEEPING,
     ),
-    Command(
+    CommandSpec(
         "archive list",
         "manage.archive_commands:listed",
         "list what an agent keeps, in order",
         "everlog archive list sam --tag gold",
         (name, filters, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "archive show",
         "manage.archive_commands:show",
         "show one memory whole",
         "everlog archive show sam 01a3b6c2-4f00-7000-8000-000000000001",
         (name, _memory, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "archive update",
         "manage.archive_commands:update",
         "put another text in the place of a memory",
         'everlog archive update sam 01a3b6c2-4f00-7000-8000-000000000001 "The elm"',
         (name, _memory, text, tags, _no_tags, json, runtime),
     ),
-    Command(
+    CommandSpec(
         "archive delete",
         "manage.archive_commands:delete",
         "delete a memory",
@@ -451,7 +451,7 @@ COMMANDS = (
         (name, _memory, json, runtime),
         _ARCHIVE_DELETING,
     ),
-    Command(
+    CommandSpec(
         "archive search",
         "manage.archive_commands:search",
         "search what an agent keeps, and the documents that it can read",
@@ -459,21 +459,21 @@ COMMANDS = (
         (name, query, filters, words, as_of, json),
         _ARCHIVE_SEARCHING,
     ),
-    Command(
+    CommandSpec(
         "archive status",
         "manage.index_commands:status",
         "tell how far the index of all memories is, and whose vectors it has",
         "everlog archive status",
         (json,),
     ),
-    Command(
+    CommandSpec(
         "archive check",
         "manage.index_commands:check",
         "hold the index of all memories against the logs, row for row",
         "everlog archive check",
         (json,),
     ),
-    Command(
+    CommandSpec(
         "archive rebuild",
         "manage.index_commands:rebuild",
         "make the index of all memories anew, from the logs alone",
@@ -481,7 +481,7 @@ COMMANDS = (
         (_embedder, json),
         _ARCHIVE_REBUILDING,
     ),
-    Command(
+    CommandSpec(
         "load",
         "manage.document_commands:load",
         "load documents into a source, for an agent to search",
@@ -489,21 +489,21 @@ COMMANDS = (
         (name, _loading, json, opening),
         _LOAD,
     ),
-    Command(
+    CommandSpec(
         "attach",
         "manage.document_commands:attach",
         "let an agent search a source",
         "everlog attach ann handbook",
         (name, _source, json, runtime),
     ),
-    Command(
+    CommandSpec(
         "detach",
         "manage.document_commands:detach",
         "keep a source from an agent",
         "everlog detach ann handbook",
         (name, _source, json, runtime),
     ),
-    Command(
+    CommandSpec(
         "fork",
         "manage.fork_command:fork",
         "begin another agent as what this one was at any moment",
@@ -511,21 +511,21 @@ COMMANDS = (
         (name, _cut, new_name, placement, json, runtime),
         _FORK,
     ),
-    Command(
+    CommandSpec(
         "move",
         "manage.agent_commands:move",
         "let an agent live among others, or by itself",
         "everlog move sam --placement shared",
         (name, _new_home, runtime),
     ),
-    Command(
+    CommandSpec(
         "delete",
         "manage.fork_command:delete",
         "end an agent; its records stay",
         "everlog delete sam --yes",
         (name, _with_forks, yes, runtime),
     ),
-    Command(
+    CommandSpec(
         "erase",
         "manage.erase_command:erase",
         "take out what records say, in every file; their places stay",
@@ -533,7 +533,7 @@ COMMANDS = (
         (name, records, yes, json, runtime),
         _ERASING,
     ),
-    Command(
+    CommandSpec(
         "export",
         "manage.export_commands:export",
         "write an agent into one file, with checksums",
@@ -541,7 +541,7 @@ COMMANDS = (
         (name, _exporting, json),
         _EXPORT,
     ),
-    Command(
+    CommandSpec(
         "restore",
         "manage.export_commands:restore",
         "take in what an export holds, checked on the way in",
@@ -549,7 +549,7 @@ COMMANDS = (
         (_restoring, json),
         _RESTORE,
     ),
-    Command(
+    CommandSpec(
         "models",
         "manage.models_command:models",
         "list models and what they can do, or test one",

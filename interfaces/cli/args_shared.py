@@ -17,7 +17,7 @@ Group = Any
 PLACEMENTS = ("shared", "dedicated")
 
 
-class Command(NamedTuple):
+class CommandSpec(NamedTuple):
     """One command of the command line."""
 
     name: str

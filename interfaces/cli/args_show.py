@@ -5,7 +5,7 @@ help says of them. Imports nothing heavy.
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    Command,
+    CommandSpec,
     as_of,
     filters,
     follow,
@@ -19,6 +19,7 @@ from everlog.interfaces.cli.args_shared import (
     words,
 )
 from everlog.interfaces.common import argument_values
+from everlog.interfaces.replay_console.playback import SPEED_MAX, SPEED_MIN
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow")
 
@@ -52,10 +53,6 @@ the first part of it that differs is shown. What cannot be checked is told apart
 and is no fault: its renderer is gone, records were erased, a function is
 missing. A sample is spread over the agent's life, and is the same each time
 until the log grows; the chain and the order of records are checked whole."""
-_REPARSE = """\
-Replies that were refused or could not be read are in the log as they came, so a
-better reader can read them. What is told is what today's would do: the agent
-goes on from what its log says, and no event is changed."""
 
 
 def _types(parser: argparse.ArgumentParser) -> None:
@@ -68,10 +65,19 @@ def _full(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="show everything, and every message whole")
 
 
+def _factor(text: str) -> float:
+    """8, 8x or 0.5x."""
+    try:
+        factor = float(text.lower().removesuffix("x"))
+    except ValueError:
+        factor = 0.0
+    if not SPEED_MIN <= factor <= SPEED_MAX:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a speed from {SPEED_MIN:g}x to {SPEED_MAX:g}x, as 8x")
+    return factor
+
+
 def _speed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--speed", metavar="X", type=argument_values.speed, default=1.0, help="how many times as fast, as 8x (1x)"
-    )
+    parser.add_argument("--speed", metavar="X", type=_factor, default=1.0, help="how many times as fast, as 8x (1x)")
 
 
 def _moments(parser: argparse.ArgumentParser) -> None:
@@ -148,55 +154,55 @@ def _sampling(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command(
+    CommandSpec(
         "agents", "show.show_commands:agents", "list the agents of the store", "everlog agents --json", (as_of, json)
     ),
-    Command(
+    CommandSpec(
         "events",
         "show.show_commands:events",
         "print the log of an agent",
         "everlog events sam --type memory_edited",
         (name, records, _types, follow, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "context",
         "show.show_commands:context",
         "show what the model sees, now or then",
         "everlog context sam --as-of 12",
         (name, as_of, _full, json),
     ),
-    Command(
+    CommandSpec(
         "memory",
         "show.show_commands:memory",
         "show the memory blocks, now or then",
         "everlog memory sam --as-of 2024-01-31T12:00",
         (name, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "pressure",
         "show.show_commands:pressure",
         "show how full the context window is",
         "everlog pressure sam",
         (name, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "timers", "talk.timer_commands:timers", "list the timers of an agent", "everlog timers sam", (name, as_of, json)
     ),
-    Command(
+    CommandSpec(
         "sources",
         "manage.document_commands:sources",
         "list the sources of documents, and who can search them",
         "everlog sources",
         (_sources, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "search",
         "show.search_command:search",
         "search what was said, or what the agent kept",
         'everlog search sam "sailing trip" --page 1',
         (name, query, _searching, filters, words, as_of, json),
     ),
-    Command(
+    CommandSpec(
         "replay",
         "replay_console.replay_command:replay",
         "watch an agent live again, event by event",
@@ -204,7 +210,7 @@ COMMANDS = (
         (name, _speed, records, follow, json, runtime),
         _REPLAY,
     ),
-    Command(
+    CommandSpec(
         "diff",
         "show.diff_command:diff",
         "tell what is different between two moments of an agent",
@@ -212,14 +218,14 @@ COMMANDS = (
         (name, _moments, _full, json),
         _DIFFING,
     ),
-    Command(
+    CommandSpec(
         "rebuild",
         "show.verify_command:rebuild",
         "build all derived state again from the log, and compare",
         "everlog rebuild sam",
         (name_or_all, json),
     ),
-    Command(
+    CommandSpec(
         "verify",
         "show.verify_command:verify",
         "render every request ever sent again, and compare",
@@ -227,15 +233,7 @@ COMMANDS = (
         (name_or_all, _sampling, tools, json),
         _VERIFY,
     ),
-    Command(
-        "reparse",
-        "show.reparse_command:reparse",
-        "read every recorded reply again with today's reader",
-        "everlog reparse sam",
-        (name_or_all, json),
-        _REPARSE,
-    ),
-    Command(
+    CommandSpec(
         "sql",
         "show.sql_command:sql",
         "ask all agents one SQL question",
@@ -243,7 +241,7 @@ COMMANDS = (
         (_asking, _over, json),
         _SQL,
     ),
-    Command(
+    CommandSpec(
         "report",
         "show.report_command:report",
         "show how the whole fleet is doing",
@@ -251,7 +249,7 @@ COMMANDS = (
         (_reporting, _over, json),
         _REPORT,
     ),
-    Command(
+    CommandSpec(
         "cost",
         "show.cost_command:cost",
         "tell what models cost, by day and model",

@@ -3,7 +3,7 @@
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    Command,
+    CommandSpec,
     base_url,
     blocks,
     granting,
@@ -103,15 +103,15 @@ def _rerunning(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("chat", "talk.chat:chat", "talk to an agent; creates it if need be", "everlog chat sam",
+    CommandSpec("chat", "talk.chat:chat", "talk to an agent; creates it if need be", "everlog chat sam",
             (name_or_sam, opening)),
-    Command("send", "talk.send:send", "say one thing to an agent and print its answer",
+    CommandSpec("send", "talk.send:send", "say one thing to an agent and print its answer",
             'everlog send sam "Hi, my name is Chad and I sail"', (name, _sending, json, opening)),
-    Command("cancel", "talk.cancel_command:cancel", "end the turn that an agent is at", "everlog cancel sam",
+    CommandSpec("cancel", "talk.cancel_command:cancel", "end the turn that an agent is at", "everlog cancel sam",
             (name, _cancelling, runtime, json), _CANCELLING),
-    Command("timer", "talk.timer_commands:timer", "have an agent woken at a time, or every so often",
+    CommandSpec("timer", "talk.timer_commands:timer", "have an agent woken at a time, or every so often",
             'everlog timer sam "Does it rain?" --every 30m', (name, _timing, json, runtime), _TIMERS),
-    Command("rerun", "talk.rerun_command:rerun", "what if: tell a fork again what the agent was told, and compare",
+    CommandSpec("rerun", "talk.rerun_command:rerun", "what if: tell a fork again what the agent was told, and compare",
             "everlog rerun sam --from 40 --model gpt-4o --new-name sam-otherwise",
             (name, _rerunning, tools, granting, json), _RERUN),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
 from everlog.interfaces.cli import args_fleet, args_manage, args_show, args_talk
-from everlog.interfaces.cli.args_shared import Command
+from everlog.interfaces.cli.args_shared import CommandSpec
 from everlog.interfaces.common.error_output import plain
 
 
@@ -63,7 +63,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     return root
 
 
-def _named(words: Sequence[str]) -> Sequence[Command]:
+def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
     """Return the command whose name the words begin with, as the one of a list; an empty list if there is none."""
     said: list[str] = []
     rest = iter(words)
@@ -91,7 +91,7 @@ def _group(commands: "_Subparsers", group: str) -> "_Subparsers":
     return sub.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
-def _add(commands: "_Subparsers", name: str, command: Command) -> None:
+def _add(commands: "_Subparsers", name: str, command: CommandSpec) -> None:
     summary = f"{command.summary[0].upper()}{command.summary[1:]}."
     sub = commands.add_parser(
         name,

@@ -109,19 +109,6 @@ def decimal(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number, such as 0.75") from None
 
 
-def speed(text: str) -> float:
-    """8, 8x or 0.5x."""
-    from everlog.interfaces.replay_console.playback import SPEED_MAX, SPEED_MIN
-
-    try:
-        factor = float(text.lower().removesuffix("x"))
-    except ValueError:
-        factor = 0.0
-    if not SPEED_MIN <= factor <= SPEED_MAX:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a speed from {SPEED_MIN:g}x to {SPEED_MAX:g}x, as 8x")
-    return factor
-
-
 def named(text: str) -> str:
     """NAME=SOMETHING."""
     name, sign, _ = text.partition("=")

@@ -4,10 +4,10 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.models.model_catalogue import asked_at, catalogue_of, descriptions_of, keep_found
 from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
 from everlog.actors.models.probe import is_own
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment

@@ -11,9 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.agent.agent_setup import OFFLINE, window_of
+from everlog.actors.agent.agent_setup import window_of
 from everlog.actors.models.model_catalogue import asked_at, catalogue_of, known_at, place_at
 from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindings, is_gguf
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import root_of

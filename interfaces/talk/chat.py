@@ -11,15 +11,15 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from everlog.actors.agent.agent_setup import OFFLINE, Settings
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats import render_request
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.ports.agent_constants import PAGE_RESULTS
-from everlog.actors.runtime import Answer, PreviewCallback
+from everlog.actors.ports.agent_constants import OFFLINE, PAGE_RESULTS
+from everlog.actors.runtime import PreviewCallback, Run
 from everlog.events import (
     EverlogError,
     Fenced,
@@ -238,7 +238,7 @@ class ChatSession:
             self.failed = True
             self._terminal.error(error)
 
-    async def _run(self, answer: Answer, *, again: bool = False) -> None:
+    async def _run(self, answer: Run, *, again: bool = False) -> None:
         """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
         records: list[Record] = []
         try:

@@ -10,7 +10,7 @@ from everlog.actors.models.offline import facts
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
 from everlog.actors.models.offline.english import any_case, content, days, plain, sentences, short, stems
 from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
-from everlog.actors.models.offline.request import Event, Request, Result
+from everlog.actors.models.offline.request import CallResult, OfflineRequest, PendingInput
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
 USERS_MAX = 3
@@ -39,7 +39,7 @@ _SAID = any_case(r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|dis
 _ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
 
 
-def answered(request: Request) -> Completion:
+def answered(request: OfflineRequest) -> Completion:
     """Return the reply to everything that waits."""
     made = Completion()
     users = [event for event in request.events if event.type == "user_message"]
@@ -64,7 +64,7 @@ def answered(request: Request) -> Completion:
     return made
 
 
-def greeting(request: Request, *, ask: bool) -> str:
+def greeting(request: OfflineRequest, *, ask: bool) -> str:
     """Return a greeting; the first one says what we are, and asks for a name that we do not know."""
     name = facts.known_name(request.human or [])
     hello = f"Hello, {name}!" if name else "Hello!"
@@ -73,7 +73,7 @@ def greeting(request: Request, *, ask: bool) -> str:
     return f"{hello} {INTRODUCTION}" + (" What is your name?" if ask and not name else "")
 
 
-def _failed(made: Completion, results: Sequence[Result]) -> None:
+def _failed(made: Completion, results: Sequence[CallResult]) -> None:
     """Keep elsewhere what core memory has no room for, and tell of what else failed but messages."""
     made.think("Something that I tried did not work, so I deal with that first.")
     for result in results:
@@ -85,7 +85,7 @@ def _failed(made: Completion, results: Sequence[Result]) -> None:
             made.say(f"Something failed: {result.name} said {short(result.text, 300)!r}.")
 
 
-def _searched(request: Request, made: Completion, searches: Sequence[Result]) -> None:
+def _searched(request: OfflineRequest, made: Completion, searches: Sequence[CallResult]) -> None:
     """Answer from what searches found; look into the archive where the conversation holds nothing."""
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
@@ -97,7 +97,7 @@ def _searched(request: Request, made: Completion, searches: Sequence[Result]) ->
             made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
 
 
-def _ordered(request: Request, made: Completion, event: Event) -> bool:
+def _ordered(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
     """Serve an order to keep, pause or forget something. False where the message is none."""
     text = plain(event.message or "")
     if match := _KEEP.match((event.message or "").strip()):
@@ -121,7 +121,7 @@ def _ordered(request: Request, made: Completion, event: Event) -> bool:
     return True
 
 
-def _serve(request: Request, made: Completion, event: Event) -> None:
+def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> None:
     """Serve one message: write down what it tells, answer what it asks, or say that it is not understood."""
     text = plain(event.message or "")
     lines = list(request.human or [])
@@ -146,7 +146,7 @@ def _serve(request: Request, made: Completion, event: Event) -> None:
         made.say(greeting(request, ask=True))
 
 
-def _learn(request: Request, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
+def _learn(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
     """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
     known = {fact.told.casefold() for fact in facts.read(lines)}
     fresh = [fact for fact in told if fact.told.casefold() not in known]

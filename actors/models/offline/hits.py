@@ -8,7 +8,7 @@ import msgspec
 
 from everlog.actors.models.offline.english import any_case, short, stems
 from everlog.actors.models.offline.facts import tells_nothing
-from everlog.actors.models.offline.request import Result
+from everlog.actors.models.offline.request import CallResult
 
 NOT_KNOWN = "I do not know"
 DATED = "conversation_search_date"
@@ -25,7 +25,7 @@ _ORDER = any_case(r"(?:please )?(?:forget|search|look up|find|show me|list)\b")
 _SPEAKERS = {"user": "you said", "assistant": "I said", "memory": "I kept"}
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     """One result of a search."""
 
     day: str
@@ -39,13 +39,13 @@ class Hit(NamedTuple):
         return f'On {self.day} {who}: "{short(self.text, _QUOTE_CHARS_MAX)}"'
 
 
-def query_of(search: Result) -> str:
+def query_of(search: CallResult) -> str:
     """Return what was looked for, in words for the user."""
     days = dict.fromkeys(str(search.arguments.get(key, "")) for key in ("start_date", "end_date"))
     return str(search.arguments.get("query") or " to ".join(days))
 
 
-def hits(search: Result) -> list[Hit]:
+def hits(search: CallResult) -> list[SearchHit]:
     """Return the hits, in order; also of a result that is shown cut."""
     _, opened, listed = search.text.partition("): [")
     try:
@@ -55,13 +55,13 @@ def hits(search: Result) -> list[Hit]:
     return [_hit(match[1], match[2]) for line in lines if (match := _LINE.match(line))]
 
 
-def _hit(day: str, rest: str) -> Hit:
+def _hit(day: str, rest: str) -> SearchHit:
     memory = _MEMORY.match(rest)
     who, dash, text = rest.partition(" - ")
-    return Hit(day, "memory", memory[1]) if memory else Hit(day, who if dash else "somebody", text or rest)
+    return SearchHit(day, "memory", memory[1]) if memory else SearchHit(day, who if dash else "somebody", text or rest)
 
 
-def best(search: Result, asked: Sequence[str]) -> list[Hit]:
+def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
     """Return the hit to quote, which has most words of the question; of a search by day a few.
 
     What the user just asked is no answer, nor is what we said when we did not know.
@@ -80,7 +80,7 @@ def best(search: Result, asked: Sequence[str]) -> list[Hit]:
     return [hit for score, hit in ranked if score >= needed][:1]
 
 
-def _score(hit: Hit, wanted: set[str]) -> float:
+def _score(hit: SearchHit, wanted: set[str]) -> float:
     """Words in common; a question says little, and what we said ourselves less than what others said."""
     common = len(wanted & stems(f"{hit.who} {hit.text}"))
     return common - 0.8 * tells_nothing(hit.text) - 0.5 * (hit.who == "assistant")

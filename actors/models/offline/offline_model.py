@@ -2,7 +2,7 @@
 
 from everlog.actors.models.offline import answers, extractive_summary
 from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
-from everlog.actors.models.offline.request import Request, read
+from everlog.actors.models.offline.request import OfflineRequest, read
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
 
@@ -42,7 +42,7 @@ def reply(body: bytes) -> bytes:
     return _allowed(answers.answered(request), request).encoded(body)
 
 
-def _allowed(made: Completion, request: Request) -> Completion:
+def _allowed(made: Completion, request: OfflineRequest) -> Completion:
     """Leave out calls of functions that are not there, and make a call of what is said: the first in a first reply."""
     functions = request.functions or set()
     wanted, made.calls = made.calls, [call for call in made.calls if call[0] in functions]

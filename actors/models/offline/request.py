@@ -39,7 +39,7 @@ class _Body(msgspec.Struct):
     tools: list[_Call] | None = None
 
 
-class Event(msgspec.Struct):
+class PendingInput(msgspec.Struct):
     """One of the small JSON objects that users' messages hold."""
 
     type: str = ""
@@ -49,11 +49,11 @@ class Event(msgspec.Struct):
     reason: str = ""
 
 
-_body, _envelope = msgspec.json.Decoder(_Body), msgspec.json.Decoder(Event)
+_body, _envelope = msgspec.json.Decoder(_Body), msgspec.json.Decoder(PendingInput)
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
-class Result(msgspec.Struct):
+class CallResult(msgspec.Struct):
     """A call of the last reply, and what came of it."""
 
     name: str
@@ -62,7 +62,7 @@ class Result(msgspec.Struct):
     text: str
 
 
-class Request(msgspec.Struct):
+class OfflineRequest(msgspec.Struct):
     """Everything that the rules look at."""
 
     system: str
@@ -73,9 +73,9 @@ class Request(msgspec.Struct):
     """The lines of the block `human`; None where there is no such block."""
     first: bool
     """Whether the agent never replied, as far as the request shows."""
-    events: list[Event]
+    events: list[PendingInput]
     """What waits, in order."""
-    results: list[Result]
+    results: list[CallResult]
     """Of the calls of the last reply."""
     asked: list[str]
     """What the user said last: a search finds that too, and it is no answer."""
@@ -83,7 +83,7 @@ class Request(msgspec.Struct):
     """What users said, in order."""
 
 
-def read(body: bytes) -> Request:
+def read(body: bytes) -> OfflineRequest:
     """Return the request that `body` is. Raises ModelError where it is none."""
     try:
         decoded = _body.decode(body)
@@ -97,7 +97,7 @@ def read(body: bytes) -> Request:
     waiting = _together([event for n, event in events if n >= last])
     asked = [event for n, event in users if n < last][-1:]
     asked += [event for event in waiting if event.type == "user_message"]
-    return Request(
+    return OfflineRequest(
         system=system,
         last_text=messages[-1].content or "" if messages else "",
         functions=None if decoded.tools is None else {tool.function.name for tool in decoded.tools},
@@ -117,12 +117,12 @@ def _decoded(text: str, otherwise: dict[str, Any]) -> dict[str, Any]:
         return otherwise
 
 
-def _event(content: str) -> Event:
+def _event(content: str) -> PendingInput:
     """A message as an event; what is none of ours is taken for a user's words."""
     try:
-        return Event() if _HIDDEN in content[:100] else _envelope.decode(content)
+        return PendingInput() if _HIDDEN in content[:100] else _envelope.decode(content)
     except msgspec.DecodeError:
-        return Event("user_message", content)
+        return PendingInput("user_message", content)
 
 
 def _was_given(message: _Message) -> bool:
@@ -130,14 +130,14 @@ def _was_given(message: _Message) -> bool:
     return bool(message.tool_calls) and all(c.id.startswith(("import_", "boot")) for c in message.tool_calls or [])
 
 
-def _together(events: list[Event]) -> list[Event]:
+def _together(events: list[PendingInput]) -> list[PendingInput]:
     """Those without a user's words of another speaker or day than the newest: an import may end with such."""
-    newest = events[-1] if events else Event()
+    newest = events[-1] if events else PendingInput()
     names = {newest.name} if newest.type == "user_message" else {event.name for event in events}
     return [e for e in events if e.type != "user_message" or (e.time[:10] == newest.time[:10] and e.name in names)]
 
 
-def _results(messages: list[_Message]) -> list[Result]:
+def _results(messages: list[_Message]) -> list[CallResult]:
     """The calls of the first message with their results."""
     calls = {call.id: call.function for message in messages[:1] for call in message.tool_calls or []}
     results = []
@@ -145,7 +145,7 @@ def _results(messages: list[_Message]) -> list[Result]:
         if message.role == "tool" and (call := calls.get(message.tool_call_id)):
             told = _decoded(message.content or "", {"message": message.content})
             ok, text = told.get("status", "OK") == "OK", str(told.get("message") or "")
-            results.append(Result(call.name, _decoded(call.arguments, {}), ok, text))
+            results.append(CallResult(call.name, _decoded(call.arguments, {}), ok, text))
     return results
 
 

@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.gateway.gateway import Gateway, GatewayActor, ModelRequest
 from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
 from tests.support.agent_world import completion

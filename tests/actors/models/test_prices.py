@@ -7,11 +7,11 @@ from datetime import date
 import msgspec
 import pytest
 
-from everlog.actors.agent.agent_setup import OFFLINE
 from everlog.actors.models import prices
 from everlog.actors.models.offline.offline_model import MODEL
 from everlog.actors.models.prices import Price, PriceList, own_prices
 from everlog.actors.models.token_usage import usage_of
+from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput, Usage
 
 
