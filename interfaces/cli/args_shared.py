@@ -347,3 +347,7 @@ def _limits(group: Group) -> None:
 
 def _number(group: Group, option: str, dest: str, what: str) -> None:
     group.add_argument(option, dest=dest, metavar="N", type=argument_values.whole, help=what)
+
+
+ENDS = (tools, json, runtime)
+"""What commands that change an agent's settings end with."""

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
-from everlog.interfaces.cli import args_fleet, args_manage, args_show, args_talk
+from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
 from everlog.interfaces.cli.args_shared import CommandSpec
 from everlog.interfaces.common.error_output import plain
 
@@ -26,7 +26,14 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns - 2))
 
 
-COMMANDS = (*args_talk.COMMANDS, *args_show.COMMANDS, *args_manage.COMMANDS, *args_fleet.COMMANDS)
+COMMANDS = (
+    *args_talk.COMMANDS,
+    *args_show.COMMANDS,
+    *args_manage.COMMANDS,
+    *args_memory.COMMANDS,
+    *args_archive.COMMANDS,
+    *args_fleet.COMMANDS,
+)
 """Every command, in the order of the help. A name of two words is one of a group's."""
 
 GROUPS = {

@@ -112,7 +112,8 @@ Probe = Callable[[str, str, str], ProbeFindings]
 
 def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
     """What the endpoint at `url` can do with `model`, asked now."""
-    from everlog.actors.models.probe import probe, sender
+    from everlog.actors.models.probe import probe
+    from everlog.actors.models.probe_http import sender
 
     return probe(url, model, sender(key_name), at=RealClock().now(), key=key_name)
 

@@ -10,7 +10,8 @@ from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.gateway.model_factory import real_models
 from everlog.actors.models import probe as probing
 from everlog.actors.models.model_types import Abilities, ProbeFindings
-from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, ProbeResponse, probe, sender
+from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, probe
+from everlog.actors.models.probe_http import ProbeResponse, sender
 from everlog.events import ModelError
 from tests.support.models.loopback_server import serving
 from tests.support.models.probe_endpoints import Server, message, reply, streamed

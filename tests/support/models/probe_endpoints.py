@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from everlog.actors.models.probe import ProbeResponse
+from everlog.actors.models.probe_http import ProbeResponse
 
 Answer = Callable[[str, Mapping[str, Any]], ProbeResponse]
 
