@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
 from everlog.actors.agent_system import AgentSystem, SendOutcome
 from everlog.actors.api import open_system
@@ -148,6 +149,10 @@ class SyncAgent(SyncProxy):
     move = _blocking(AgentRef.move)
     delete = _blocking(AgentRef.delete)
     unload = _blocking(AgentRef.unload)
+
+    def notify(self, listen: CommitListener) -> None:
+        """Call `listen` with every commit that an answer brings from now on; it is called in the loop's thread."""
+        self._wrapped.notify(listen)
 
     @property
     def agent_id(self) -> str:

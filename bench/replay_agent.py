@@ -150,7 +150,7 @@ def verified(store: FileStore, plan: Plan) -> Verified:
 
 def hashed(store: FileStore) -> Callable[[], object]:
     """The floor: the sha256 of as many bytes as each request had."""
-    view = LocalSystem(store).look(AGENT)
+    view = LocalSystem(store).view(AGENT)
     sizes = [row["context_bytes"] for row in view.rows("model_calls")]
     view.close()
     body = memoryview(bytes(max(sizes)))

@@ -23,8 +23,8 @@ from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.functions.tools import said
 from everlog.events import BadInput
 
-_OURS = Path(__file__).parents[2]
-_ROOMS = tuple(_OURS / room for room in ("events", "store", "projections", "actors", "interfaces"))
+_OURS = __name__.partition(".")[0]
+"""The package that every process of a cluster has."""
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _PACKING = (Exception, SystemExit)
@@ -139,10 +139,11 @@ def _module_of(tool: Any) -> ModuleType | None:
 
 def _is_own(module: ModuleType) -> bool:
     """Whether a module is the user's: neither everlog's nor installed. Python's own way already sends `__main__`."""
-    if module.__name__ == "__main__" or not getattr(module, "__file__", None):
+    name = module.__name__
+    if name == "__main__" or name.partition(".")[0] == _OURS or not getattr(module, "__file__", None):
         return False
     path = Path(str(module.__file__)).resolve()
-    return not any(path.is_relative_to(folder) for folder in (*_ROOMS, *_INSTALLED))
+    return not any(path.is_relative_to(folder) for folder in _INSTALLED)
 
 
 def _importable(struct: type) -> bool:

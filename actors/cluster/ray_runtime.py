@@ -102,7 +102,7 @@ class SupervisorActor:
         placed = self._supervisor.placed(place)
         if placed is not None:
             with suppress(ray_api.RayError):
-                if not await placed.handle.release.remote():
+                if not await placed.handle.unload.remote():
                     return False
             await self.left(place, placed.key)
         return True
@@ -277,7 +277,7 @@ class RayRuntime:
         if is_block(agent_id):
             return await self.blocks.unload(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
-        return bool(await self._asked(self._supervisor.release.remote(agent_id)))
+        return bool(await self._asked(self._supervisor.unload.remote(agent_id)))
 
     async def close(self) -> None:
         """Hear no more of the hosts, which go on by themselves."""

@@ -104,7 +104,7 @@ class ClusterBlockClient:
         """Have the actor let go of a block; False while edits of it wait."""
         actor = ray_api.found(self._root, "blocks")
         try:
-            return actor is None or bool(await actor.release.remote(name))
+            return actor is None or bool(await actor.unload.remote(name))
         except ray_api.RayError:  # it is dead, and owns nothing
             return True
 

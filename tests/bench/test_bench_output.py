@@ -238,7 +238,7 @@ def test_verifying_is_no_figure_unless_all_is_the_same(tmp_path: Path) -> None:
     """An agent of which one request would be another ends the benchmark: its seconds would be worth nothing."""
     run = (
         "import asyncio; from pathlib import Path\n"
-        "from everlog.actors.formats import render; from bench import replay_agent as b\n"
+        "from everlog.actors.formats import render_request as render; from bench import replay_agent as b\n"
         "plan = b.Plan(calls=6, runs=1); store = b.store_in(Path('s')); asyncio.run(b.grow(store, plan))\n"
         "assert b.verified(store, plan).equal == 1\n"
         "render.ACCESS = '(otherwise)'\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors import hosting
+from everlog.actors import cluster
 from everlog.actors.api import open_system
 from everlog.actors.cluster import ray_address
 from everlog.actors.cluster.ray_address import LocalCluster, kept, kept_file, running, to_join
@@ -58,9 +58,9 @@ def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    for name in ("cluster", "link"):  # as if nobody had imported them yet
-        monkeypatch.delitem(sys.modules, f"everlog.actors.hosting.{name}", raising=False)
-        monkeypatch.delattr(hosting, name, raising=False)
+    for name in ("ray_runtime", "ray_api"):  # as if nobody had imported them yet
+        monkeypatch.delitem(sys.modules, f"everlog.actors.cluster.{name}", raising=False)
+        monkeypatch.delattr(cluster, name, raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
         asyncio.run(opened(bare, "ray"))
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"

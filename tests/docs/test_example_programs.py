@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from everlog.actors import api, refs
+from everlog.actors import agent_ref, agent_system, api
 from everlog.events import ModelError
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.store import FileStore
@@ -94,10 +94,13 @@ def test_the_fleet_example_prints_what_its_page_shows(
 def test_the_python_page_has_every_method() -> None:
     """docs/python.md names every public method of a system and of an agent."""
     page = (EXAMPLES.parent / "python.md").read_text()
-    for kind in (api.AgentSystem, refs.AgentRef):
+    for kind in (agent_system.AgentSystem, agent_ref.AgentRef):
         for name, value in vars(kind).items():
             if inspect.isfunction(value) and not name.startswith("_") and name != "open":
                 assert f"`{name}(" in page, name
+    for name, value in vars(agent_ref.ArchivalMemory).items():
+        if inspect.isfunction(value) and not name.startswith("_"):
+            assert f"archive.{name}(" in page, name
 
 
 def test_a_front_end_is_short() -> None:

@@ -49,7 +49,7 @@ def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
     files = FileStore(store, lambda: 0)
     for partition in files.partitions():
         assert check(files.partition(partition)).ok
-    view = LocalSystem(files).look("sam")
+    view = LocalSystem(files).view("sam")
     kept = Counter((r.event_id, r.text or "") for r in view.reader.read("sam") if r.type == "user_message")
     assert set(kept.values()) == {1}
     assert not acknowledged - kept, "an acknowledged message is lost"

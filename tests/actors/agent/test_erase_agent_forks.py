@@ -129,7 +129,8 @@ def test_forks_of_one_log_are_erased_together() -> None:
 def crashed(steps: slice) -> None:
     """Crash at some of the steps of an erasure, and erase again."""
     whole = FaultyDisk()
-    start = len(made(whole)._disk.log)  # type: ignore[attr-defined]
+    made(whole)
+    start = len(whole.log)
     assert len(holding(whole)) > 3  # frames, a sealed file, and states of forks
     erased(FileStore(ROOT, now, disk=whole))
     assert_erased(FileStore(ROOT, now, disk=whole), whole)

@@ -67,8 +67,8 @@ MISUSES: dict[str, Misuse] = {
     "a timer that says None": lambda agent: agent.set_timer("t", None, every_s=60),
     "a timer called by half of a character": lambda agent: agent.set_timer(HALF, every_s=60),
     "a timer to cancel that is no text": lambda agent: agent.cancel_timer(5),
-    "turns that are text": lambda agent: agent.hide("1"),
-    "turns that are a fraction": lambda agent: agent.hide(1.5),
+    "turns that are text": lambda agent: agent.undo("1"),
+    "turns that are a fraction": lambda agent: agent.undo(1.5),
     "a thought that is None": lambda agent: agent.rethink(None),
     "a window that is text": lambda agent: agent.configure(Settings(window="8")),  # type: ignore[arg-type]
     "a window that is True": lambda agent: agent.configure(Settings(window=True)),

@@ -44,7 +44,7 @@ def simulate_real(seed: int) -> World:
     """A world whose agents have real projections and turns; each verifies and rebuilds."""
     world = simulate(seed, real=True, collect=True)
     for agent_id in AGENTS:
-        view = world.system().look(agent_id)
+        view = world.system().view(agent_id)
         try:
             for report in (verify(view, world.system().tools), rebuild(view)):
                 assert not report.faults, report.faults

@@ -15,7 +15,7 @@ async def short() -> None:
 
 async def watch(ref: AgentRef, heard: list[Record]) -> None:
     """Remember everything that is heard, for ever."""
-    async for record in ref.watch():
+    async for record in ref.subscribe():
         heard.append(record)
 
 

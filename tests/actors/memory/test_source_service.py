@@ -231,7 +231,9 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
                 await sam.attach_source(" ")
             again = commands.AttachSource(id=uuid7(TickingClock().now(), 99), source="letters")
             for _ in range(2):
-                assert await sam._value(again) is True
+                answer = sam._do(again)
+                await answer
+                assert answer.value is True
             assert system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
             view = system.view("sam")
             records = [r for r in view.reader.read("sam") if r.type.startswith("source_")]

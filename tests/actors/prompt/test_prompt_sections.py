@@ -257,7 +257,7 @@ def test_a_host_loads_no_template_library_before_the_first_template() -> None:
     probe = (
         "import sys, everlog.interfaces.cli.main, everlog.actors.hosting.host, everlog.actors.agent.agent_setup as s\n"
         "from everlog.events import Section\n"
-        "facts = s.sections.Facts('sam', ())\n"
+        "facts = s.sections.TemplateContext('sam', ())\n"
         "c = s.configuration(s.Settings(sections=[Section('a', 'plain')]), None, {}, {}, facts=facts)\n"
         "assert c.text == 'plain', c\n"
         "print('jinja2' in sys.modules)"

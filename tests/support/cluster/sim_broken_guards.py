@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from everlog.actors import refs
+from everlog.actors import agent_ref
 from everlog.actors.agent.agent import Agent
 from everlog.actors.cluster import supervisor
 from everlog.actors.cluster.start_queue import StartQueue
@@ -40,7 +40,7 @@ async def _twice(self: Any, command: Any) -> Any:
             async for heard in self._runtime.perform(self.agent_id, command, 0):
                 yield heard
             return
-        except refs.HostLost:
+        except agent_ref.HostLost:
             pass
 
 
@@ -70,8 +70,8 @@ def _unplanned(self: TimerSchedule, agent_id: str, timers: Any) -> None:
 
 REAL_JOINED, REAL_KNOW, REAL_STARTS = Subscribers.joined, TimerSchedule.know, StartQueue.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
-    "sent again": (0, lambda: patch.object(refs, "RESENDS_MAX", 0)),
-    "told once": (0, lambda: patch.object(refs.AgentRef, "_sent", _twice)),
+    "sent again": (0, lambda: patch.object(agent_ref, "RESENDS_MAX", 0)),
+    "told once": (0, lambda: patch.object(agent_ref.AgentRef, "_sent", _twice)),
     "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
     "due": (0, lambda: patch.object(Host, "_due", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
