@@ -4,6 +4,7 @@ An ordinary test starts no Ray, never sleeps and speaks to nobody but this machi
 three; one marked `ray` may start Ray (and then its nodes speak to each other over whatever address they have).
 """
 
+import gc
 import ipaddress
 import os
 import signal
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support import engines, parts, seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("everlog", "events", "store", "projections", "actors", "interfaces", "tests", "bench")
@@ -117,15 +120,50 @@ def data_dir() -> Path:
     return path
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the parts of the deep suite, and settle for all processes of the run what seeds are drawn from."""
+    for name, about in parts.PARTS.items():
+        config.addinivalue_line("markers", f"{name}: a part of the deep suite: {about}.")
+    os.environ[seeds.VARIABLE] = seeds.origin()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to draw the same seeds again."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"the same seeds again: {seeds.VARIABLE}={seeds.origin()!r}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run in several processes, one of them has all that start Ray: two would be in each other's way."""
     for item in items:
+        parts.check(item)
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
 
 
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of collections of garbage, which many tests ask for: each would look at all of it."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let the process end as any other does: extension modules look for what was left."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
-def every_system(pytestconfig: pytest.Config) -> Iterator[list]:
+def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Engines of the ordinary suite borrow their databases."""
+    if pytestconfig.getoption("markexpr") != "not long":
+        yield
+        return
+    with engines.lent():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[list]:
     """Every System that a test makes in this process. The ordinary suite ends by verifying all their agents."""
     from everlog.actors.agent import local_system
     from tests.support.verify_every_agent import verify_all

@@ -26,10 +26,10 @@ class ExtractedText(NamedTuple):
     title: str = ""
 
 
-_TEXT = FileKind("plain:read", "text/plain")
-_MARKDOWN = FileKind("plain:read_markdown", "text/markdown")
-_HTML = FileKind("markup:read", "text/html")
-_JSON_LINES = FileKind("tables:read_json_lines", "application/jsonl")
+_TEXT = FileKind("plain_text:read", "text/plain")
+_MARKDOWN = FileKind("plain_text:read_markdown", "text/markdown")
+_HTML = FileKind("html_text:read", "text/html")
+_JSON_LINES = FileKind("table_text:read_json_lines", "application/jsonl")
 
 KINDS = {
     ".txt": _TEXT,
@@ -38,13 +38,13 @@ KINDS = {
     ".markdown": _MARKDOWN,
     ".html": _HTML,
     ".htm": _HTML,
-    ".pdf": FileKind("pdf:read", "application/pdf", FILE_BYTES_MAX),
+    ".pdf": FileKind("pdf_text:read", "application/pdf", FILE_BYTES_MAX),
     ".docx": FileKind(
-        "office:read", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", FILE_BYTES_MAX
+        "word_text:read", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", FILE_BYTES_MAX
     ),
-    ".csv": FileKind("tables:read_csv", "text/csv"),
-    ".tsv": FileKind("tables:read_csv", "text/tab-separated-values"),
-    ".json": FileKind("tables:read_json", "application/json"),
+    ".csv": FileKind("table_text:read_csv", "text/csv"),
+    ".tsv": FileKind("table_text:read_csv", "text/tab-separated-values"),
+    ".json": FileKind("table_text:read_json", "application/json"),
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
 }

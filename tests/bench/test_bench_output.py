@@ -28,6 +28,7 @@ from bench import (  # fmt: skip
 )
 from bench.support import harness, hosted, peers
 from bench.support.script import InstantModel, words
+from tests.support.seeds import split
 from tests.tidy.parsed_source import ROOT
 
 TINY = {
@@ -44,7 +45,7 @@ TINY = {
     "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2, long=replay_agent.as_of.Plan("
     "events=2000, turns=60, looks=2)))",
 }
-SLOW = {"dedicated", "fleet", "gateway"}
+SLOW = ("dedicated", "fleet", "gateway")
 """They start a Ray of their own, which takes longer than all the others together."""
 DIFFERENCES = {"single_extra_us", "kb_per_agent"}
 """Of a handful of runs on a busy machine, one may come out below zero."""
@@ -72,13 +73,22 @@ def python(*arguments: str, folder: Path = ROOT) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize("bench", TINY)
+@pytest.mark.parametrize("bench", split([*TINY], 2, label="help", part="bench"))
 def test_help_has_an_example(bench: str) -> None:
     said = python("-m", f"bench.{bench}", "--help")
     assert "--quick" in said and f"example: python -m bench.{bench}" in said
 
 
-@pytest.mark.parametrize("bench", [pytest.param(b, marks=pytest.mark.long) if b in SLOW else b for b in TINY])
+QUICK = [bench for bench in TINY if bench not in SLOW]
+
+
+@pytest.mark.parametrize(
+    "bench",
+    [
+        *split(QUICK, 2, label="benches", part="bench"),
+        *(pytest.param(bench, marks=[pytest.mark.long, pytest.mark.bench]) for bench in SLOW),
+    ],
+)
 def test_the_last_line_is_for_machines(bench: str, tmp_path: Path) -> None:
     """A tiny run ends in one JSON object with exactly the promised keys, and leaves nothing behind."""
     said = python("-c", f"from bench import {bench}; {TINY[bench]}", folder=tmp_path).rstrip("\n").split("\n")
@@ -210,6 +220,8 @@ def test_the_model_counts_a_token_for_four_bytes() -> None:
     assert "tool_calls" not in asyncio.run(_asked(b'{"messages":[]}'))["choices"][0]["message"]
 
 
+@pytest.mark.long
+@pytest.mark.bench
 def test_retrieval_says_what_is_found_and_what_memgpt_would_find(data_dir: Path, tmp_path: Path) -> None:
     """Three questions of each conversation: every promised figure, each a part of what there is, above the floor."""
     plan = f"retrieval.Plan(questions=3, quick=True, nested=False, hosted=2, data=Path({str(data_dir)!r}))"

@@ -1,4 +1,4 @@
-"""A cluster on this machine for the tests of a file, and an end at which nothing of it is left."""
+"""A cluster on this machine for all tests that can share one, and an end at which nothing of it is left."""
 
 import os
 import select
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.cluster.ray_address import namespace, prepare
+from tests.contract.agent_contract import AgentContract
 
 ENDS_MS = 30_000
 """A process that was told to end and lives so much longer is left over."""
@@ -57,47 +58,43 @@ def stop_actors(root: Path) -> None:
             pass
 
 
-ALIKE = (
-    "test_what_is_heard_is_the_log",
-    "test_settings_are_taken_at_every_opening",
-    "test_settings_that_cannot_be",
-    "test_a_deleted_agent_can_begin_anew",
-    "test_a_summary_is_made_and_taken_back",
-    "test_a_past_conversation_is_taken_in",
-    "test_an_endpoint_that_refuses",
-    "test_a_second_life_of_an_event_id",
-    "test_a_function_of_a_module",
-    "test_a_function_made_in_a_function",
-    "test_a_name_that_is_taken_is_refused_at_the_door",
-    "test_a_timer_without_a_time_is_refused",
-    "test_a_function_that_edits_memory",
-    "test_an_endpoint_that_fails_hurts_its_own_agent_only",
-    "test_a_function_that_only_reads_is_run_again",
-    "test_a_memory_is_changed_and_deleted_by_its_id",
-    "test_a_memory_is_kept_once",
-    "test_calls_of_one_reply_see_what_the_ones_before_did",
-    "test_many_memories_are_kept_at_once",
-    "test_nothing_is_kept_for_an_agent_that_is_not_there",
-    "test_what_cannot_be_is_told_to_the_model",
-    "test_a_person_keeps_amends_and_forgets",
-    "test_a_change_that_is_sent_twice_counts_once",
-    "test_edited_code_runs_in_an_agent_that_is_open",
-    "test_what_a_function_raises_is_told",
-    "test_an_idle_agent_is_let_go_of",
-    "test_an_agent_at_work_is_not_let_go_of",
-    "test_an_agent_that_does_not_exist",
+ORDINARY = (
+    "test_a_new_agent_is_born_and_answers",
+    "test_two_callers_hear_each_their_own_turn",
+    "test_everything_is_there_after_the_host_died",
+    "test_a_timer_outlives_its_host",
 )
-"""Tests of the contract of which nothing depends on where an agent runs: under Ray they are asked in the long suite."""
+"""Tests of the contract that are asked under Ray in the ordinary suite: a process more, and one that dies. The others
+are asked of agents in this process there, and under Ray in the deep suite.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most of the contract to the deep suite, and put the tests of this folder first, by what they need of Ray.
+
+    The shared cluster ends before the next test of another folder, and no test of this folder may find it by chance.
+    """
     for item in items:
-        if item.get_closest_marker("ray") and getattr(item, "originalname", "") in ALIKE:
+        is_of_contract = issubclass(getattr(item, "cls", None) or object, AgentContract)
+        if item.get_closest_marker("ray") and is_of_contract and getattr(item, "originalname", "") not in ORDINARY:
             item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.cluster)
+    items.sort(key=_place)
 
 
-@pytest.fixture(scope="module")
+def _place(item: pytest.Item) -> int:
+    """Return 0 for tests that find no cluster, 1 for those with one of their own, 2 for those that share one; 3 for the
+    rest of the suite.
+    """
+    if not item.path.is_relative_to(Path(__file__).parent):
+        return 3
+    if not item.get_closest_marker("ray"):
+        return 0
+    return 2 if "ray_cluster" in getattr(item, "fixturenames", ()) else 1
+
+
+@pytest.fixture(scope="package")
 def ray_cluster() -> Iterator[str]:
     """A running cluster that this process has joined; its address. At the end every process of it must be gone."""
     with pytest.MonkeyPatch.context() as patch:

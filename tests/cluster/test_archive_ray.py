@@ -52,6 +52,7 @@ async def test_what_was_kept_is_found_by_meaning_in_a_process_of_its_own(opens: 
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folder: Path) -> None:
     """SIGKILL between two turns: the next process answers the next search, and the index is what the log says."""

@@ -69,6 +69,8 @@ def heard(system: AgentSystem) -> list[list[str | None]]:
     return [texts(log(system, name), "user_message") for name in AGENTS]
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]", opens: Any) -> None:
     """Who has it is named, by whom it was opened too; nothing is kept; when that has let go the same cluster has it."""
@@ -83,6 +85,8 @@ async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]
         assert heard(system) == [["Two"]] * len(AGENTS)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
     """It is refused, with the number that the store has, and the agents are as they were."""
@@ -95,6 +99,8 @@ async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
         assert heard(system) == [["One"]] * len(AGENTS)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_shard_whose_disk_is_full(opens: Any) -> None:
     """Everybody is told, nothing is acknowledged that is not kept, and with room again the same host goes on."""
@@ -126,6 +132,7 @@ def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_key_that_expires_half_way(opens: Any) -> None:
     """Who is not answered is told why, what was said is kept once, and with a good key everybody answers again."""
@@ -150,6 +157,8 @@ async def test_a_key_that_expires_half_way(opens: Any) -> None:
             assert [told.count("One") for told in heard(system)] == [1] * len(AGENTS)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
     """The supervisor is there: it cannot begin, and who asks is told which folder it did not find."""
@@ -158,6 +167,8 @@ async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
         await RayRuntime(root, supervisor_of(root)).ready()
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
     """It is named, with what it finds there, and no host is left on it."""

@@ -37,6 +37,8 @@ class Shell:
         return run.stdout if code == 0 else run.stderr
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
     """Each command of "In one process, or on Ray" exits 0; the agent is the same one in both; nothing is left running.
 

@@ -13,7 +13,7 @@ from everlog.events import Record
 from tests.cluster.process_kills import kill, pid_of_host
 from tests.contract.contract_agents import alive, assert_sound, log, texts
 
-pytestmark = [pytest.mark.ray, pytest.mark.long]
+pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.nodes]
 
 AGENTS = 10
 LINES = 200

@@ -88,6 +88,7 @@ async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Po
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_cluster_that_dies_in_a_turn(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
     """Its callers are told so in words and end; whoever opens the agent next, without a cluster, finishes the turn."""

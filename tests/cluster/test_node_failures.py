@@ -49,12 +49,14 @@ def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.nodes
 def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None:
     """With senders at work: nothing acknowledged is lost or doubled, no effect happens twice, everybody is back."""
     hurt(nodes, tmp_path, Load(shared=24, paying=6, dedicated=2), hosts_are_killed, a_node_is_killed)
 
 
 @pytest.mark.long
+@pytest.mark.nodes
 def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path) -> None:
     """The same with a hundred agents in shards and four alone, twice."""
     ways = [hosts_are_killed, a_node_is_killed] * 2
@@ -62,6 +64,7 @@ def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path
 
 
 @pytest.mark.long
+@pytest.mark.nodes
 def test_a_node_that_stood_still_writes_nothing_when_it_goes_on(nodes: Nodes, tmp_path: Path) -> None:
     """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
@@ -75,6 +78,7 @@ def narrow() -> Iterator[Nodes]:
 
 
 @pytest.mark.long
+@pytest.mark.nodes
 @alive
 async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> None:
     """Agents whose shard has room answer, the others wait, which the status tells; with more room all are answered."""
@@ -105,6 +109,7 @@ async def _all(found: list[SendOutcome], outcomes: AsyncIterator[SendOutcome]) -
 
 
 @pytest.mark.long
+@pytest.mark.nodes
 def test_a_restarted_head_is_a_new_cluster(nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hosts of the old one stop themselves, whoever asks joins the new one, and agents come back from the log."""
     store, paid, load = tmp_path / "store", tmp_path / "paid", Load(shared=100, paying=30, dedicated=4)

@@ -81,6 +81,8 @@ async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
         assert_sound(system)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_killed_host_is_back_before_anybody_asks(opens: Any) -> None:
     """The supervisor starts it again, and the turn that was left open is finished though its caller has gone."""
@@ -95,6 +97,8 @@ async def test_a_killed_host_is_back_before_anybody_asks(opens: Any) -> None:
         assert_sound(system)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_host_that_hangs_is_fenced(opens: Any) -> None:
     """A host that stands still and is declared dead is not waited for; woken up again it can write nothing."""
@@ -165,6 +169,8 @@ async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
             assert_sound(system)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any, folder: Path) -> None:
     """Whoever starts a cluster for the store has its unfinished turns finished, without talking to an agent."""
@@ -181,6 +187,7 @@ async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any,
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any, tmp_path: Path) -> None:
     """The caller is told that the host is lost, nobody starts it for ever, and the agent is usable without it."""
@@ -203,6 +210,8 @@ async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any,
         assert texts(await agent.send("on"), "message_sent")[-1:] == ["Done."]
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_host_is_thin(opens: Any) -> None:
     """The process of an agent has imported no client of endpoints and no store of vectors, after a turn and a call."""
@@ -213,6 +222,8 @@ async def test_a_host_is_thin(opens: Any) -> None:
         assert modules.isdisjoint({"openai", "lancedb"})
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_host_whose_disk_is_full(opens: Any) -> None:
     """The caller is told, nothing of the message is kept, and with room on the disk the same host goes on."""
@@ -231,6 +242,8 @@ async def test_a_host_whose_disk_is_full(opens: Any) -> None:
         assert_sound(system)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None:
     """CorruptLog arrives as what it is, changes nothing, and other agents go on; the mended log is opened."""

@@ -54,6 +54,8 @@ def authors(system: AgentSystem) -> list[str]:
     return sorted(event.author for event in events if isinstance(event, MemoryEdited) and event.author)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) -> None:
     """Every edit is in the block's log, none lost, each once; all see the newest; also when its process was killed."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli.command_line import Line
+from tests.support.cli.command_line import Line, Made
 
 
 @pytest.fixture
@@ -13,3 +13,9 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.delenv("EVERLOG_STORE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     return Line(tmp_path / "store", capsys)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Stores that many tests begin with, each made once."""
+    return Made(tmp_path_factory.mktemp("made"))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.actors.agent.activation_state import activation_state_of
@@ -12,6 +11,7 @@ from everlog.projections import HEAD, Projections
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 from tests.laws.test_states import resumed
 from tests.support import event_strategies
+from tests.support.law import law
 
 LIVES = event_strategies.lives(BIRTH)
 
@@ -35,8 +35,7 @@ def holds(engine: Projections, as_of: int) -> None:
     assert list(woken.configurations) == [configured(row) for row in configurations]
 
 
-@settings(max_examples=60, deadline=None)
-@given(STREAMS | LIVES, st.data())
+@law(STREAMS | LIVES, st.data(), few=5, many=240)
 def test_waking_says_what_the_four_projections_say(records: list[Record], data: st.DataObject) -> None:
     """Loaded or resumed, now or as of any record: where it stands, its open turns, its configurations, its timers."""
     as_of = data.draw(st.integers(1, len(records)))
@@ -49,8 +48,7 @@ def test_waking_says_what_the_four_projections_say(records: list[Record], data: 
         holds(engine, HEAD)
 
 
-@settings(max_examples=40, deadline=None)
-@given(STREAMS | LIVES, st.data())
+@law(STREAMS | LIVES, st.data(), few=4, many=160)
 def test_turns_that_are_cut_short_are_open_for_waking_too(records: list[Record], data: st.DataObject) -> None:
     """A log that ends in the middle of anything: the same turns are open."""
     with loaded(records[: data.draw(st.integers(1, len(records)))]) as engine:

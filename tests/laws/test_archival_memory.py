@@ -3,7 +3,6 @@
 import random
 
 import msgspec
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import (
@@ -27,6 +26,7 @@ from everlog.projections import HEAD, ArchivalSearch, Projections
 from everlog.projections.archival_memory import PASSAGE_CHARS, WHITE
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 from tests.laws.test_projections import BIRTH, loaded
+from tests.support.law import law
 
 TEXTS = ("oak", "elm", " oak ", "oak\n", "the oak and the elm", "“Oak” trees", "50% oak_", "")
 QUERIES = (*TEXTS, '"the oak" elm', '"oak"', '""')
@@ -113,8 +113,7 @@ def shown(engine: Projections, as_of: int) -> list[Folded]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
-@given(histories(), st.data())
+@law(histories(), st.data(), few=6, many=240)
 def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) -> None:
     """Now and as of any seq, loaded at once or record by record."""
     cut = data.draw(st.integers(1, len(records)))
@@ -125,8 +124,7 @@ def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) 
         assert shown(whole, cut) == fold(records[:cut])
 
 
-@settings(max_examples=60, deadline=None)
-@given(histories(), st.data())
+@law(histories(), st.data(), few=6, many=240)
 def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st.DataObject) -> None:
     """By id, by the whole text, in order and by words, under every filter; pages are pieces of one list."""
     cut = data.draw(st.integers(1, len(records)))
@@ -168,8 +166,9 @@ def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st
         assert pages == list(found)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["books", "notes"])), max_size=12), st.data())
+@law(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["books", "notes"])), max_size=12), st.data(), few=6, many=160
+)
 def test_the_sources_that_are_searched_are_those_of_the_projection(
     changes: list[tuple[int, str]], data: st.DataObject
 ) -> None:

@@ -1,5 +1,5 @@
-"""The views of the fleet say of 1,000 random logs what a plain fold over their records says, and what the projections
-of one agent say of each.
+"""The views of the fleet say of random logs (1,000 in the deep suite) what a plain fold over their records says, and
+what the projections of one agent say of each.
 """
 
 import random
@@ -19,6 +19,7 @@ from everlog.projections.fleet_views import VIEWS, FleetViews
 from everlog.store import MemoryStore, batch_of
 from everlog.store.sealed.parquet_file import encode
 from tests.laws.fleet_reference import PRICES, Row, fold, told
+from tests.support.seeds import split
 
 ENGINES = 10
 LOGS = 100
@@ -126,7 +127,7 @@ def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
     assert len(found) == len(expected)
 
 
-@pytest.mark.parametrize("seed", range(ENGINES))
+@pytest.mark.parametrize("seed", split(range(ENGINES), 2, label="fleet", part="laws"))
 def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
     """Of 100 random logs, of which a half is sealed: each row of each view, no other."""
     records = logs(seed)
@@ -256,7 +257,7 @@ class Family:
         return [r for name in self.store.agents() for r in self.store.reader(name).read(name) if r.agent_id == name]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", split(range(4), 1, label="families", part="laws"))
 def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(seed: int) -> None:
     """Of 24 forks, of each other too and of names that began anew: every view is the fold of the records, now, as of a
     time, and of one agent alone; `pressure` says of each what `memory_pressure` says of it, and `agents` its parent.

@@ -2,13 +2,13 @@
 
 import msgspec
 import pyarrow as pa
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import Draft, Record, uuid7
 from everlog.projections import HEAD, PROJECTIONS, Projections, Row, activate
 from everlog.store import MemoryStore, batch_of
 from tests.laws.test_projections import STREAMS
+from tests.support.law import law
 
 LATER = 2_000_000_000_000_000
 OF_THE_HEAD = {"standing", "agents", "turn_records"}
@@ -45,8 +45,7 @@ def kept(records: list[Record]) -> MemoryStore:
     return store
 
 
-@settings(max_examples=10, deadline=None)
-@given(STREAMS, st.data())
+@law(STREAMS, st.data(), few=3, many=40)
 def test_the_first_state_of_a_fork_is_the_state_of_then_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject
 ) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from unittest.mock import patch
 
-from hypothesis import assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from everlog.actors.prompt.context import context_of
@@ -12,6 +12,7 @@ from everlog.projections import DERIVER, HEAD, Projections, activate
 from everlog.store import FileStore
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, tables
 from tests.support import event_strategies
+from tests.support.law import law
 from tests.support.store.faulty_disk import FaultyDisk
 
 LIVES = event_strategies.lives(BIRTH)
@@ -36,8 +37,7 @@ def expanding(draw: st.DrawFn) -> list[Record]:
     return [place(one, "sam", n, n) for n, one in enumerate(left, 1)]
 
 
-@settings(max_examples=10, deadline=None)
-@given(expanding(), st.data())
+@law(expanding(), st.data(), few=3, many=40)
 def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it(
     records: list[Record], data: st.DataObject
 ) -> None:

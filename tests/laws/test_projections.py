@@ -2,7 +2,6 @@
 
 import msgspec
 import pyarrow as pa
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.actors.agent import agent_setup
@@ -25,6 +24,7 @@ from everlog.events import (
 from everlog.projections import HEAD, PROJECTIONS, Projections, RecallSearch
 from everlog.store import batch_of
 from tests.support import event_strategies
+from tests.support.law import law
 
 TOOLS = {tool.name: tool for tool in BUILTIN}
 ASKED = agent_setup.Settings(model="scripted", window=8192)
@@ -48,8 +48,7 @@ def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
     }
 
 
-@settings(max_examples=15, deadline=None)
-@given(STREAMS, st.data())
+@law(STREAMS, st.data(), few=3, many=60)
 def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Record], data: st.DataObject) -> None:
     """Commit by commit, all at once, or at once up to a cut and commit by commit from there: the same tables."""
     cut = data.draw(st.integers(0, len(records)))
@@ -70,8 +69,7 @@ def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Re
     whole.close()
 
 
-@settings(max_examples=15, deadline=None)
-@given(STREAMS, st.data())
+@law(STREAMS, st.data(), few=3, many=60)
 def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Record], data: st.DataObject) -> None:
     """No later record changes what a projection says of an earlier moment."""
     seq = data.draw(st.integers(1, len(records)))
@@ -81,8 +79,7 @@ def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Recor
     then.close()
 
 
-@settings(max_examples=20, deadline=None)
-@given(STREAMS, st.data())
+@law(STREAMS, st.data(), few=3, many=80)
 def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data: st.DataObject) -> None:
     """After every commit, and loaded at any cut, the context of now is the same from the hot rows as from all rows."""
     cut = data.draw(st.integers(1, len(records)))
@@ -121,8 +118,7 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
         assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
 
 
-@settings(max_examples=20, deadline=None)
-@given(STREAMS)
+@law(STREAMS, few=3, many=80)
 def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[Record]) -> None:
     """`memory_pressure` and the context that decides on the warning say the same at any moment."""
     engine = loaded(records)

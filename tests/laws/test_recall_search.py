@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import AgentCreated, AnyEvent, FunctionError, MessageSent, Record, UserMessage, draft, place, uuid7
 from everlog.projections import HEAD, Projections, RecallSearch
 from tests.laws.ranking_reference import Message, ranked
+from tests.support.law import law
 
 WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!",
          "1990s", "猫好")  # fmt: skip
@@ -68,8 +68,7 @@ def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
     return any(born < one.seq <= as_of for one in said)
 
 
-@settings(max_examples=30, deadline=None)
-@given(LIVES, QUERIES, st.data())
+@law(LIVES, QUERIES, st.data(), few=5, many=120)
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
     """Added in two groups with a search between, asked as of any seq, with and without meanings and a role.
 
@@ -92,8 +91,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
                 assert close(came, ranked(known, text, roles=roles, meanings=meanings)), (roles, meanings)
 
 
-@settings(max_examples=30, deadline=None)
-@given(LIVES, QUERIES, st.data())
+@law(LIVES, QUERIES, st.data(), few=5, many=120)
 def test_nothing_later_changes_what_is_found(life, query, data):
     """A search as of a seq finds the same in an engine that knows no more, scores included."""
     records, said = lived(life)

@@ -31,6 +31,7 @@ from everlog.events import (
     UserMessage,
 )
 from tests.support.agent_world import World, completion, counted
+from tests.support.seeds import split
 
 SEEDS = range(8)
 ACTS = 10
@@ -189,7 +190,7 @@ def requests(now: list[Record], then: Sequence[Record]) -> list[tuple[str, str]]
     return list(zip(*pairs, strict=True))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", split(SEEDS, 2, label="reruns", part="laws"))
 def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
     """From any seq on: every request has its sha256, every record says what it said, at its time and under its id; and
     nothing happens outside, whether the functions are there or not.
@@ -244,6 +245,8 @@ def test_two_recorded_reruns_are_equal_and_verify() -> None:
         assert verify(view, world.system.tools).faults == []
 
 
+@pytest.mark.long
+@pytest.mark.laws
 def test_the_lives_hold_what_the_law_is_about() -> None:
     """Summaries, trims, memory edits, archival memories, heartbeats, acts by hand and failures are among them."""
     kinds = {kind for seed in SEEDS for kind in lived(seed)[0].kinds()}

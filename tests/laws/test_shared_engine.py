@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import CorruptLog, Record
@@ -11,6 +10,7 @@ from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
 from everlog.store import SCHEMA, State, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
 from tests.support import event_strategies
+from tests.support.law import law
 
 LIVES = event_strategies.lives(BIRTH)
 NAMES = ("ann", "bob", "o'hara")
@@ -55,8 +55,7 @@ def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:
     return {name: sorted(map(repr, engine.rows(name, agent_id))) for name in (*PRESENT, *PAST)}
 
 
-@settings(max_examples=8, deadline=None)
-@given(STREAMS | LIVES, st.data())
+@law(STREAMS | LIVES, st.data(), few=2, many=32)
 def test_agents_activated_together_are_as_if_each_were_alone(records: list[Record], data: st.DataObject) -> None:
     """From states or from nothing, then with more records, some forgotten and activated again, in an engine that is
     compacted in between: each agent's projections are those of all of its records.

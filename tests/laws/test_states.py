@@ -1,7 +1,6 @@
 """Laws of states: going on from a state is as good as going on from every record (P11, P13)."""
 
 import pyarrow as pa
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.actors.prompt.context import context_of
@@ -22,6 +21,7 @@ from everlog.projections.engine import kept_from, shown_from
 from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 from tests.support import event_strategies
+from tests.support.law import law
 
 LIVES = event_strategies.lives(BIRTH)
 
@@ -48,8 +48,7 @@ def rows_of(engine: Projections, names: tuple[str, ...]) -> dict[str, list[str]]
     return {name: sorted(map(repr, engine.rows(name, "sam", HEAD))) for name in names}
 
 
-@settings(max_examples=25, deadline=None)
-@given(STREAMS | LIVES, st.data())
+@law(STREAMS | LIVES, st.data(), few=3, many=100)
 def test_p11_a_state_and_what_came_after_it_is_the_whole(records: list[Record], data: st.DataObject) -> None:
     """Resumed at any record, the rest loaded or added: what is now is the same, and so is the past once it is read."""
     cut = data.draw(st.integers(1, len(records)))
@@ -63,8 +62,7 @@ def test_p11_a_state_and_what_came_after_it_is_the_whole(records: list[Record], 
         assert rows_of(engine, PRESENT) == rows_of(whole, PRESENT)
 
 
-@settings(max_examples=25, deadline=None)
-@given(STREAMS | LIVES, st.data())
+@law(STREAMS | LIVES, st.data(), few=3, many=100)
 def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record], data: st.DataObject) -> None:
     """Derived in steps or at once, the rows are the same; where a summary shows more again, there are none."""
     cut = data.draw(st.integers(1, len(records)))
@@ -80,8 +78,7 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
     assert DERIVER(earlier, SCHEMA.empty_table()).to_pylist() == earlier.to_pylist()
 
 
-@settings(max_examples=25, deadline=None)
-@given(STREAMS, st.data())
+@law(STREAMS, st.data(), few=3, many=100)
 def test_what_was_taken_back_stays_so_for_who_goes_on_from_a_state(records: list[Record], data: st.DataObject) -> None:
     """The context, hidden turns left out and replies reworded, is the one of all records: resumed at any record, and
     after the newest summary is taken back to the beginning.

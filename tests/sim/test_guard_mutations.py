@@ -4,6 +4,7 @@ import pytest
 
 from tests.sim.broken_guards import BREAKS
 from tests.sim.mutations import CAUGHT, SEARCH, fails, first_to_fail
+from tests.support.seeds import split
 
 NEARBY = 100
 """Seeds that are tried when a change of the store has changed what happens in the one that is written down."""
@@ -21,13 +22,14 @@ def assert_found_out(guard: str, seeds: int) -> None:
         )
 
 
-@pytest.mark.parametrize("guard", COMMON)
+@pytest.mark.parametrize("guard", split(COMMON, 7, label="guards of the store", part="simulation"))
 def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
     """With the guard the seed passes, without it the seed fails."""
     assert_found_out(guard, NEARBY)
 
 
 @pytest.mark.long
+@pytest.mark.simulation
 @pytest.mark.parametrize("guard", RARE)
 def test_a_rare_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
     """The same for guards that few worlds need; after a change of the store the seed may have to be searched for."""

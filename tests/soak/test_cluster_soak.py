@@ -13,6 +13,7 @@ MINUTES = 4
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_a_cluster_with_churn_does_not_grow() -> None:
     """Every process that lives all the time is flat, the head of the cluster as well as hosts."""
     done = subprocess.run(

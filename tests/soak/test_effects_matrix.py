@@ -7,9 +7,10 @@ import pytest
 
 from tests.soak.effects_audit import ROWS, Books, Broken, Zygote, matrix, table
 from tests.soak.killed_effects import GUARDS
+from tests.support.seeds import seeds, split
 
-KILLS, ANYWHERE_KILLS = 3, 2
-"""At each point of a row, and at random moments of it."""
+KILLS, ANYWHERE_KILLS, MANY = 1, 1, 150
+"""At each point of a row, and at random moments of it; and how often each in the deep suite."""
 CAUGHT = {
     "the intent is durable first": ("at_most_once", "dispatched", "0 intents"),
     "an intent is committed before its effect": ("at_most_once", "before intent", "its call came to '2'"),
@@ -21,22 +22,23 @@ CAUGHT = {
 """Row and point that find out that a guard is missing, and what is said then."""
 
 
-def test_three_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
+def test_a_kill_at_every_point_around_a_call(tmp_path: Path) -> None:
     """SIGKILL at each point of each kind of call: at most once, exactly once, at least once, and told where unknown."""
-    counted = matrix(tmp_path, KILLS, ANYWHERE_KILLS, seed=17)
+    counted = matrix(tmp_path, KILLS, ANYWHERE_KILLS, seed=seeds(1, label="a kill at every point")[0])
     print(f"\n{table(counted)}")
     assert list(counted) == list(ROWS)
 
 
 @pytest.mark.long
-def test_five_hundred_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
-    """The same, 500 times at each point, from another seed."""
-    counted = matrix(tmp_path, 500, 500, seed=2026)
+@pytest.mark.effects
+def test_many_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
+    """The same, 150 times at each point, from another seed."""
+    counted = matrix(tmp_path, MANY, MANY, seed=seeds(1, label="many kills at every point")[0])
     print(f"\n{table(counted)}")
     assert list(counted) == list(ROWS)
 
 
-@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("guard", split([*GUARDS], 2, label="guards of effects", part="effects"))
 def test_the_matrix_finds_out_that_a_guard_is_missing(tmp_path: Path, guard: str) -> None:
     """Without any one guard of the agent, a single kill at the right point is enough to fail."""
     row, point, said = CAUGHT[guard]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.soak.kill_soak import Books, Broken, soak
 
-MINUTES = 20
+MINUTES = 15
 """How long the long one takes; `python -m tests.soak.kill_soak MINUTES FOLDER` takes what it is told."""
 GROUP = '[["ann", 0, ["a", "b"]]]'
 
@@ -19,8 +19,9 @@ def test_a_few_kills_of_a_shared_partition(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_minutes_of_kills_lose_and_invent_nothing(tmp_path: Path) -> None:
-    """SIGKILL for twenty minutes, while threads append, files roll and are sealed, and readers look in."""
+    """SIGKILL for a quarter of an hour, while threads append, files roll and are sealed, and readers look in."""
     running = soak(tmp_path, MINUTES * 60, seed=2026)
     print(running.told())
     assert running.counts["kills"] > MINUTES

@@ -8,6 +8,7 @@ import pytest
 from everlog.actors.agent.agent_view import AgentView
 from everlog.events import BadInput, Record
 from tests.support.agent_world import World, completion, say
+from tests.support.seeds import few_and_all, pick
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -30,10 +31,11 @@ def human(view: AgentView) -> str:
     return next(str(row["value"]) for row in view.rows("core_memory") if row["label"] == "human")
 
 
-def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World) -> None:
-    """Opened as of each seq, every read is that of the records up to it, and equal to a look back from the head."""
+@pytest.mark.parametrize("count", few_and_all(8, part="agents"))
+def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World, count: int | None) -> None:
+    """Opened as of a seq, every read is that of the records up to it, and equal to a look back from the head."""
     head = world.system.view("sam")
-    for record in world.log()[2:]:
+    for record in pick(world.log()[2:], count, label="views"):
         view = world.system.view("sam", as_of=record.seq)
         assert (view.seq, view.head) == (record.seq, head.head)
         for name in ("core_memory", "recall_memory", "turns", "memory_pressure", "model_calls"):

@@ -50,7 +50,7 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
     return (tuple(post.sent), len(post.alarms), post.looked)
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=[pytest.mark.long, pytest.mark.agents])])
 def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(whole: World, post: Post, every: int) -> None:
     """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
     rebuild find nothing, and the parent does not change.

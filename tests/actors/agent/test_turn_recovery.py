@@ -15,6 +15,7 @@ from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import Draft, FunctionResult, ModelReply, Record, UserMessage, event_of
 from everlog.store import MemoryStore
 from tests.support.agent_world import Line, World, completion, kinds, say, users
+from tests.support.seeds import few_and_all, pick
 
 FIELDS = Draft.__struct_fields__
 
@@ -190,30 +191,51 @@ def test_the_conversation_holds_all_that_can_be_interrupted(whole: World) -> Non
     assert_whole(whole)
 
 
-def test_a_log_cut_after_any_commit_is_finished_by_the_next_owner(whole: World) -> None:
-    """Every prefix of whole commits: the turn ends, every input is there once, no orphaned call, all laws hold."""
-    for number, _ in commits_of(whole.log()):
-        world = cut(whole, number)
-        before = world.log()
-        finish(world)
-        assert world.log()[: len(before)] == before
-        assert inputs(world.log()) == inputs(before)
-        assert_whole(world)
-        asyncio.run(world.tell("Are you there?"))
-        assert_whole(world)
+def assert_finished(whole: World, number: int) -> None:
+    """Cut after so many commits, the next owner ends the turn and goes on."""
+    world = cut(whole, number)
+    before = world.log()
+    finish(world)
+    assert world.log()[: len(before)] == before, number
+    assert inputs(world.log()) == inputs(before), number
+    assert_whole(world)
+    asyncio.run(world.tell("Are you there?"))
+    assert_whole(world)
 
 
-def test_a_recovery_that_is_cut_after_any_commit_is_finished_by_the_one_after(whole: World) -> None:
-    """A crash during recovery is a crash like any other."""
+@pytest.mark.parametrize("count", few_and_all(4, part="agents"))
+def test_a_log_cut_after_any_commit_is_finished_by_the_next_owner(whole: World, count: int | None) -> None:
+    """Prefixes of whole commits: the turn ends, every input is there once, no orphaned call, all laws hold."""
+    for number, _ in pick(commits_of(whole.log()), count, label="cut"):
+        assert_finished(whole, number)
+
+
+def cut_twice(whole: World) -> list[tuple[int, int]]:
+    """All pairs of a commit in which a call leaves, and one of the recovery after it."""
     started = [r.commit for r in whole.log() if r.type == "function_started"]
+    found = []
     for number in started:
         first = cut(whole, number)
         finish(first)
-        for again in range(number, first.log()[-1].commit):
-            second = cut(first, again)
-            finish(second)
-            assert inputs(second.log()) == inputs(first.log())
-            assert_whole(second)
+        found += [(number, again) for again in range(number, first.log()[-1].commit)]
+    return found
+
+
+def assert_finished_again(whole: World, number: int, again: int) -> None:
+    """Cut after a commit, and in the recovery after another one: the second recovery ends what the first began."""
+    first = cut(whole, number)
+    finish(first)
+    second = cut(first, again)
+    finish(second)
+    assert inputs(second.log()) == inputs(first.log()), (number, again)
+    assert_whole(second)
+
+
+@pytest.mark.parametrize("count", few_and_all(2, part="agents"))
+def test_a_recovery_that_is_cut_after_any_commit_is_finished_by_the_one_after(whole: World, count: int | None) -> None:
+    """A crash during recovery is a crash like any other."""
+    for number, again in pick(cut_twice(whole), count, label="cut twice"):
+        assert_finished_again(whole, number, again)
 
 
 def test_a_finished_log_is_left_as_it_is(whole: World) -> None:

@@ -9,10 +9,12 @@ from tests.support import virtual_time
 from tests.support.agents import fast_stand_ins
 from tests.support.cluster.sim_broken_guards import BREAKS, fails
 from tests.support.cluster.sim_world import AGENTS, World, simulate
+from tests.support.seeds import seeds, split
 
 CHUNK = 40
-SEEDS = 160
-SEEDS_LONG = 5000
+SEEDS = 5000
+WORLDS = 16
+"""So many are looked at for what happens in them: hosts die in most, and all that is to meet meets in some."""
 NEARBY = 30
 """Seeds that are tried when a change has changed what happens in the one that is written down."""
 
@@ -25,17 +27,17 @@ def verified_here(every_system: list) -> Iterator[None]:
     del every_system[made:]
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_no_seed_breaks_a_promise(first: int) -> None:
+@pytest.mark.parametrize("seed", seeds(12, label="hosts", below=SEEDS))
+def test_no_seed_breaks_a_promise(seed: int) -> None:
     """Whatever is killed, no input is lost or done twice, each caller hears its turn, and heartbeats are those due."""
-    for seed in range(first, first + CHUNK):
-        simulate(seed, collect=seed == first + CHUNK - 1)
+    simulate(seed, collect=seed % 4 == 0)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(SEEDS, SEEDS + SEEDS_LONG, CHUNK))
+@pytest.mark.hosts
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
-    """The same for five thousand other worlds."""
+    """The same for all of five thousand worlds."""
     for seed in range(first, first + CHUNK):
         simulate(seed, collect=True)
 
@@ -56,12 +58,14 @@ def simulate_real(seed: int) -> World:
     return world
 
 
-def test_no_seed_breaks_a_promise_of_whole_agents() -> None:
+@pytest.mark.parametrize("seed", seeds(1, label="whole agents", below=100))
+def test_no_seed_breaks_a_promise_of_whole_agents(seed: int) -> None:
     """The same with real projections: every log verifies and rebuilds, and the SQL of timers says what Python says."""
-    simulate_real(3)
+    simulate_real(seed)
 
 
 @pytest.mark.long
+@pytest.mark.hosts
 @pytest.mark.parametrize("seed", range(100))
 def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
     """The same for a hundred worlds."""
@@ -70,12 +74,12 @@ def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
 
 def test_the_worlds_are_worth_simulating() -> None:
     """Processes die in most worlds, and callers, timers, passivation and refusals meet in some."""
-    worlds = [simulate(seed) for seed in range(40)]
+    worlds = [simulate(seed) for seed in range(WORLDS)]
     kinds = {record.type for world in worlds for name in AGENTS for record in world.log(name)}
     assert kinds >= {"heartbeat", "heartbeats_paused", "timer_set", "timer_cancelled", "model_failed"}
     notes = {words for world in worlds for note in world.cluster.notes for words in note.split()}
     assert notes >= {"died;", "row;", "room"}
-    assert sum(client.runtime.losses > 0 for world in worlds for client in world.clients) > 20
+    assert sum(client.runtime.losses > 0 for world in worlds for client in world.clients) > WORLDS / 2
     assert any(client.told_of_losses for world in worlds for client in world.clients)
 
 
@@ -85,7 +89,7 @@ def test_a_seed_reproduces() -> None:
     assert [first.log(name) for name in AGENTS] == [again.log(name) for name in AGENTS]
 
 
-@pytest.mark.parametrize("guard", BREAKS)
+@pytest.mark.parametrize("guard", split([*BREAKS], 4, label="guards of hosts", part="hosts"))
 def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
     """With the guard the seed passes, without it the seed fails."""
     seed = BREAKS[guard][0]

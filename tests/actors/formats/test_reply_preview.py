@@ -172,6 +172,8 @@ def test_several_calls_are_several_messages() -> None:
     assert heard(ReplyPreview("native"), pieces) == ("Hm.", "OneTwo", ["thought", "message", "end", "message", "end"])
 
 
+@pytest.mark.long
+@pytest.mark.models
 def test_reading_costs_as_much_as_there_is_to_read() -> None:
     """Ten times as long a message, one character at a time, takes about ten times as long; deep nesting too."""
 

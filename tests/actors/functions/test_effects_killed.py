@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -18,6 +17,7 @@ from everlog.store import Commit, Log, MemoryStore
 from tests.actors.agent.test_turn_recovery import assert_whole
 from tests.actors.functions.test_effects import Killed, killed_in, recovered, results
 from tests.support.agent_world import World, completion, say
+from tests.support.seeds import chance, pick
 
 CALLS: Sequence[tuple[str, dict[str, Any]]] = [
     ("look", {"number": 0}),
@@ -29,8 +29,8 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = [
 ]
 POINTS = 26
 """Of an undisturbed life: before and after five appends, six functions and two calls of the model."""
-PAIRS = 20
-"""So many pairs of points are tried in the ordinary suite; the long one tries all."""
+FEW = 4
+"""So many points, and so many pairs of them, are tried in the ordinary suite; the deep one tries all."""
 
 
 class Reaper:
@@ -197,19 +197,29 @@ def points_after(*points: int) -> int:
     return next(point for point in count() if not killed_at(*points, point))
 
 
-def test_a_death_at_any_point_of_a_turn_is_told_as_it_was() -> None:
+def test_a_death_at_some_point_of_a_turn_is_told_as_it_was() -> None:
     """At most once, exactly one key, at least once, one edit; unknown is what was begun and has no result, no more."""
+    assert all(killed_at(point) for point in pick(range(POINTS), FEW, label="points"))
+    assert not killed_at(POINTS), "a life has more points than are tried"
+
+
+@pytest.mark.long
+@pytest.mark.effects
+def test_a_death_at_any_point_of_a_turn_is_told_as_it_was() -> None:
+    """The same for every point."""
     assert points_after() == POINTS
 
 
 def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
-    """The same for some of all pairs of points."""
-    chance = random.Random(11)
-    pairs = [killed_at(chance.randrange(POINTS), chance.randrange(POINTS)) for _ in range(PAIRS)]
-    assert sum(pairs) > PAIRS / 3, "most lives came to their end before the second death"
+    """The same for some of all pairs of points; in the first of them there is a second death."""
+    assert killed_at(POINTS // 2, 3)
+    some = chance("pairs of points")
+    for _ in range(FEW):
+        killed_at(some.randrange(POINTS), some.randrange(POINTS))
 
 
 @pytest.mark.long
+@pytest.mark.effects
 def test_any_two_deaths_of_a_turn_are_told_as_they_were() -> None:
     """The same for every pair of points."""
     assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3

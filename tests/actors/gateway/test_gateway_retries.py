@@ -148,7 +148,10 @@ def test_a_probe_that_goes_away_lets_the_next_one_try() -> None:
         await asyncio.sleep(0.5)
         probe.cancel()
         await asyncio.wait([probe])
-        await one.ask("m", URL, b"?")
+        assert one.status().endpoints[0].shut
+        answer = await one.ask("m", URL, b"?")
+        assert answer.raw == answered(b"?", 0).raw
+        assert (len(model.asked), one.status().endpoints[0].shut) == (3, "")
 
     run(main)
 

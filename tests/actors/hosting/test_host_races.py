@@ -21,6 +21,7 @@ from everlog.actors.hosting.host import Host
 from everlog.events import HostLost, ModelError, Record, UnknownAgent, UserMessage
 from tests.support.agents.fast_stand_ins import payload
 from tests.support.agents.virtual_time_runtime import Home, run_plain
+from tests.support.seeds import split
 
 
 async def long() -> None:
@@ -43,7 +44,7 @@ async def hosted(home: Home, **options: Any) -> Host:
     return Host("sam", home.runtime._system_of, **{"idle_s": 5, **options})
 
 
-@pytest.mark.parametrize("after", range(12))
+@pytest.mark.parametrize("after", split(range(12), 4, label="the worker stops", part="hosts"))
 def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
     """However many ticks after the last one an input comes, its turn runs and its caller hears the end of it."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import io
-import time
 from typing import Any
 
 import msgspec
@@ -172,25 +171,36 @@ def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
 
 
 def test_without_instruments_nothing_is_measured() -> None:
-    """A process without Ray pays nothing, and nothing fails."""
+    """A process without Ray pays nothing, and nothing fails: no instrument is made, and no count is kept."""
     made = ProcessMetrics(None, placement="shared", node="n")
     made.host(HOST)
     made.gateway(GATEWAY)
     made.supervisor(SUPERVISOR)
     made.ticked(1, 0.1)
     made.activated(0.1)
+    assert made._meters == {}
 
 
 def test_a_look_costs_little() -> None:
-    """A host tells all its metrics in less than a millisecond of CPU, so once a second is nothing."""
+    """However often a host tells its metrics, it makes its instruments once, and tells each of them a value once for
+    each series: at the second look as many as at the hundredth.
+    """
     told: list[tuple[str, float, dict[str, str]]] = []
-    made = ProcessMetrics(makers(told), placement="shared", node="n")
-    costs = []
-    for messages in range(20):
-        begun = time.process_time()
-        made.host(msgspec.structs.replace(HOST, messages=messages))
-        costs.append(time.process_time() - begun)
-    assert min(costs) < 0.001
+    names: list[str] = []
+
+    def make(name: str, *about: Any, **more: Any) -> Any:
+        names.append(name)
+        return makers(told).gauge(name, *about, **more)
+
+    meters = ProcessMetrics(InstrumentFactory(make, make, make), placement="shared", node="n")
+    counts = []
+    for messages in range(1, 101):
+        before = len(told)
+        meters.host(msgspec.structs.replace(HOST, messages=messages))
+        counts.append(len(told) - before)
+    assert len(names) == len(set(names)) <= counts[0] <= len(EVERYTHING)
+    assert set(counts[1:]) == {counts[1]}
+    assert counts[1] < counts[0]
 
 
 class Clock:
@@ -211,10 +221,15 @@ def test_a_note_that_cannot_be_written_stops_nobody() -> None:
     """Where notes are kept may be full: what is noted goes on all the same."""
 
     class Full(io.StringIO):
-        def write(self, _: str) -> int:
+        def write(self, line: str) -> int:
+            tried.append(line)
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)("a host died")
+    tried: list[str] = []
+    notes = StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment={}, out=Full)
+    notes("a host died")
+    notes("another one")
+    assert ["a host died" in tried[0], "another one" in tried[-1]] == [True, True]
 
 
 def test_a_note_is_one_line_of_json() -> None:

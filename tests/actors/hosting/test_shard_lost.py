@@ -15,6 +15,7 @@ from tests.support.agents.journal_world import SHARD, kinds_of
 from tests.support.agents.virtual_time_runtime import moment, run_plain
 from tests.support.agents.virtual_time_shard import SharedHome, all_heard
 from tests.support.cluster.sim_shard import BREAKS, fails, simulate
+from tests.support.seeds import seeds, split
 
 NAMES = [f"agent {number}" for number in range(6)]
 
@@ -167,17 +168,17 @@ def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
     run_plain(main, slow)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_no_seed_breaks_a_promise_of_a_shard(first: int) -> None:
+@pytest.mark.parametrize("seed", seeds(8, label="shards", below=3000))
+def test_no_seed_breaks_a_promise_of_a_shard(seed: int) -> None:
     """Whatever fails or is let go of, no input is lost or done twice, and the engine has what the logs say."""
-    for seed in range(first, first + 20):
-        simulate(seed)
+    simulate(seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(60, 3000, 60))
+@pytest.mark.hosts
+@pytest.mark.parametrize("first", range(0, 3000, 60))
 def test_no_seed_of_many_breaks_a_promise_of_a_shard(first: int) -> None:
-    """The same for three thousand other worlds."""
+    """The same for all of three thousand worlds."""
     for seed in range(first, first + 60):
         simulate(seed)
 
@@ -191,7 +192,7 @@ def test_the_worlds_of_shards_are_worth_simulating() -> None:
     assert "opened anew" in notes and "another process owns" in notes
 
 
-@pytest.mark.parametrize("guard", BREAKS)
+@pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of shards", part="hosts"))
 def test_a_seed_finds_out_that_a_guard_of_a_shard_is_missing(guard: str) -> None:
     """With the guard the seed passes, without it the seed fails."""
     seed = BREAKS[guard][0]

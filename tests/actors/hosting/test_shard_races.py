@@ -20,6 +20,7 @@ from tests.support.agents.fast_stand_ins import turns
 from tests.support.agents.journal_world import SHARD
 from tests.support.agents.virtual_time_runtime import run_plain
 from tests.support.agents.virtual_time_shard import SharedHome, all_heard
+from tests.support.seeds import split
 
 NAMES = [f"agent {number}" for number in range(6)]
 
@@ -203,7 +204,7 @@ def test_an_agent_with_a_thousand_messages_does_not_starve_the_others() -> None:
     run_plain(main)
 
 
-@pytest.mark.parametrize("after", range(10))
+@pytest.mark.parametrize("after", split(range(10), 3, label="the end", part="hosts"))
 def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
     """Said while the agent is deleted, it is answered before the end, or the agent is unknown; not written after it."""
 
@@ -224,7 +225,7 @@ def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
     run_plain(main)
 
 
-@pytest.mark.parametrize("after", range(14))
+@pytest.mark.parametrize("after", split(range(14), 4, label="on its way out", part="hosts"))
 def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
     """Said while the shard lets go of everything, it is answered once; the log has one owner at any moment."""
 

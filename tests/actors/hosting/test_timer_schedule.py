@@ -35,10 +35,17 @@ async def a_day(every_s: int) -> list[tuple[float, bool]]:
     return home.beats()
 
 
-@pytest.mark.parametrize(("run", "every_s"), [(run_plain, MINUTE), (virtual_time.run, 30 * MINUTE)])
+@pytest.mark.parametrize(
+    ("run", "every_s"),
+    [
+        (run_plain, 5 * MINUTE),
+        (virtual_time.run, 30 * MINUTE),
+        pytest.param(run_plain, MINUTE, marks=[pytest.mark.long, pytest.mark.hosts]),
+    ],
+)
 def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
-    """Every minute (of a plain agent; every half hour of a whole one) over a day, a pause and a restart in it: one each
-    time, one when the pause ends, and one, marked late, for all that were missed.
+    """Every few minutes (of a plain agent; every half hour of a whole one) over a day, a pause and a restart in it: one
+    each time, one when the pause ends, and one, marked late, for all that were missed.
     """
     pause, gone = (8 * HOUR + 30, 8 * HOUR + 45 * MINUTE + 30), (15 * HOUR + 10, 15 * HOUR + 17 * MINUTE + 10)
     times = [t for t in range(10 * MINUTE, DAY, every_s) if not any(a < t < b for a, b in (pause, gone))]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.actors.memory import source_service as module
@@ -31,6 +30,7 @@ from everlog.events import (
 from everlog.projections import DERIVER, ArchivalSearch, Projections
 from everlog.store import FileLog, FileStore, MemoryLog, MemoryStore, Store, stream_of
 from tests.support.agent_world import CountingIds, TickingClock
+from tests.support.law import law
 
 FOLDER = "/handbook"
 CLOCK, IDS = TickingClock(), CountingIds()
@@ -65,8 +65,7 @@ LOADS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
-@given(LOADS)
+@law(LOADS, few=4, many=60)
 def test_the_documents_of_a_source_are_the_fold_of_its_log(loads: Sequence[tuple[dict[str, str], bool]]) -> None:
     """After any loads: the projection says of each document what its log says, then and now, and nothing is twice.
 

@@ -12,6 +12,7 @@ from everlog.actors.api import open_system
 from everlog.events import AgentConfigured, ModelError, ModelReply, Record, ReplyRejected, Sampling, decode
 from everlog.interfaces.cli.main import main
 from tests.support.models.gguf_test_file import gemma, real, written
+from tests.support.seeds import split
 
 WAYS = ("native", "schema", "text")
 
@@ -77,9 +78,9 @@ def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @real
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", split(WAYS, 1, label="ways", part="models"))
 @pytest.mark.xdist_group("gguf")
-def test_five_turns_in_each_way_leave_a_log_that_verifies(
+def test_three_turns_in_each_way_leave_a_log_that_verifies(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each turn is answered or its failure is an event; counts are the server's, and it has most of a prompt in its
@@ -87,14 +88,15 @@ def test_five_turns_in_each_way_leave_a_log_that_verifies(
     """
     store = tmp_path / "store"
     tools_template(store, monkeypatch)
-    records, failed = talk(store, settings(way), [f"Message {n}: I sail to Bergen." for n in range(5)])
-    replies = holds(store, records, failed, 5)
+    records, failed = talk(store, settings(way), [f"Message {n}: I sail to Bergen." for n in range(3)])
+    replies = holds(store, records, failed, 3)
     if way == "schema":  # what is not cut off keeps to the schema
         assert any(reply.calls and not reply.lossy for reply in replies)
 
 
 @real
 @pytest.mark.long
+@pytest.mark.models
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.xdist_group("gguf")
 def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
@@ -110,6 +112,8 @@ def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
 
 
 @real
+@pytest.mark.long
+@pytest.mark.models
 @pytest.mark.xdist_group("gguf")
 def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server whose window is smaller than the agent's refuses what is too long; the oldest part is then summarized,

@@ -27,7 +27,7 @@ def world() -> World:
     return conversed()
 
 
-@pytest.mark.parametrize("seed", some(5, 12))
+@pytest.mark.parametrize("seed", some(2, 12, "accused"))
 def test_no_agent_of_chance_is_accused(seed: int) -> None:
     """Every request is the same to the byte, every reply leads to the same, every measure would be taken again."""
     world = lived(seed)
@@ -36,7 +36,7 @@ def test_no_agent_of_chance_is_accused(seed: int) -> None:
     assert report.calls.equal == [call.seq for call in calls(world)]
 
 
-@pytest.mark.parametrize("seed", some(5, 12))
+@pytest.mark.parametrize("seed", some(2, 12, "changed"))
 def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -> None:
     """One character of one record, any: the chain is not that of the log any more."""
     chance = random.Random(seed)

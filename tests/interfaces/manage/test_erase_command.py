@@ -15,6 +15,7 @@ from everlog.interfaces.output.terminal_output import detail
 from everlog.store import FileStore
 from tests.support.agent_world import World
 from tests.support.cli.command_line import Line, completion, says
+from tests.support.seeds import pick, split
 
 CANARY = "XylophoneQuagmire"
 
@@ -86,7 +87,7 @@ def cut(cli: Line) -> None:
     assert list(cli.root.rglob("*.cut"))
 
 
-@pytest.mark.parametrize("prepare", [unsealed, sealed, compacted, cut])
+@pytest.mark.parametrize("prepare", split([unsealed, sealed, compacted, cut], 2, label="files", part="commands"))
 def test_nothing_is_left_in_any_file(cli: Line, prepare):
     """Whatever form the log is in, no byte below the store says it afterwards, and the log is whole."""
     talk(cli)
@@ -100,16 +101,17 @@ def test_nothing_is_left_in_any_file(cli: Line, prepare):
 
 
 def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
-    """Any range gone: every command reads it, and the agent goes on; the configuration is made again if need be."""
+    """A range gone: every command reads it, and the agent goes on; the configuration is made again if need be."""
     head = talk(cli)
-    each(cli, tmp_path, [(1, head), (2, 2), (8, 14)])
+    each(cli, tmp_path, pick([(1, head), (2, 2), (8, 14)], 1, label="erased ranges"))
 
 
 @pytest.mark.long
+@pytest.mark.commands
 def test_everything_works_whichever_record_was_erased(cli: Line, tmp_path):
-    """The same of the birth, of what came after it, and of each record by itself."""
+    """The same of everything, of the birth, of what came after it, and of each record by itself."""
     head = talk(cli)
-    each(cli, tmp_path, [(1, 7), (8, head), *((n, n) for n in range(1, head + 1))])
+    each(cli, tmp_path, [(1, head), (8, 14), (1, 7), (8, head), *((n, n) for n in range(1, head + 1))])
 
 
 def each(cli: Line, tmp_path: Path, ranges: list[tuple[int, int]]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from everlog.actors.archive.archive_index import index_of
 from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of, talk
 from tests.support.cli.command_line import Line, says
+from tests.support.seeds import split
 
 END = 2**62
 FIRST = "8"
@@ -48,7 +49,7 @@ def moved(cli: Line) -> None:
     cli.ok("move", "ann", "--placement", "dedicated")
 
 
-@pytest.mark.parametrize("prepare", [pytest.param(unsealed, marks=pytest.mark.long), sealed_twice, moved])
+@pytest.mark.parametrize("prepare", split([unsealed, sealed_twice, moved], 1, label="prepared", part="commands"))
 def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
     """Logs and states of forks and of their forks, the archive and its old versions: no byte says it afterwards, all
     logs are whole, and what had nothing to do with it is there.

@@ -15,6 +15,7 @@ from everlog.interfaces.replay_console.console_state import Console
 from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 from tests.support.cli.story_records import RECORDS, console_at, recorded, story_of
+from tests.support.seeds import few_and_all, pick
 
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (100, 12), (40, 9), (20, 5), (90, 7), (3, 2), (1, 1)]
 STORY = story_of(RECORDS)
@@ -57,11 +58,12 @@ def lines(console: Console, story: ReplayTimeline, width: int, height: int) -> S
     return frame(console, story, width, height).plain.split("\n")
 
 
+@pytest.mark.parametrize("count", few_and_all(3, part="commands"))
 @pytest.mark.parametrize(("width", "height"), SIZES, ids=str)
-def test_a_frame_fills_the_terminal_and_no_more(width: int, height: int) -> None:
-    """At each moment, in each mode, every line has as many cells as the terminal, and there are as many lines."""
+def test_a_frame_fills_the_terminal_and_no_more(width: int, height: int, count: int | None) -> None:
+    """At a moment, in each mode, every line has as many cells as the terminal, and there are as many lines."""
     for story in (STORY, hostile()):
-        for seq in range(1, story.last + 1):
+        for seq in pick(range(1, story.last + 1), count, label=f"frames {width} {height}"):
             for changed in ({}, {"mode": "help"}, {"mode": "fork", "typed": HOSTILE[0] * 9}, {"said": HOSTILE[2]}):
                 shown = lines(console_at(story, seq, **changed), story, width, height)
                 assert len(shown) == height

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.events import MemoryEdited, Record, UserMessage
@@ -11,6 +10,7 @@ from everlog.interfaces.replay_console.timeline import ReplayTimeline
 from tests.laws.test_projections import BIRTH
 from tests.support.cli.story_records import RECORDS, Past, recorded, story_of
 from tests.support.event_strategies import lives, streams
+from tests.support.law import law
 
 LOGS = streams(birth=BIRTH) | lives(BIRTH)
 
@@ -24,8 +24,7 @@ def told(story: ReplayTimeline, seq: int) -> tuple[Any, ...]:
     return gauge.tokens, gauge.window, gauge.fraction, gauge.warned, gauge.summary_seq
 
 
-@settings(max_examples=25, deadline=None)
-@given(LOGS)
+@law(LOGS, few=5, many=100)
 def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
     """As of every record: tokens, window, mark, warning and last summary are those of the projection."""
     with Past(records) as past:
@@ -38,8 +37,7 @@ def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
         }
 
 
-@settings(max_examples=25, deadline=None)
-@given(LOGS)
+@law(LOGS, few=5, many=100)
 def test_the_blocks_are_core_memory(records: list[Record]) -> None:
     """As of every record: each block, its value and the event that wrote it are those of the projection."""
     with Past(records) as past:
@@ -51,8 +49,7 @@ def test_the_blocks_are_core_memory(records: list[Record]) -> None:
             assert {edit.label: (edit.value, edit.seq) for edit in story.blocks(seq)} == known
 
 
-@settings(max_examples=25, deadline=None)
-@given(LOGS, st.data())
+@law(LOGS, st.data(), few=5, many=100)
 def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data: st.DataObject) -> None:
     """A story that grew, a few records at a time, is the story that was loaded at once."""
     whole = story_of(records)

@@ -13,6 +13,7 @@ from everlog.interfaces.output import json_shapes
 from everlog.projections import DERIVER
 from everlog.store import FileStore
 from tests.support.cli.command_line import Line
+from tests.support.seeds import split
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -211,12 +212,19 @@ def interrupted(cli: Line, hook: str, *argv: str) -> str:
     return run.stderr.removeprefix("everlog: interrupted; ")
 
 
-@pytest.mark.parametrize("hook", [AT_FIRST_PROGRESS, IN_A_QUERY, AT_THE_MANIFEST, AFTER_THE_MANIFEST],
-                         ids=["progress", "query", "manifest", "removal"])  # fmt: skip
-def test_ctrl_c_while_sealing_is_safe(cli: Line, hook):
+SEALING = {
+    "progress": AT_FIRST_PROGRESS,
+    "query": IN_A_QUERY,
+    "manifest": AT_THE_MANIFEST,
+    "removal": AFTER_THE_MANIFEST,
+}
+
+
+@pytest.mark.parametrize("moment", split([*SEALING], 2, label="sealing", part="commands"))
+def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
     """Wherever it comes: nothing is lost, every record is read as before, and the next one seals it."""
     before = large(cli)
-    assert interrupted(cli, hook, "log", "seal", "sam") == "nothing is lost.\n"
+    assert interrupted(cli, SEALING[moment], "log", "seal", "sam") == "nothing is lost.\n"
     assert cli.ok("events", "sam", "--json") == before
     assert cli.json("log", "check", "sam", "--deep")["errors"] == []
     cli.ok("log", "seal", "sam")

@@ -8,17 +8,22 @@ import pytest
 from everlog.events import SystemAlert, draft, uuid7
 from everlog.interfaces.common import time_text
 from everlog.store import FileStore
-from tests.support.cli.command_line import START, Line, completion, says
+from tests.support.cli.command_line import START, Line, Made, completion, says
 
 
-@pytest.fixture
-def sam(cli: Line) -> Line:
-    """An agent that was told a name, and asked for it."""
+def named(cli: Line) -> None:
+    """Make an agent that was told a name, and asked for it."""
     edit = ("core_memory_replace", {"name": "human", "old_content": "unknown", "new_content": "Chad"})
     hello = ("send_message", {"message": "Hello Chad"})
     cli.script.answers = [completion(edit, hello), says("Chad.")]
     cli.ok("send", "sam", "I am Chad")
     cli.ok("send", "sam", "Who am I?")
+
+
+@pytest.fixture
+def sam(cli: Line, made: Made) -> Line:
+    """An agent that was told a name, and asked for it."""
+    made.begin(cli, "reading", named)
     return cli
 
 

@@ -12,18 +12,22 @@ from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput, CorruptLog
 from everlog.projections import DERIVER
 from everlog.store import FileStore, Snapshot
-from tests.support.cli.command_line import Line
+from tests.support.cli.command_line import Line, Made
+
+
+def sail(cli: Line) -> None:
+    """Make a store whose one log is sealed."""
+    cli.ok("send", "sam", "I sail")
+    log = FileStore(cli.root, cli.clock.now).open("sam", "test")
+    log.seal(DERIVER)
+    log.close()
 
 
 @pytest.fixture
-def sealed(cli: Line) -> FileStore:
+def sealed(cli: Line, made: Made) -> FileStore:
     """A store whose one log is sealed."""
-    cli.ok("send", "sam", "I sail")
-    store = FileStore(cli.root, cli.clock.now)
-    log = store.open("sam", "test")
-    log.seal(DERIVER)
-    log.close()
-    return store
+    made.begin(cli, "sql guards", sail)
+    return FileStore(cli.root, cli.clock.now)
 
 
 def content(folder: Path) -> dict[Path, bytes]:
@@ -185,6 +189,7 @@ def test_sigterm_leaves_no_folder(cli: Line, sealed: FileStore, tmp_path: Path) 
 
 
 @pytest.mark.long
+@pytest.mark.commands
 def test_memory_outside_of_the_limit_of_duckdb_is_held_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
     """A text of two gigabytes is refused where 64 MB may be used."""
     assert sealed.root.exists()

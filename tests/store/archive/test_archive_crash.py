@@ -79,19 +79,21 @@ def test_killed_at_each_step_of_a_batch_nothing_is_lost_or_double(tmp_path: Path
 
 
 @pytest.mark.long
+@pytest.mark.storage
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_two_hundred_times(tmp_path: Path, victims: Victims, seed: int) -> None:
     """The same after forty kills of each of five stores."""
     assert killed(tmp_path, victims, 20 + seed, 40) >= STEPS_OF_A_BATCH
 
 
-def test_two_processes_that_follow_the_same_log_do_not_meet(tmp_path: Path, victims: Victims) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(6, marks=[pytest.mark.long, pytest.mark.storage])])
+def test_two_processes_that_follow_the_same_log_do_not_meet(tmp_path: Path, victims: Victims, rounds: int) -> None:
     """Another process follows while this one does: each takes in what the other has not."""
     other = Victims()
     world = World(tmp_path / "store")
     chance = Chance(world, 31)
     archive = world.archive()
-    for _ in range(6):
+    for _ in range(rounds):
         for _ in range(8):
             chance.act()
         for process in (victims, other):

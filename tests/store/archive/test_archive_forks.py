@@ -11,6 +11,7 @@ from everlog.store import export
 from everlog.store.archive import Archive
 from everlog.store.archive.row_fold import ENDED, spans_in
 from everlog.store.streams.register import Assignment, Register
+from tests.support.seeds import split
 from tests.support.store.archive_world import END, NOW, Chance, World, found, rows_of
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
@@ -107,7 +108,7 @@ def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed:
     copy.close()
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", split(range(1, 5), 1, label="forks in the archive", part="storage"))
 def test_a_fork_finds_what_a_copy_of_it_finds(tmp_path: Path, seed: int) -> None:
     """Forks at any cut, forks of forks, changes, deletions, erasures, moves and new lives on either side: at any moment
     each finds what an agent with the same records finds, and so does each parent. A rebuild makes the same rows.

@@ -10,6 +10,7 @@ import pytest
 from everlog.events import Record, is_erased
 from everlog.projections import Projections
 from everlog.store.archive.chunks import chunks
+from tests.support.seeds import split
 from tests.support.store.archive_world import END, Chance, World, found, rows_of
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
@@ -45,7 +46,7 @@ def lived(world: World, seed: int, acts: int, **more: object) -> Chance:
     return chance
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", split(range(8), 1, label="bit by bit", part="storage"))
 def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: int) -> None:
     """Whether the log is followed after each commit, at the end, or read again from its start: the rows are equal."""
     world = World(tmp_path / "store")
@@ -71,7 +72,7 @@ def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: 
     world.close()
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", split(range(8), 1, label="as of a seq", part="storage"))
 def test_what_holds_as_of_a_seq_is_what_the_log_says(tmp_path: Path, seed: int) -> None:
     """A search for everything, as of any seq, finds exactly what a plain fold of the records up to there leaves."""
     world = World(tmp_path / "store")
@@ -111,7 +112,7 @@ def test_the_projection_in_sql_and_the_index_say_the_same(tmp_path: Path) -> Non
     world.close()
 
 
-@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.parametrize("seed", split(range(8), 1, label="searches", part="storage"))
 def test_a_search_as_of_a_seq_is_that_of_a_log_cut_there(tmp_path: Path, seed: int) -> None:
     """Results, order, scores and totals as of a seq are those of an index made when the log ended there."""
     world = World(tmp_path / "store")

@@ -21,7 +21,7 @@ ROOT = Path("/sim")
 OTHER = Path("/other")
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=[pytest.mark.long, pytest.mark.storage])])
 def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, every: int) -> None:
     """A crash before any change of the disk: each agent is there whole or not at all, nobody can open what is half
     there, and the same restore finishes it.

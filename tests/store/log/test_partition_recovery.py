@@ -1,7 +1,7 @@
 """P2, exhaustively: the file ends at every byte, and the repair dies after every change that it makes to the disk."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from everlog.store import Append, FileStore, Head, check
 from tests.contract.log_contract import NOW, Drafts
+from tests.support import seeds
 from tests.support.store.faulty_disk import FaultyDisk
 from tests.support.store.memory_disk_store import (
     AGENT,
@@ -91,10 +92,10 @@ def assert_recovers(disk: FaultyDisk, heads: Heads, tail: bytes) -> None:
     assert tail in cuts(disk) if tail else not any(cuts(disk))
 
 
-def every_byte(filled: Filled) -> int:
-    """Cut at each byte, and let the repair die everywhere at each; how many disks were recovered."""
+def cut_at(filled: Filled, lengths: Iterable[int]) -> int:
+    """Cut at each of these bytes, and let the repair die everywhere at each; how many disks were recovered."""
     recovered = 0
-    for length in range(len(filled.whole) + 1):
+    for length in lengths:
         frames = filled.frames_in(length)
         tail = filled.whole[filled.ends[frames] : length]
         disk = filled.cut(length)
@@ -106,23 +107,33 @@ def every_byte(filled: Filled) -> int:
     return recovered
 
 
-def test_p2_every_byte_and_every_death_of_the_repair() -> None:
-    """At every length of a file, whenever its repair dies and however, the next owner has the whole commits."""
+def bytes_of(filled: Filled) -> Sequence[int]:
+    """Every length that the file may be cut at."""
+    return range(len(filled.whole) + 1)
+
+
+def test_p2_some_bytes_and_every_death_of_the_repair() -> None:
+    """At a length of a file, whenever its repair dies and however, the next owner has the whole commits."""
     filled = Filled(2)
-    assert every_byte(filled) > 9 * len(filled.whole)
+    lengths = {*seeds.pick(bytes_of(filled), 60, label="bytes"), *filled.ends}
+    assert cut_at(filled, sorted(lengths)) > 5 * len(lengths)
 
 
 @pytest.mark.long
-def test_p2_every_byte_and_every_death_of_the_repair_of_a_longer_file() -> None:
-    """The same for a file of six frames."""
-    filled = Filled(len(APPENDS))
-    assert every_byte(filled) > 9 * len(filled.whole)
+@pytest.mark.storage
+@pytest.mark.parametrize("frames", [2, len(APPENDS)])
+def test_p2_every_byte_and_every_death_of_the_repair(frames: int) -> None:
+    """The same for every length of a file of two frames, and of six."""
+    filled = Filled(frames)
+    assert cut_at(filled, bytes_of(filled)) > 9 * len(filled.whole)
 
 
-def test_p2_a_reader_sees_the_whole_commits_at_every_byte() -> None:
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=[pytest.mark.long, pytest.mark.storage])])
+def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
     """Whatever byte the file ends at, a reader gives exactly the whole commits and says how much is torn."""
     filled = Filled(3)
-    for length in range(len(filled.whole) + 1):
+    first = seeds.chance("a reader").randrange(every)
+    for length in sorted({*bytes_of(filled)[first::every], *filled.ends}):
         frames = filled.frames_in(length)
         reader = store_on(filled.cut(length)).reader(AGENT)
         assert {agent_id: reader.head(agent_id) for agent_id in ("sam", "ann")} == filled.heads[frames]
@@ -168,7 +179,7 @@ def test_p2_commits_of_any_size(sizes: list[int], near: int, cut: int, data: st.
         assert check(partition_on(after)).ok
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds.split(range(40), 12, label="sectors", part="storage"))
 def test_p2_any_sectors_of_the_last_write_may_be_missing(seed: int) -> None:
     """A machine that dies between write and sync leaves any of the write's sectors: the commit is whole or is cut."""
     chance = random.Random(seed)

@@ -11,6 +11,7 @@ from everlog.store import check
 from everlog.store.base.arrow_schema import body_of
 from everlog.store.partition.frame import HEADER_BYTES, pack
 from tests.contract.log_contract import NOW, Drafts
+from tests.support.seeds import few_and_all, pick
 from tests.support.store.faulty_disk import FaultyDisk
 from tests.support.store.memory_disk_store import (
     AGENT,
@@ -96,8 +97,9 @@ def assert_tail_is_cut(disk: FaultyDisk, whole: bytes, offset: int, before: list
     assert check(partition_on(disk)).ok
 
 
+@pytest.mark.parametrize("count", few_and_all(40, part="storage"))
 @pytest.mark.parametrize("number", range(3), ids=FILES)
-def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int) -> None:
+def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int, count: int | None) -> None:
     """A flipped bit is an error that names its place and changes nothing; in the very last frame it is a torn tail."""
     segments = Segments()
     path, ends = segments.paths[number], segments.ends[number]
@@ -106,7 +108,8 @@ def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int) -> Non
         start, end = ends[frame] * 8, ends[frame + 1] * 8
         body = range(start + HEADER_BYTES * 8, end)
         before = segments.records(2 * number + frame)
-        for bit in (*range(start, body.start), *chance.sample(body, BODY_BITS)):
+        bits = [*range(start, body.start), *chance.sample(body, BODY_BITS)]
+        for bit in pick(bits, count, label=f"bits {number} {frame}"):
             disk = segments.flipped(path, bit)
             if (number, frame) == (2, 1):
                 assert_tail_is_cut(disk, bytes(disk.files[path].content), start // 8, before)

@@ -15,6 +15,7 @@ from everlog.store.partition.frame import HEADER_BYTES
 from everlog.store.partition.segment import FrameScan
 from tests.contract.log_contract import NOW, Drafts
 from tests.store.conftest import now
+from tests.support.seeds import split
 from tests.support.store.faulty_disk import Crash, FaultyDisk
 
 OpenPath = Callable[[], Path]
@@ -165,7 +166,7 @@ def test_p2_a_crash_anywhere_in_recovery_can_be_recovered(tmp_path: Path) -> Non
         assert check(after.partition(log.partition)).ok
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", split(range(300), 40, label="power losses", part="storage"))
 def test_p1_what_was_acknowledged_survives_a_power_loss_at_any_operation(seed: int) -> None:
     """With un-synced bytes lost or kept in part, the next owner finds each acknowledged commit, and no half one."""
     chance = random.Random(seed)

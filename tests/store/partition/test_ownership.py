@@ -11,6 +11,7 @@ from everlog.events import CorruptLog, Fenced, NewerFormat, PartitionBusy
 from everlog.store import FileLog, FileStore, Partition, check
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
+from tests.support.seeds import split
 from tests.support.store.faulty_disk import FaultyDisk
 
 CHILD = """
@@ -115,7 +116,7 @@ def test_p7_a_fenced_roll_publishes_nothing(store: FileStore, where: Partition) 
     assert check(where).commits == 2
 
 
-@pytest.mark.parametrize("moment", range(1, 40))
+@pytest.mark.parametrize("moment", split(range(1, 40), 12, label="take over", part="storage"))
 def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(moment: int) -> None:
     """Before whichever operation of an append a take-over comes, the new owner has each acknowledged commit."""
     disk = FaultyDisk()

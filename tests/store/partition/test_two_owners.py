@@ -5,7 +5,6 @@ end, and then the second. So each meets each in every state: while it takes its 
 """
 
 import itertools
-import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +14,14 @@ import pytest
 from everlog.events import Fenced, PartitionBusy, StoreError
 from everlog.store import FileLog, check
 from tests.contract.log_contract import NOW, Drafts
+from tests.support.seeds import pick
 from tests.support.store.faulty_disk import FaultyDisk
 from tests.support.store.memory_disk_store import AGENT, append, begun, fill, open_files, partition_on, store_on
 
 SECOND = 1_000_000
 APPENDS = 2
 KINDS = ["a clean end", "a torn tail", "a live owner", "small segments", "sealing"]
-PAIRS = 200
+PAIRS = 25
 """How many meetings the ordinary suite tries for each kind."""
 
 
@@ -132,11 +132,10 @@ def assert_newest_is_served(disk: FaultyDisk, first: Owner, second: Owner) -> No
 
 
 def meet_at_pairs(kind: str, pairs_max: int | None = None) -> None:
-    """Meet at each pair of operations, or at `pairs_max` of them, by chance."""
+    """Meet at each pair of operations, or at `pairs_max` of them, which the commit draws."""
     lengths = [owner.operations for owner in meet(kind, 0, 0)]
     pairs = list(itertools.product(*(range(1, length + 1) for length in lengths)))
-    random.Random(len(pairs)).shuffle(pairs)
-    for first, second in pairs[:pairs_max]:
+    for first, second in pick(pairs, pairs_max, label=f"owners {kind}"):
         try:
             meet(kind, first, second)
         except AssertionError as error:
@@ -150,6 +149,7 @@ def test_p7_two_owners_that_meet_lose_nothing(kind: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.storage
 @pytest.mark.parametrize("kind", KINDS)
 def test_p7_two_owners_that_meet_anywhere_lose_nothing(kind: str) -> None:
     """The same at every pair."""

@@ -34,11 +34,19 @@ def fill(store: FileStore, drafts: Drafts, rounds: int) -> None:
     log.close()
 
 
+@pytest.mark.parametrize(
+    "sealed",
+    [
+        (10, 1, 1, 4, 1),
+        pytest.param((10, 1, 1, 1, 1, 1, 1, 4, 20, 1, 1, 1, 1), marks=[pytest.mark.long, pytest.mark.storage]),
+    ],
+    ids=["short", "long"],
+)
 def test_a_long_stream_has_a_state_near_every_moment_however_it_was_sealed(
-    store: FileStore, where: Partition, drafts: Drafts
+    store: FileStore, where: Partition, drafts: Drafts, sealed: tuple[int, ...]
 ) -> None:
     """Sealed at once, added to, merged: no moment is further than three intervals from the state before it."""
-    for rounds in (10, 1, 1, 1, 1, 1, 1, 4, 20, 1, 1, 1, 1):
+    for rounds in sealed:
         fill(store, drafts, rounds)
         for agent_id in ("sam", "ann"):
             assert_moments(store.reader("sam"), agent_id)

@@ -14,6 +14,7 @@ from tests.contract.log_contract import Drafts
 from tests.contract.seal_contract import erasing
 from tests.store.conftest import now
 from tests.store.sealed.test_seal_pass import Counting
+from tests.support.seeds import few_and_all, pick
 from tests.support.store.faulty_disk import Crash, FaultyDisk
 
 ROOT = Path("/sim")
@@ -132,29 +133,32 @@ def test_an_agent_goes_only_where_the_store_has_a_place(store: Store) -> None:
 CHANGES = ("create", "write", "sync", "link", "remove", "sync_dir", "make_dirs", "truncate")
 
 
-def crashes(route: list[str], words: dict[int, list[Draft]]) -> Iterator[FaultyDisk]:
-    """The disk after a death before every change of it in a journey: the process was killed, or the power went."""
+def crashes(route: list[str], words: dict[int, list[Draft]], count: int | None = None) -> Iterator[FaultyDisk]:
+    """The disk after a death before so many changes of it in a journey, or each: the process was killed, or the power
+    went.
+    """
     whole = FaultyDisk()
     FileStore.create(ROOT, now, "sim", shards=2, disk=whole).register("sam")
     start = len(whole.log)
     travel(FileStore(ROOT, now, disk=whole), route, words)
-    for step in range(start, len(whole.log)):
-        if whole.log[step][0] in CHANGES:
-            disk = FaultyDisk()
-            FileStore.create(ROOT, now, "sim", shards=2, disk=disk).register("sam")
-            disk.crash_at = step
-            with pytest.raises(Crash):
-                travel(FileStore(ROOT, now, disk=disk), route, words)
-            yield disk.power_loss()
-            yield disk.killed()
+    steps = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
+    for step in pick(steps, count, label="journeys"):
+        disk = FaultyDisk()
+        FileStore.create(ROOT, now, "sim", shards=2, disk=disk).register("sam")
+        disk.crash_at = step
+        with pytest.raises(Crash):
+            travel(FileStore(ROOT, now, disk=disk), route, words)
+        yield disk.power_loss()
+        yield disk.killed()
 
 
-def test_a_journey_that_ended_anywhere_is_finished() -> None:
-    """A crash at any operation: what is there is whole, and who goes on has in the end what nobody interrupted."""
+@pytest.mark.parametrize("count", few_and_all(16, part="storage"))
+def test_a_journey_that_ended_anywhere_is_finished(count: int | None) -> None:
+    """A crash at an operation: what is there is whole, and who goes on has in the end what nobody interrupted."""
     route = ROUTE[:3]
     words = words_for(route)
     everything = [draft.text for drafts in words.values() for draft in drafts]
-    for disk in crashes(route, words):
+    for disk in crashes(route, words, count):
         store = FileStore(ROOT, now, disk=disk)
         said = assert_whole(store)
         assert said == everything[: len(said)] and check_moves(store) == []

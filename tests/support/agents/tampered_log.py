@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pytest
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.local_system import AgentView
@@ -17,6 +16,7 @@ from everlog.events import Heartbeat, Record, SystemAlert, UserLogin, UserMessag
 from everlog.store import LogReader, State, States, batch_of
 from tests.golden.make import converse
 from tests.support.agent_world import World, completion, counted, say
+from tests.support.seeds import split
 
 Change = Callable[[Record], Record]
 
@@ -146,6 +146,6 @@ def payload_of(record: Record) -> dict[str, Any]:
     return found
 
 
-def some(few: int, many: int) -> list[Any]:
-    """Seeds: a few for every run, many for the long one."""
-    return [*range(few), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(few, many))]
+def some(few: int, many: int, label: str) -> list[Any]:
+    """Seeds: a few that the commit draws for every run, the others for the deep one."""
+    return split(range(many), few, label=label, part="agents")

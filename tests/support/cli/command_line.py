@@ -1,5 +1,6 @@
 """A command line in this process: a store of its own, a clock set by hand, a model that follows a script."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,22 @@ class Line:
         assert err.startswith("everlog: ")
         assert len(err.splitlines()) == 1, err
         return err
+
+
+class Made:
+    """Stores that were made once by commands, each of which many tests begin with a copy of."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stores: dict[str, tuple[int, int]] = {}
+
+    def begin(self, cli: Line, name: str, make: Callable[[Line], object]) -> None:
+        """Give the line the store that `make` makes, at the time at which it is made. `name` is that store's alone."""
+        kept = self._folder / name
+        if name not in self._stores:
+            make(cli)
+            shutil.copytree(cli.root, kept)
+            self._stores[name] = cli.clock.at, cli._ids.count
+        else:
+            shutil.copytree(kept, cli.root)
+            cli.clock.at, cli._ids.count = self._stores[name]
