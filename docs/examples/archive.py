@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from everlog.actors.api import open_system
+from everlog import open_system
 
 
 async def main(folder: str) -> None:

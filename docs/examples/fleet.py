@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from everlog.actors.api import open_system
+from everlog import open_system
 
 BUSIEST = """
 SELECT agent_id, count(*) AS messages, max(length(text)) AS longest

@@ -3,9 +3,7 @@
 import asyncio
 import sys
 
-from everlog.actors.agent_system import AgentSystem
-from everlog.actors.api import open_system
-from everlog.actors.functions.tools import tool
+from everlog import AgentSystem, open_system, tool
 
 
 @tool(effect="read_only")

@@ -1,4 +1,6 @@
-"""The index of what agents keep and say: derived from the log, losable, made anew by `everlog archive rebuild`.
+"""Which text is near a question? The index of what agents keep and say, made from the logs alone.
+
+It can be lost: `everlog archive rebuild` makes it again.
 
 Not imported by `store`: whoever needs it imports `everlog.store.archive`, in a process that may be large.
 """
