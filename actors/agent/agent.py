@@ -25,8 +25,9 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import Clock, DeltaCallback, Ids, Model, ModelResponse, Searcher
+from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, Searcher
 from everlog.actors.ports.journal import Journal
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt import prompt_sections
 from everlog.actors.prompt.context import Context
 from everlog.events import (
@@ -66,16 +67,15 @@ class Agent(EventWriter):
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
         blocks: BlockClient,
-        clock: Clock,
-        ids: Ids,
+        ports: Ports,
         listen: CommitListener | None = None,
         known: agent_setup.ModelDefaultsLookup | None = None,
     ) -> None:
-        super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
+        super().__init__(agent_id, journal=journal, head=head, ports=ports, listen=listen)
         self.searcher, self.blocks = searcher, blocks
         self._tools, self._known = tools, known
         self.models = model_pool.ModelPool(
-            models, daily_usage.Ledger(clock, partial(daily_usage.by_the_log, self, journal))
+            models, daily_usage.Ledger(ports.clock, partial(daily_usage.by_the_log, self, journal))
         )
         self.hearing: PreviewFactory = nobody
         """Who is told the pieces of a reply as it comes."""
@@ -91,7 +91,7 @@ class Agent(EventWriter):
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._thinker = ModelCaller(self)
-        self._turns = TurnRunner(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
+        self._turns = TurnRunner(self, self._thinker, tools=tools, searcher=searcher, clock=ports.clock)
 
     async def set_up(self, *, unattended: bool) -> None:
         """What `activate` leaves for later where the agent is opened `as_it_is`."""

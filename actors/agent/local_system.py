@@ -19,9 +19,9 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import ArchiveClient, Clock, Ids, Model
+from everlog.actors.ports.effects import ArchiveClient, Model
 from everlog.actors.ports.moments import seq_of
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
@@ -56,8 +56,7 @@ class LocalSystem:
         models_of: Callable[[str], ModelLookup] | None = None,
         tools: Sequence[Tool] = (),
         grants: Grants = NO_GRANTS,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
+        ports: Ports | None = None,
         enter: ActivationFactory | None = None,
         archive: ArchiveClient | None = None,
         blocks: BlockClient | None = None,
@@ -78,10 +77,9 @@ class LocalSystem:
         """All that any agent may have; which of them one has is in its configuration."""
         self._models = models or model_for
         self._models_of = models_of
-        self._clock = clock or RealClock()
-        self._ids = ids or RealIds()
+        self._ports = ports or Ports()
         self._refit = refit
-        self.blocks = blocks or SharedBlockWriter(store, clock=self._clock, ids=self._ids)
+        self.blocks = blocks or SharedBlockWriter(store, self._ports)
         """The shared blocks of the store."""
 
     def agents(self) -> list[str]:
@@ -173,8 +171,7 @@ class LocalSystem:
                     tools=self._refit({**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}}),
                     searcher=searcher,
                     blocks=self.blocks,
-                    clock=self._clock,
-                    ids=self._ids,
+                    ports=self._ports,
                     listen=listen,
                     known=self._known,
                 )
@@ -195,7 +192,8 @@ class LocalSystem:
         """
         reader = self._reader(agent_id)
         cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
-        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=self._clock, ids=self._ids)
+        ports = self._ports
+        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=ports.clock, ids=ports.ids)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""
@@ -243,7 +241,7 @@ class LocalSystem:
                 "first seq no later than its last. Nothing was erased."
             )
         return erase_agent.erase(
-            self.store, agent_id, from_seq, last, clock=self._clock, ids=self._ids,
+            self.store, agent_id, from_seq, last, clock=self._ports.clock, ids=self._ports.ids,
             open_log=lambda name: self._open(name, erase_agent.COMMAND, take_over=False), progress=progress,
         )  # fmt: skip
 

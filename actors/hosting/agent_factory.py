@@ -9,7 +9,8 @@ from everlog.actors.agent.local_system import LocalSystem, ModelLookup
 from everlog.actors.gateway.model_factory import served_at
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.model_catalogue import known_at
-from everlog.actors.ports.effects import NOTHING, ArchiveClient, Clock, DeltaCallback, Ids, ModelResponse, Spent
+from everlog.actors.ports.effects import NOTHING, ArchiveClient, DeltaCallback, ModelResponse, Spent
+from everlog.actors.ports.ports import Ports
 from everlog.store import FileStore, Store
 
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
@@ -57,8 +58,7 @@ def lent_system(
     means: SessionCapabilities,
     ask: GatewayCall,
     *,
-    clock: Clock,
-    ids: Ids,
+    ports: Ports,
     enter: ActivationFactory | None = None,
     archive: ArchiveClient | None = None,
     blocks: BlockClient | None = None,
@@ -74,8 +74,7 @@ def lent_system(
         known=None if root is None else lambda name: known_at(root, name, means.base_url),
         tools=means.tools,
         grants=means.grants,
-        clock=clock,
-        ids=ids,
+        ports=ports,
         enter=enter,
         archive=archive,
         blocks=blocks,

@@ -22,7 +22,7 @@ from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.process_memory import give_back, own_memory_bytes
 from everlog.actors.hosting.shard_activation import ShardActivation
-from everlog.actors.hosting.shard_journal import ShardJournal, ThreadRunner, TickCounts
+from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.hosting.turn_recovery import TurnRecovery
 from everlog.actors.ports.agent_constants import (
@@ -33,7 +33,7 @@ from everlog.actors.ports.agent_constants import (
     SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
-from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
@@ -58,39 +58,34 @@ class Shard:
         store: FileStore,
         system_of: Callable[[SessionCapabilities, ActivationFactory], LocalSystem],
         *,
-        clock: Clock,
-        ids: Ids,
+        ports: Ports,
         idle_s: float = IDLE_S,
         agents_max: int = SHARD_AGENTS_MAX,
         fence: str = "",
-        aside: ThreadRunner = asyncio.to_thread,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_timers: TimerCallback | None = None,
         on_idle: Callable[[], Awaitable[None]] | None = None,
         on_fenced: Callable[[], None] | None = None,
-        note: Callable[[str], None] | None = None,
         meters: ProcessMetrics | None = None,
     ) -> None:
         """`agents_max`: agents in memory at once; `fence`: `Placed.owner` of the host before, which is declared dead;
         `on_idle` is called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard
-        now. `aside` runs what takes long beside the event loop; `sleep`, `tell_timers`, `note` are as in a `Host`.
+        now. `tell_timers` is as in a `Host`.
         """
         self.partition = partition
         self.fenced = False
         """Another process owns the shard: nothing more can be had here."""
         self._store = store
         self._make_system = system_of
-        self._clock = clock
-        self._ids = ids
+        self._ports = ports
+        self._clock = ports.clock
         self._idle_us = round(idle_s * MICROSECONDS)
         self._agents_max = agents_max
         self._fence = fence
-        self._aside = aside
-        self._sleep = sleep
+        self._aside = ports.aside
         self._tell_timers = tell_timers
         self._on_idle = on_idle
         self._on_fenced = on_fenced
-        self._note = note or (lambda _: None)
+        self._note = ports.note
         self._meters = meters or ProcessMetrics(None)
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
@@ -103,7 +98,7 @@ class Shard:
         self._closing: asyncio.Task[None] | None = None
         """Gives the log up that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._finishing = TurnRecovery(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
+        self._finishing = TurnRecovery(self.perform, ports)
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
@@ -332,8 +327,8 @@ class Shard:
                 retry_after_s=BUSY_S,
             )
         return Host(
-            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
-            tell_timers=self._tell_timers, note=self._note,
+            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, ports=self._ports,
+            tell_timers=self._tell_timers,
         )  # fmt: skip
 
     def _system(self, lent: SessionCapabilities) -> LocalSystem:
@@ -355,7 +350,7 @@ class Shard:
         """Now and then: let go of who is idle, seal what has gathered in the log, give back memory that is not used."""
         rested_at = 0
         while self._tending is asyncio.current_task():
-            await self._sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
+            await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # whatever `sleep` is, others come in between
             for agent_id in self._idle():
                 await self.passivate(agent_id)

@@ -57,8 +57,7 @@ def searching(archive: FakeArchive | None) -> World:
     world.system = LocalSystem(
         world.store,
         models=lambda _: world.model,
-        clock=world.clock,
-        ids=world.ids,
+        ports=world.ports,
         archive=archive,  # type: ignore[arg-type]
     )
     world.settings = type(world.settings)(model="scripted", window=8192, zone="Asia/Tokyo")

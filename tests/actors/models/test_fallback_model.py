@@ -22,9 +22,7 @@ FILTERED = completion("I", finish="content_filter", total=5000)
 
 def knowing(world: World, **known: ModelDefaults) -> World:
     """The same world, where so much is known of models."""
-    world.system = LocalSystem(
-        world.store, models=lambda _: world.model, clock=world.clock, ids=world.ids, known=known.__getitem__
-    )
+    world.system = LocalSystem(world.store, models=lambda _: world.model, ports=world.ports, known=known.__getitem__)
     return world
 
 

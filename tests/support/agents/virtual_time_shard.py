@@ -5,6 +5,8 @@ import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, SendInput, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
@@ -26,12 +28,12 @@ class SharedHome(Home):
         super().__init__(store or MemoryStore(shards=1), **options)
         self.lost: list[str] = []
         self.shard = Shard(
-            SHARD, self.store, self._system_of, clock=self.clock, ids=self.ids, aside=in_place,
-            tell_timers=self.runtime._schedule.know, note=self.notes.append,
+            SHARD, self.store, self._system_of, ports=msgspec.structs.replace(self.ports, aside=in_place),
+            tell_timers=self.runtime._schedule.know,
             **{"idle_s": options.get("idle_s", 300), **more},
         )  # fmt: skip
         self.runtime = LocalRuntime(
-            self._system_of, clock=self.clock, note=self.notes.append,
+            self._system_of, ports=self.ports,
             partition_of=self.store.partition_of, shard_of=self._told, blocks=self.blocks,
         )  # fmt: skip
 
@@ -40,7 +42,7 @@ class SharedHome(Home):
         return self.shard
 
     def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
-        return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter, blocks=self.blocks)
+        return lent_system(self.store, lent, self.ask, ports=self.ports, enter=enter, blocks=self.blocks)
 
     async def leave(self) -> None:
         await super().leave()
