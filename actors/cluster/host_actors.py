@@ -25,7 +25,7 @@ from everlog.actors.cluster.pickling import unpack
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
-from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.agent_factory import HostLink, lent_system
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
@@ -56,7 +56,7 @@ class HostActor:
         self._root = root
         self._place = place
         self._idle_s = idle_s
-        self._fence = fence
+        self._link = HostLink(fence=fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced)
         self._begun = self._left = False
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
@@ -197,8 +197,7 @@ class DedicatedActor(HostActor):
 
     def _begin(self) -> None:
         self._host = Host(
-            self._place.agent_id, self._system, idle_s=self._idle_s, fence=self._fence, tell_timers=self._tell_timers,
-            on_idle=self._idle, ports=self._ports,
+            self._place.agent_id, self._system, idle_s=self._idle_s, ports=self._ports, link=self._link
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
@@ -236,8 +235,7 @@ class SharedActor(HostActor):
         self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
         self._shard = Shard(
             self._place.name, self._store, self._system, ports=self._ports, idle_s=self._idle_s,
-            fence=self._fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced,
-            meters=self._meters,
+            link=self._link, meters=self._meters,
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 

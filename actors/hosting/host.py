@@ -27,9 +27,10 @@ from everlog.actors.agent.commands import (
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting import log_warnings
+from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.subscribers import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import DueTimer, due_of
+from everlog.actors.hosting.timer_schedule import due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
@@ -49,26 +50,20 @@ class Host:
         *,
         means: SessionCapabilities | None = None,
         idle_s: float | None = IDLE_S,
-        fence: str = "",
         ports: Ports | None = None,
-        tell_timers: Callable[[str, Sequence[DueTimer]], None] | None = None,
-        on_idle: Callable[[], Awaitable[None]] | None = None,
+        link: HostLink = NO_LINK,
     ) -> None:
-        """`tell_timers` hears what the agent's timers are whenever they change; `on_idle` is called instead of
-        `passivate`, when nobody has used the agent for `idle_s` seconds (None: somebody else looks to that).
-        `fence`: `Placed.owner` of the host before, which is declared dead: it is fenced should it hold the log; empty
-        for none.
-        """
+        """The agent is let go of when nobody has used it for `idle_s` seconds; None: somebody else looks to that."""
         self.agent_id = agent_id
         self.means = means or SessionCapabilities()
         self._system_of = system_of
         self._idle_s = idle_s
         ports = ports or Ports()
         self._sleep = ports.sleep
-        self._tell_timers = tell_timers
-        self._on_idle = on_idle or self.passivate
+        self._tell_timers = link.tell_timers
+        self._on_idle = link.on_idle or self.passivate
         self._note = ports.note
-        self._fence = fence
+        self._fence = link.fence
         self._agent: Agent | None = None
         self._worker: TurnWorker | None = None
         self._stack = AsyncExitStack()

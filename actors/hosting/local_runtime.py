@@ -7,10 +7,10 @@ from typing import Any
 
 from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import GatewayCall, lent_system
+from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, TimerCallback, lent_system
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.shard import Shard, TimerCallback
+from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.agent_constants import IDLE_S
@@ -104,7 +104,7 @@ class LocalRuntime:
                 self._system_of,
                 idle_s=self._idle_s,
                 ports=self._ports,
-                tell_timers=self._schedule.know,
+                link=HostLink(tell_timers=self._schedule.know),
             )
         return self._hosts[agent_id]
 
@@ -159,7 +159,7 @@ def local_runtime(
     def shard_of(partition: str, tell_timers: TimerCallback) -> Shard:
         return Shard(
             partition, store, lambda lent, enter: system_of(lent, enter=enter), ports=ports, idle_s=idle_s,
-            tell_timers=tell_timers,
+            link=HostLink(tell_timers=tell_timers),
         )  # fmt: skip
 
     return LocalRuntime(

@@ -14,7 +14,7 @@ import msgspec
 from everlog.actors.agent import orphaned_turns
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import AgentView, LocalSystem, ModelLookup
+from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem, ModelLookup
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
@@ -93,8 +93,9 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
     def system(self, **more: object) -> LocalSystem:
         """The agents of the store, of this stage; `more` are others of System."""
-        given = {"ports": self.ports, "models": self.models, "blocks": IsolatedBlocks(), **more}
-        return LocalSystem(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
+        services = AgentServices(archive=self.archive, blocks=IsolatedBlocks())
+        given = {"ports": self.ports, "models": self.models, "services": services, **more}
+        return LocalSystem(self.store, tools=self.tools, grants=self.grants, **given)  # type: ignore[arg-type]
 
 
 async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
-from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import ServiceOptions, open_system, place_of
@@ -56,7 +56,7 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
         tools=tools,
         grants=grants,
         ports=ports_of(world),
-        archive=archive,
+        services=AgentServices(archive=archive),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.functions.memgpt_functions import shown
 from everlog.actors.functions.tools import tool
 from everlog.actors.memory.agent_search import AgentSearcher
@@ -58,7 +58,7 @@ def searching(archive: FakeArchive | None) -> World:
         world.store,
         models=lambda _: world.model,
         ports=world.ports,
-        archive=archive,  # type: ignore[arg-type]
+        services=AgentServices(archive=archive),  # type: ignore[arg-type]
     )
     world.settings = type(world.settings)(model="scripted", window=8192, zone="Asia/Tokyo")
     asyncio.run(world.tell("Hello"))

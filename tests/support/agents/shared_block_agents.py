@@ -8,7 +8,7 @@ from typing import Any
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.block_sync import follow, unfollow
 from everlog.actors.memory.shared_block_rules import SharedBlock
@@ -77,8 +77,8 @@ class Team:
         self.people = SharedBlockService(self.store, self.sharing, clock=CLOCK, ids=IDS)
         self.voices: dict[str, Voice] = {}
         self.system = LocalSystem(
-            self.store, models_of=lambda agent_id: lambda _: self.voice(agent_id), ports=PORTS,
-            blocks=self.sharing, tools=tools,
+            self.store, ports=PORTS, tools=tools,
+            services=AgentServices(models_of=lambda agent_id: lambda _: self.voice(agent_id), blocks=self.sharing),
         )  # fmt: skip
 
     def voice(self, agent_id: str) -> Voice:
