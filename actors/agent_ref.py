@@ -11,7 +11,8 @@ from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS, RESENDS_MAX
-from everlog.actors.ports.effects import ANYTHING, Clock, Filters, Ids, Page
+from everlog.actors.ports.effects import ANYTHING, Filters, Page
+from everlog.actors.ports.ports import Ports
 from everlog.actors.runtime import Placement, PreviewCallback, Run, Runtime
 from everlog.events import (
     BadInput,
@@ -69,8 +70,7 @@ class AgentRef:
         runtime: Runtime,
         *,
         means: SessionCapabilities | None,
-        clock: Clock,
-        ids: Ids,
+        ports: Ports,
         listen: CommitListener | None,
         search: MemorySearch,
         refuse_deletion: Callable[[str], None] | None = None,
@@ -81,8 +81,7 @@ class AgentRef:
         """How it was when it was opened, or set up last."""
         self._runtime = runtime
         self._means = means
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids = ports.clock, ports.ids
         self._listen = listen
         self._refuse_deletion = refuse_deletion
         self.archive = ArchivalMemory(self, search)

@@ -23,7 +23,8 @@ from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.agent_constants import RESENDS_MAX
-from everlog.actors.ports.effects import ArchiveClient, Clock, Filters, Ids, Page
+from everlog.actors.ports.effects import ArchiveClient, Filters, Page
+from everlog.actors.ports.ports import Ports
 from everlog.actors.reports import export_restore
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compared, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
@@ -62,8 +63,7 @@ class AgentSystem:
         store: FileStore,
         *,
         means: SessionCapabilities | None,
-        clock: Clock,
-        ids: Ids,
+        ports: Ports,
         ask: GatewayCall,
         archive: ArchiveClient,
         placement: Placement = "dedicated",
@@ -74,12 +74,12 @@ class AgentSystem:
         """
         self.runtime, self.store = runtime, store
         self._placement = placement
-        self._reading = LocalSystem(store, tools=means.tools if means else (), clock=clock, ids=ids)
+        self._reading = LocalSystem(store, tools=means.tools if means else (), ports=ports)
         self._means = means
-        self._clock, self._ids = clock, ids
-        self.shared = SharedBlockService(store, runtime.blocks, clock=clock, ids=ids)
+        self._ports = ports
+        self.shared = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
         """The memory blocks that agents share."""
-        self._stage = partial(stage, store, means, ask=ask, archive=archive, clock=clock, ids=ids, limits=limits)
+        self._stage = partial(stage, store, means, ask=ask, archive=archive, ports=ports, limits=limits)
 
     async def agent(
         self,
@@ -116,8 +116,7 @@ class AgentSystem:
             agent_id,
             self.runtime,
             means=self._means,
-            clock=self._clock,
-            ids=self._ids,
+            ports=self._ports,
             listen=listen,
             search=partial(self._search, agent_id),
             refuse_deletion=self._reading.refuse_with_forks,
@@ -193,7 +192,7 @@ class AgentSystem:
             return await view.searcher().archival(query, page, count, filters)
 
     def _new_id(self) -> str:
-        return self._ids.new(self._clock.now())
+        return self._ports.ids.new(self._ports.clock.now())
 
     async def fork(
         self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
@@ -224,7 +223,7 @@ class AgentSystem:
         Blocks. Raises UnknownAgent, BadInput, StoreError; there is no file then that was not there before.
         """
         return export_restore.export_agent(
-            self._reading, self.store, name_of(name), Path(path).expanduser(), clock=self._clock,
+            self._reading, self.store, name_of(name), Path(path).expanduser(), clock=self._ports.clock,
             with_sources=with_sources, replace=replace, progress=progress,
         )  # fmt: skip
 
@@ -272,7 +271,7 @@ class AgentSystem:
     @property
     def sources(self) -> Sources:
         """The documents that agents can share."""
-        return Sources(self.store, clock=self._clock, ids=self._ids)
+        return Sources(self.store, clock=self._ports.clock, ids=self._ports.ids)
 
     def agents(self) -> list[str]:
         """Names of all agents with a log, sorted."""

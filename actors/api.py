@@ -9,9 +9,8 @@
 Everything that can fail raises an EverlogError, and what was acknowledged before stays in the log.
 """
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -31,14 +30,29 @@ from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
 from everlog.actors.hosting.local_runtime import local_runtime
 from everlog.actors.ports.agent_constants import IDLE_S
-from everlog.actors.ports.effects import Clock, Ids, Model
-from everlog.actors.ports.real_clock import RealClock, RealIds, make_store
+from everlog.actors.ports.effects import Model
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import make_store
 from everlog.actors.runtime import Placement
 from everlog.events import BadInput, ClusterError
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")
 PLACEMENTS: Sequence[Placement] = ("dedicated", "shared")
+
+
+class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How the services that agents in this process share are set up: the gateway to the models, and the archive."""
+
+    models: Callable[[str, str], Model] | None = None
+    """From a model's name and the address where it is served to a model; None: the real ones."""
+    limits: GatewayLimits | None = None
+    """Of the gateway; None: those of the EVERLOG_GATEWAY_ variables. That of a cluster has its own."""
+    patience: WaitPolicy | None = None
+    """Whether a search of what was said waits until vectors can be had (`wait`), goes by words until they can
+    (`begin`), or does so for good, as in a process that soon ends (`spare`); None: `begin` where timers go off, else
+    `spare`. A search in archival memory always waits.
+    """
 
 
 @asynccontextmanager
@@ -50,56 +64,46 @@ async def open_system(
     base_url: str = "",
     grants: Grants = NO_GRANTS,
     idle_s: float = IDLE_S,
-    models: Callable[[str, str], Model] | None = None,
-    clock: Clock | None = None,
-    ids: Ids | None = None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    note: Callable[[str], None] | None = None,
     timers: bool = True,
     placement: Placement = "dedicated",
     shards: int | None = None,
-    limits: GatewayLimits | None = None,
-    patience: WaitPolicy | None = None,
+    services: ServiceOptions | None = None,
+    ports: Ports | None = None,
 ) -> AsyncIterator[AgentSystem]:
     """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
 
     `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
     runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
     `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s`
-    seconds is let go of. `timers`: whether, in `local`, timers of agents that are opened here go off meanwhile. `note`
-    is told what a person should know. `models`, `clock`, `ids` and `sleep` are for `local`: what a test brings.
+    seconds is let go of. `timers`: whether, in `local`, timers of agents that are opened here go off meanwhile.
+    `services`: how the gateway and the archive are set up. `ports`: what a test or a program around this one brings
+    (`sleep` and `aside` are for `local`); None: the real ones, and nobody is told notes.
 
     `placement`: of agents that are made here and not told otherwise; `shards`: how many shared partitions a new store
     gets (None: one for each processor of this machine); their number is fixed then, and another one is refused.
-    `patience`: whether, in `local`, a search of what was said waits until vectors can be had (`wait`), goes by words
-    until they can (`begin`), or does so for good, as in a process that soon ends (`spare`); None: `begin` where timers
-    go off, else `spare`. A search in archival memory always waits. `limits`: of the gateway (None: those of the
-    EVERLOG_GATEWAY_ variables); that of a cluster has its own.
 
     Raises StoreError, ClusterError, BadInput.
     """
-    clock, ids = clock or RealClock(), ids or RealIds()
+    services, ports = services or ServiceOptions(), ports or Ports()
     place = place_of(runtime, _folder(store))
-    files = make_store(_folder(store), clock, ids, shards)
+    files = make_store(_folder(store), ports.clock, ports.ids, shards)
     lent = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
     means = lent if lent.same != SessionCapabilities().same else None
-    note = note or (lambda _: None)
-    system_over = partial(AgentSystem, store=files, clock=clock, ids=ids, placement=placement, limits=limits)
+    system_over = partial(AgentSystem, store=files, ports=ports, placement=placement, limits=services.limits)
     if place == "ray":
         address = to_join(files.root)
         served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
         means = msgspec.structs.replace(lent, base_url=served) if means or served else None
         if not address:
-            note("starting Ray on this machine; `everlog up` keeps it running between commands")
+            ports.note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
             yield system_over(cluster, means=means, ask=cluster.ask, archive=cluster.archive)
         return
-    gateway = Gateway(models, limits or limits_from(os.environ), clock=clock, root=files.root)
-    archive = local_archive(files, patience or ("begin" if timers else "spare"), note=note)
-    local = local_runtime(
-        files, gateway.ask, archive, clock=clock, ids=ids, sleep=sleep, idle_s=idle_s, note=note, timers=timers
-    )
+    limits = services.limits or limits_from(os.environ)
+    gateway = Gateway(services.models, limits, clock=ports.clock, root=files.root)
+    archive = local_archive(files, services.patience or ("begin" if timers else "spare"), note=ports.note)
+    local = local_runtime(files, gateway.ask, archive, ports=ports, idle_s=idle_s, timers=timers)
     try:
         yield system_over(local, means=means, ask=gateway.ask, archive=archive)
     finally:

@@ -5,7 +5,8 @@ import os
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
 from everlog.actors.hosting.agent_factory import GatewayCall, models_through
-from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
+from everlog.actors.ports.effects import ArchiveClient
+from everlog.actors.ports.ports import Ports
 from everlog.actors.rerun.rerun import RerunEnvironment
 from everlog.actors.rerun.rerun_comparison import TokenPrices
 from everlog.store import FileStore
@@ -18,8 +19,7 @@ def stage(
     *,
     ask: GatewayCall,
     archive: ArchiveClient,
-    clock: Clock,
-    ids: Ids,
+    ports: Ports,
     limits: GatewayLimits | None = None,
 ) -> RerunEnvironment:
     """Return what the rerun as `fork` works with: the gateway (`ask`) and the archive of its system.
@@ -29,8 +29,7 @@ def stage(
     lent, limits = lent or SessionCapabilities(), limits or limits_from(os.environ)
     return RerunEnvironment(
         store=store,
-        clock=clock,
-        ids=ids,
+        ports=ports,
         models=models_through(ask, fork, store.root, lent.base_url),
         tools=lent.tools,
         grants=lent.grants,

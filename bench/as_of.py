@@ -67,7 +67,7 @@ class Seen(msgspec.Struct, frozen=True):
 async def talk(store: FileStore, plan: Plan) -> list[Record]:
     """The records of an agent that talks long enough to be summarized a few times."""
     chance = random.Random(3)
-    system = LocalSystem(store, models=lambda _: InstantModel(), clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: InstantModel())
     settings = Settings(model="instant", window=plan.window)
     async with system.agent("template", settings, command="bench.as_of") as agent:
         for _ in range(plan.turns):

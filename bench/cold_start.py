@@ -22,6 +22,7 @@ from bench.support.script import InstantModel, words
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.ports.agent_constants import OFFLINE
+from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage
 from everlog.store import FileStore
@@ -106,7 +107,7 @@ async def grow(root: Path, plan: Plan) -> None:
     """An agent of the offline model with a history, which an instant model has spoken."""
     clock, ids, chance = RealClock(), RealIds(), random.Random(1)
     store = FileStore.create(root, clock.now, ids.new(clock.now()))
-    system = LocalSystem(store, models=lambda _: InstantModel(), clock=clock, ids=ids)
+    system = LocalSystem(store, models=lambda _: InstantModel(), ports=Ports(clock=clock, ids=ids))
     async with system.agent(AGENT, Settings(model=OFFLINE, window=plan.window), command="bench.cold_start") as agent:
         for _ in range(plan.turns):
             await agent.receive(UserMessage(text=words(chance, 20)))

@@ -22,7 +22,7 @@ from bench.support.harness import ROOT, Figure, Line, noise, options, show, work
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.api import open_system
+from everlog.actors.api import ServiceOptions, open_system
 from everlog.actors.ports.effects import ModelResponse
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
@@ -145,7 +145,7 @@ async def run(folder: Path, records: int, levels: Sequence[int] = LEVELS) -> lis
             return question, asked
 
     async with open_system(
-        folder, runtime="local", models=lambda *_: Follower(), patience="wait", timers=False
+        folder, runtime="local", services=ServiceOptions(models=lambda *_: Follower(), patience="wait"), timers=False
     ) as system:
         return [
             await asyncio.gather(*(one(system, level, n, q) for n, q in enumerate(questions(level, records))))

@@ -16,7 +16,6 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.models.offline import OfflineModel
 from everlog.actors.ports.effects import ModelResponse
-from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage
 from everlog.interfaces.fleet import fleet_command
 from everlog.store import MemoryStore
@@ -71,7 +70,7 @@ async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
     """An agent with the offline model, which edits and searches its memory, is told what people said."""
     source, lines = words(data)
     model = Overheard()
-    system = LocalSystem(MemoryStore(), models=lambda _: model, clock=RealClock(), ids=RealIds())
+    system = LocalSystem(MemoryStore(), models=lambda _: model)
     async with system.agent("sam", Settings(window=window)) as agent:
         for number in range(turns):
             await agent.receive(UserMessage(text=lines[number % len(lines)]))

@@ -142,7 +142,7 @@ class Talker(InstantModel):
 
 async def grow(store: FileStore, said: Sequence[Pair], window: int) -> None:
     """An agent that has heard and answered all of it; its log is sealed."""
-    system = LocalSystem(store, models=lambda _: Talker(answer for _, answer in said), clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: Talker(answer for _, answer in said))
     async with system.agent(AGENT, Settings(model="instant", window=window), command="bench.replay") as agent:
         for text, _ in said:
             await agent.receive(UserMessage(text=text))

@@ -23,7 +23,6 @@ from bench.support.harness import Figure, Line, Noise, among, line, median, nois
 from bench.support.script import InstantModel, words
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.actors.replay.rebuild_check import ReplayReport, verify
 from everlog.events import UserMessage
 from everlog.projections import DERIVER
@@ -115,7 +114,7 @@ class Seen(msgspec.Struct, frozen=True):
 async def grow(store: FileStore, plan: Plan) -> None:
     """An agent whose model was called so often; its log is sealed."""
     worker, chance = Worker(), random.Random(7)
-    system = LocalSystem(store, models=lambda _: worker, clock=RealClock(), ids=RealIds())
+    system = LocalSystem(store, models=lambda _: worker)
     async with system.agent(AGENT, Settings(model="instant", window=plan.window), command="bench") as agent:
         while worker.asked < plan.calls:
             await agent.receive(UserMessage(text=words(chance, MESSAGE_WORDS)))

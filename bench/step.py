@@ -20,6 +20,7 @@ from bench.support.script import CountingDisk, InstantModel, words
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Record, UserMessage
 from everlog.store import FileStore
@@ -110,7 +111,7 @@ async def run(folder: Path, plan: Plan, seed: int) -> Run:
     """One young and one old agent, each in a log of its own; the old one's earlier turns come first."""
     disk, clock, ids = CountingDisk(), RealClock(), RealIds()
     store = FileStore.create(folder / f"store-{seed}", clock.now, ids.new(clock.now()), disk=disk)
-    system = LocalSystem(store, models=lambda _: InstantModel(seed), clock=clock, ids=ids)
+    system = LocalSystem(store, models=lambda _: InstantModel(seed), ports=Ports(clock=clock, ids=ids))
     bare = BareFile(folder / f"bare-{seed}")
     async with AsyncExitStack() as stack:
         young, old = [await _talker(stack, system, disk, name, plan, seed) for name in ("young", "old")]

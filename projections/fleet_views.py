@@ -11,6 +11,7 @@ from functools import partial
 from typing import Self
 
 import duckdb
+import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
@@ -77,6 +78,19 @@ class _Rows:
         return self._table.schema.__arrow_c_schema__()
 
 
+class QueryLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a query over the fleet may take of the machine."""
+
+    threads: int | None = None
+    """None: one for each processor."""
+    memory_mb: int = FLEET_MEMORY_MB
+    scratch_mb: int = FLEET_SCRATCH_MB
+    """Of the disk, for what does not fit into the memory."""
+
+
+QUERY_LIMITS = QueryLimits()
+
+
 class FleetViews:
     """The views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
 
@@ -87,9 +101,7 @@ class FleetViews:
         *,
         upto: int | None = None,
         agent_id: str | None = None,
-        threads: int | None = None,
-        memory_mb: int = FLEET_MEMORY_MB,
-        scratch_mb: int = FLEET_SCRATCH_MB,
+        limits: QueryLimits = QUERY_LIMITS,
         damage: DamageCheck = lambda: None,
         prices: Sequence[ListedPrice] = (),
     ) -> None:
@@ -100,21 +112,21 @@ class FleetViews:
         `damage` looks whether a file is to blame where reading fails. `prices`: the first that
         fits counts.
 
-        `threads` None: one for each processor. Files must be there until it is closed. Raises CorruptLog, BadInput.
+        Files must be there until it is closed. Raises CorruptLog, BadInput.
         """
         self._damage = damage
         self._scratch = tempfile.TemporaryDirectory(prefix="everlog-sql-")
         self._db = duckdb.connect(
             ":memory:",
             config={
-                "memory_limit": f"{memory_mb}MB",
+                "memory_limit": f"{limits.memory_mb}MB",
                 "temp_directory": self._scratch.name,
-                "max_temp_directory_size": f"{scratch_mb}MB",
+                "max_temp_directory_size": f"{limits.scratch_mb}MB",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
                 "python_enable_replacements": "false",
                 "preserve_insertion_order": "false",
-                **({} if threads is None else {"threads": str(threads)}),
+                **({} if limits.threads is None else {"threads": str(limits.threads)}),
             },
         )
         try:

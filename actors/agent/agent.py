@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+import msgspec
+
 from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
@@ -25,8 +27,9 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import Clock, DeltaCallback, Ids, Model, ModelResponse, Searcher
+from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, Searcher
 from everlog.actors.ports.journal import Journal
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt import prompt_sections
 from everlog.actors.prompt.context import Context
 from everlog.events import (
@@ -47,6 +50,20 @@ from everlog.events import (
 from everlog.store import TornTail
 
 
+class AgentResources(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent works with beside its log."""
+
+    models: Callable[[str], Model]
+    """By name."""
+    tools: Mapping[str, Tool]
+    """All functions that it may have, by name."""
+    searcher: Callable[[Context | None, int], Searcher]
+    blocks: BlockClient
+    """The memory blocks that it can share."""
+    known: agent_setup.ModelDefaultsLookup | None = None
+    """What it is set up with for a model; None: nothing is known of any."""
+
+
 class Agent(EventWriter):
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
@@ -62,20 +79,15 @@ class Agent(EventWriter):
         *,
         journal: Journal,
         head: int,
-        models: Callable[[str], Model],
-        tools: Mapping[str, Tool],
-        searcher: Callable[[Context | None, int], Searcher],
-        blocks: BlockClient,
-        clock: Clock,
-        ids: Ids,
+        resources: AgentResources,
+        ports: Ports,
         listen: CommitListener | None = None,
-        known: agent_setup.ModelDefaultsLookup | None = None,
     ) -> None:
-        super().__init__(agent_id, journal=journal, head=head, clock=clock, ids=ids, listen=listen)
-        self.searcher, self.blocks = searcher, blocks
-        self._tools, self._known = tools, known
+        super().__init__(agent_id, journal=journal, head=head, ports=ports, listen=listen)
+        self.searcher, self.blocks = resources.searcher, resources.blocks
+        self._tools, self._known = resources.tools, resources.known
         self.models = model_pool.ModelPool(
-            models, daily_usage.Ledger(clock, partial(daily_usage.by_the_log, self, journal))
+            resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.by_the_log, self, journal))
         )
         self.hearing: PreviewFactory = nobody
         """Who is told the pieces of a reply as it comes."""
@@ -91,7 +103,7 @@ class Agent(EventWriter):
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._thinker = ModelCaller(self)
-        self._turns = TurnRunner(self, self._thinker, tools=tools, searcher=searcher, clock=clock)
+        self._turns = TurnRunner(self, self._thinker, tools=self._tools, searcher=self.searcher, clock=ports.clock)
 
     async def set_up(self, *, unattended: bool) -> None:
         """What `activate` leaves for later where the agent is opened `as_it_is`."""

@@ -7,8 +7,8 @@ from typing import Any
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
 from everlog.actors.agent.undo import PositionedEvent, cancelled, ended
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
-from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.ports.journal import Journal
+from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
 from everlog.projections import HEAD
 from everlog.store import Commit
@@ -25,12 +25,12 @@ class EventWriter:
     )  # fmt: skip
 
     def __init__(
-        self, agent_id: str, *, journal: Journal, head: int, clock: Clock, ids: Ids, listen: CommitListener | None
+        self, agent_id: str, *, journal: Journal, head: int, ports: Ports, listen: CommitListener | None
     ) -> None:
         self.agent_id = agent_id
         self.head = head
         """Seq of the last record."""
-        self._journal, self._clock, self._ids, self._listen = journal, clock, ids, listen
+        self._journal, self._clock, self._ids, self._listen = journal, ports.clock, ports.ids, listen
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
         self._writing = asyncio.Lock()

@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
+import msgspec
+
 from everlog.actors.agent import erase_agent, fork_agent
 from everlog.actors.agent.activation import ActivationFactory, alone
-from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.agent import Agent, AgentResources
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
@@ -19,15 +21,15 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import ArchiveClient, Clock, Ids, Model
+from everlog.actors.ports.effects import ArchiveClient, Model
 from everlog.actors.ports.moments import seq_of
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
 from everlog.store import Log, LogReader, Progress, SealReport, Store, name_of, partition_of, refuse_reserved, shard_of
 
-__all__ = ["AgentView", "LocalSystem", "ModelLookup", "model_for"]
+__all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup", "model_for"]
 
 ModelLookup = Callable[[str], Model]
 """From the name in a configuration to a model."""
@@ -45,6 +47,22 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     return named
 
 
+class AgentServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agents of a process, or of a cluster, share with each other."""
+
+    models_of: Callable[[str], ModelLookup] | None = None
+    """The models of an agent, by its name; None: the real ones."""
+    known: ModelDefaultsLookup | None = None
+    """What an agent is set up with for a model; None: nothing is known of any."""
+    archive: ArchiveClient | None = None
+    """None: searches go by words alone."""
+    blocks: BlockClient | None = None
+    """None: shared blocks are edited in this process."""
+
+
+NO_SERVICES = AgentServices()
+
+
 class LocalSystem:
     """Every agent of a store, run in this process."""
 
@@ -53,35 +71,26 @@ class LocalSystem:
         store: Store,
         *,
         models: ModelLookup | None = None,
-        models_of: Callable[[str], ModelLookup] | None = None,
         tools: Sequence[Tool] = (),
         grants: Grants = NO_GRANTS,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
+        ports: Ports | None = None,
+        services: AgentServices = NO_SERVICES,
         enter: ActivationFactory | None = None,
-        archive: ArchiveClient | None = None,
-        blocks: BlockClient | None = None,
         refit: ToolTransform = dict,
-        known: ModelDefaultsLookup | None = None,
     ) -> None:
-        """`models`: None are the real ones; `models_of` gives each agent its own. `enter` gives an agent its seat;
-        None: each opens its own log. `archive` None: searches go by words alone. `blocks` None: shared blocks are
-        edited in this process. `refit` changes the functions of agents, as a rerun does. `known`: what an agent is set
-        up with for a model; None: nothing is known of any.
+        """`models`: None are those of `services`, or else the real ones. `enter` gives an agent its seat; None: each
+        opens its own log. `refit` changes the functions of agents, as a rerun does.
         """
         self.store = store
-        self._known = known
-        self._archive = archive
+        self._services = services
         self._enter = enter or alone(self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
         """All that any agent may have; which of them one has is in its configuration."""
-        self._models = models or model_for
-        self._models_of = models_of
-        self._clock = clock or RealClock()
-        self._ids = ids or RealIds()
+        self._models = models
+        self._ports = ports or Ports()
         self._refit = refit
-        self.blocks = blocks or SharedBlockWriter(store, clock=self._clock, ids=self._ids)
+        self.blocks = services.blocks or SharedBlockWriter(store, self._ports)
         """The shared blocks of the store."""
 
     def agents(self) -> list[str]:
@@ -98,7 +107,7 @@ class LocalSystem:
         """
         reader = self._reader(agent_id)
         moment = None if as_of is None else seq_of(reader, agent_id, as_of)
-        return AgentView(agent_id, reader, self._archive, projections, moment)
+        return AgentView(agent_id, reader, self._services.archive, projections, moment)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:
@@ -150,7 +159,7 @@ class LocalSystem:
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None
-        models = self._models if self._models_of is None else self._models_of(agent_id)
+        models = self._models or (self._services.models_of or _real_models)(agent_id)
         async with self._enter(agent_id, command, take_over) as seat:
             try:
                 if not create and not seat.head:
@@ -159,24 +168,26 @@ class LocalSystem:
                 def searcher(context: Context | None, turn: int) -> AgentSearcher:
                     if context is None:
                         return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
-                    return AgentSearcher.during(seat.projections, context, turn, self._archive)
+                    return AgentSearcher.during(seat.projections, context, turn, self._services.archive)
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE
                     return await answer(models, self.grants.helper or own, question)
 
-                agent = Agent(
-                    agent_id,
-                    journal=seat.journal,
-                    head=seat.head,
+                resources = AgentResources(
                     models=models,
                     tools=self._refit({**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}}),
                     searcher=searcher,
                     blocks=self.blocks,
-                    clock=self._clock,
-                    ids=self._ids,
+                    known=self._services.known,
+                )
+                agent = Agent(
+                    agent_id,
+                    journal=seat.journal,
+                    head=seat.head,
+                    resources=resources,
+                    ports=self._ports,
                     listen=listen,
-                    known=self._known,
                 )
                 agent.cut, agent.unsealed = seat.cut, seat.unsealed
                 await agent.activate(settings or Settings(), create=create, unattended=unattended, as_it_is=as_it_is)
@@ -195,7 +206,8 @@ class LocalSystem:
         """
         reader = self._reader(agent_id)
         cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
-        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=self._clock, ids=self._ids)
+        ports = self._ports
+        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=ports.clock, ids=ports.ids)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""
@@ -243,9 +255,13 @@ class LocalSystem:
                 "first seq no later than its last. Nothing was erased."
             )
         return erase_agent.erase(
-            self.store, agent_id, from_seq, last, clock=self._clock, ids=self._ids,
+            self.store, agent_id, from_seq, last, clock=self._ports.clock, ids=self._ports.ids,
             open_log=lambda name: self._open(name, erase_agent.COMMAND, take_over=False), progress=progress,
         )  # fmt: skip
+
+
+def _real_models(_: str) -> ModelLookup:
+    return model_for
 
 
 def model_for(name: str, base_url: str | None = None) -> Model:

@@ -25,7 +25,7 @@ from everlog.actors.cluster.pickling import unpack
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
-from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.agent_factory import HostLink, lent_system
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
@@ -34,7 +34,8 @@ from everlog.actors.hosting.pending_work import standings
 from everlog.actors.hosting.process_memory import own_memory_bytes, roomy, thin
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DueTimer
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, Fenced, HostLost, Record
 from everlog.store import FileStore, StoreIdentity, seen_by
 
@@ -55,10 +56,11 @@ class HostActor:
         self._root = root
         self._place = place
         self._idle_s = idle_s
-        self._fence = fence
+        self._link = HostLink(fence=fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced)
         self._begun = self._left = False
-        self._clock, self._ids = RealClock(), RealIds()
-        self._note = StructuredLogger(str(place), ray_api.own_node(), clock=self._clock, environment=os.environ)
+        clock = RealClock()
+        self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
+        self._ports = Ports(clock=clock, note=self._note)
         self._asker = GatewayClient(root)
         self._archive = clerk_of(root)
         self._blocks = ClusterBlockClient(root)
@@ -73,7 +75,7 @@ class HostActor:
     async def ready(self) -> int:
         """The process id, once it can be asked for agents; 0 once it has let go of them. Raises StoreError."""
         if not self._begun:
-            self._store = FileStore(Path(self._root), self._clock.now)
+            self._store = FileStore(Path(self._root), self._ports.clock.now)
             self._begin()
             self._begun = True
         return 0 if self._left else os.getpid()
@@ -185,7 +187,7 @@ class HostActor:
 
     def _system(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
         return lent_system(
-            self._store, lent, self._asker.ask, clock=self._clock, ids=self._ids, enter=enter, archive=self._archive,
+            self._store, lent, self._asker.ask, ports=self._ports, enter=enter, archive=self._archive,
             blocks=self._blocks,
         )  # fmt: skip
 
@@ -195,8 +197,7 @@ class DedicatedActor(HostActor):
 
     def _begin(self) -> None:
         self._host = Host(
-            self._place.agent_id, self._system, idle_s=self._idle_s, fence=self._fence, tell_timers=self._tell_timers,
-            on_idle=self._idle, note=self._note,
+            self._place.agent_id, self._system, idle_s=self._idle_s, ports=self._ports, link=self._link
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
@@ -233,9 +234,8 @@ class SharedActor(HostActor):
         roomy()
         self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
         self._shard = Shard(
-            self._place.name, self._store, self._system, clock=self._clock, ids=self._ids, idle_s=self._idle_s,
-            fence=self._fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced,
-            note=self._note, meters=self._meters,
+            self._place.name, self._store, self._system, ports=self._ports, idle_s=self._idle_s,
+            link=self._link, meters=self._meters,
         )  # fmt: skip
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 

@@ -27,7 +27,8 @@ from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import read_in_thread, standings, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
 from everlog.store import FileStore, block_of, is_block, is_shared, refuse_unsafe
 
@@ -39,13 +40,13 @@ class SupervisorActor:
     """The Ray actor that keeps agents running; one for each store and cluster. Ray starts it again when it dies."""
 
     def __init__(self, root: str, idle_s: float) -> None:
-        clock, ids = RealClock(), RealIds()
+        clock = RealClock()
         self._root = root
         self._store = store = FileStore(Path(root), clock.now)
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
         self._supervisor = Supervisor(
-            RayHostProvider(root, idle_s), self._place_of, clock=clock, ids=ids, activations_max=ACTIVATIONS_MAX,
-            unfinished=lambda agents: unfinished(store, note, agents), note=note,
+            RayHostProvider(root, idle_s), self._place_of, ports=Ports(clock=clock, note=note),
+            activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())

@@ -12,7 +12,8 @@ from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import StoreError
 from everlog.store import FileStore
 
@@ -65,9 +66,7 @@ class SharedBlockActor:
         """Raises StoreError."""
         if self._opened is None:
             clock = RealClock()
-            self._opened = SharedBlockWriter(
-                FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds(), keeps=True
-            )
+            self._opened = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock), keeps=True)
         return self._opened
 
 
@@ -143,7 +142,7 @@ class ClusterBlockClient:
         """For reading alone: it owns nothing."""
         if self._reading is None:
             clock = RealClock()
-            self._reading = SharedBlockWriter(FileStore(Path(self._root), clock.now), clock=clock, ids=RealIds())
+            self._reading = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock))
         return self._reading
 
 

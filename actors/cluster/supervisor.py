@@ -6,7 +6,7 @@ It owns no state that the logs and the places do not have, but what callers have
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,7 +26,7 @@ from everlog.actors.ports.agent_constants import (
     RESTARTS_MAX,
     STEADY_S,
 )
-from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 from everlog.events.times import MICROSECONDS
 
@@ -62,35 +62,30 @@ class Supervisor:
         places: HostProvider,
         place_of: Callable[[str], HostedPartition],
         *,
-        clock: Clock,
-        ids: Ids,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        ports: Ports,
         activations_max: int,
         unfinished: UnfinishedLookup | None = None,
-        note: Callable[[str], None],
     ) -> None:
         """`place_of`: where an agent lives now; `activations_max`: hosts that are started at once.
 
         `unfinished` reads logs: where a dedicated host died, another is started only if it left a turn unfinished.
-        Without it each is started again. `note` is told what a person might want to know.
+        Without it each is started again.
         """
         self._places = places
         self._place_of = place_of
-        self._clock = clock
-        self._ids = ids
-        self._note = note
+        self._clock, self._ids, self._note = ports.clock, ports.ids, ports.note
         self._known: dict[HostedPartition, _HostState] = {}
         self._means: dict[str, SessionCapabilities] = {}
         """What agents were lent, those that were lent anything."""
         self._deaths = self._recovered = 0
-        self._dead = DeathReporter(note)
+        self._dead = DeathReporter(ports.note)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended = False
-        self._starts = StartQueue(activations_max, clock)
+        self._starts = StartQueue(activations_max, ports.clock)
         self._recoveries = RecoveryQueue(
-            self._recover, unfinished, clock=clock, sleep=sleep, starts_max=activations_max
+            self._recover, unfinished, clock=ports.clock, sleep=ports.sleep, starts_max=activations_max
         )
-        self.schedule = TimerSchedule(self._fire, clock=clock, sleep=sleep, note=note)
+        self.schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep, note=ports.note)
 
     async def begin(self, standings: AsyncIterable[Sequence[PendingWork]]) -> None:
         """Keep timers and finish what is unfinished, for ever; at first take up what the logs say, as it is read."""

@@ -1,15 +1,19 @@
-"""A system for one host, with what its callers lend it: the way from means to functions and models."""
+"""What a host is made with: the link to whoever starts it, and a system with what its callers lend it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+
+import msgspec
 
 from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import SessionCapabilities
-from everlog.actors.agent.local_system import LocalSystem, ModelLookup
+from everlog.actors.agent.local_system import AgentServices, LocalSystem, ModelLookup
 from everlog.actors.gateway.model_factory import served_at
+from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.model_catalogue import known_at
-from everlog.actors.ports.effects import NOTHING, ArchiveClient, Clock, DeltaCallback, Ids, ModelResponse, Spent
+from everlog.actors.ports.effects import NOTHING, ArchiveClient, DeltaCallback, ModelResponse, Spent
+from everlog.actors.ports.ports import Ports
 from everlog.store import FileStore, Store
 
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
@@ -17,6 +21,28 @@ GatewayCall = Callable[..., Awaitable[ModelResponse]]
 
 `on_delta` is told the pieces of a reply that is streamed. A gateway's `ask`.
 """
+
+
+TimerCallback = Callable[[str, Sequence[DueTimer]], None]
+"""Hears what the timers of an agent are, whenever they change."""
+
+
+class HostLink(msgspec.Struct, frozen=True, kw_only=True):
+    """What connects a host, or a shard, with whoever started it."""
+
+    fence: str = ""
+    """`HostHandle.owner` of the host before, which is declared dead: it is fenced should it hold the log; empty for
+    none.
+    """
+    tell_timers: TimerCallback | None = None
+    """Hears what the timers of an agent are, whenever they change."""
+    on_idle: Callable[[], Awaitable[None]] | None = None
+    """Called when nobody has used any of its agents for a while; None: they are let go of."""
+    on_fenced: Callable[[], None] | None = None
+    """Called when another process owns a shard now."""
+
+
+NO_LINK = HostLink()
 
 
 class GatewayModel:
@@ -57,8 +83,7 @@ def lent_system(
     means: SessionCapabilities,
     ask: GatewayCall,
     *,
-    clock: Clock,
-    ids: Ids,
+    ports: Ports,
     enter: ActivationFactory | None = None,
     archive: ArchiveClient | None = None,
     blocks: BlockClient | None = None,
@@ -70,13 +95,14 @@ def lent_system(
 
     return LocalSystem(
         store,
-        models_of=lambda agent_id: models_through(ask, agent_id, root, means.base_url),
-        known=None if root is None else lambda name: known_at(root, name, means.base_url),
         tools=means.tools,
         grants=means.grants,
-        clock=clock,
-        ids=ids,
+        ports=ports,
         enter=enter,
-        archive=archive,
-        blocks=blocks,
+        services=AgentServices(
+            models_of=lambda agent_id: models_through(ask, agent_id, root, means.base_url),
+            known=None if root is None else lambda name: known_at(root, name, means.base_url),
+            archive=archive,
+            blocks=blocks,
+        ),
     )

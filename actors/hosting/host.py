@@ -27,11 +27,13 @@ from everlog.actors.agent.commands import (
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting import log_warnings
+from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.subscribers import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import DueTimer, due_of
+from everlog.actors.hosting.timer_schedule import due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
+from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
@@ -48,26 +50,20 @@ class Host:
         *,
         means: SessionCapabilities | None = None,
         idle_s: float | None = IDLE_S,
-        fence: str = "",
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_timers: Callable[[str, Sequence[DueTimer]], None] | None = None,
-        on_idle: Callable[[], Awaitable[None]] | None = None,
-        note: Callable[[str], None] | None = None,
+        ports: Ports | None = None,
+        link: HostLink = NO_LINK,
     ) -> None:
-        """`tell_timers` hears what the agent's timers are whenever they change; `on_idle` is called instead of
-        `passivate`, when nobody has used the agent for `idle_s` seconds (None: somebody else looks to that); `note` is
-        told what a person should know. `fence`: `Placed.owner` of the host before, which is declared dead: it is
-        fenced should it hold the log; empty for none.
-        """
+        """The agent is let go of when nobody has used it for `idle_s` seconds; None: somebody else looks to that."""
         self.agent_id = agent_id
         self.means = means or SessionCapabilities()
         self._system_of = system_of
         self._idle_s = idle_s
-        self._sleep = sleep
-        self._tell_timers = tell_timers
-        self._on_idle = on_idle or self.passivate
-        self._note = note
-        self._fence = fence
+        ports = ports or Ports()
+        self._sleep = ports.sleep
+        self._tell_timers = link.tell_timers
+        self._on_idle = link.on_idle or self.passivate
+        self._note = ports.note
+        self._fence = link.fence
         self._agent: Agent | None = None
         self._worker: TurnWorker | None = None
         self._stack = AsyncExitStack()
@@ -306,15 +302,9 @@ class Host:
         try:
             await stack.aclose()
         except EverlogError as error:  # it is let go of all the same
-            self._noted(
-                f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}"
-            )
+            self._note(f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}")
         if agent is not None and agent.unsealed:
-            self._noted(log_warnings.not_sealed(agent.agent_id, agent.unsealed))
-
-    def _noted(self, text: str) -> None:
-        if self._note is not None:
-            self._note(text)
+            self._note(log_warnings.not_sealed(agent.agent_id, agent.unsealed))
 
     async def _do(self, agent: Agent, worker: TurnWorker, command: Command, caller: Subscriber, seen: int) -> Any:
         """What stands in the command, on an open agent."""

@@ -1,20 +1,21 @@
 """Agents in this process: a host for each that is in use, a shard for those that share one, timers, one gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
 from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import GatewayCall, lent_system
+from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, TimerCallback, lent_system
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.shard import Shard, TimerCallback
+from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.agent_constants import IDLE_S
-from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
+from everlog.actors.ports.effects import ArchiveClient
+from everlog.actors.ports.ports import Ports
 from everlog.events import EverlogError, HostLost, Record, UnknownAgent
 from everlog.store import FileStore, is_shared
 
@@ -26,10 +27,8 @@ class LocalRuntime:
         self,
         system_of: Callable[[SessionCapabilities], LocalSystem],
         *,
-        clock: Clock,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        ports: Ports,
         idle_s: float = IDLE_S,
-        note: Callable[[str], None],
         timers: bool = True,
         partition_of: Callable[[str], str] | None = None,
         shard_of: Callable[[str, TimerCallback], Shard] | None = None,
@@ -45,11 +44,10 @@ class LocalRuntime:
         self._shard_of = shard_of
         self._shards: dict[str, Shard] = {}
         self._system_of = system_of
-        self._sleep = sleep
+        self._ports = ports
         self._idle_s = idle_s
-        self._note = note
         self._hosts: dict[str, Host] = {}
-        self._schedule = TimerSchedule(self._fire, clock=clock, sleep=sleep)
+        self._schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep)
         self._timing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -105,9 +103,8 @@ class LocalRuntime:
                 agent_id,
                 self._system_of,
                 idle_s=self._idle_s,
-                sleep=self._sleep,
-                tell_timers=self._schedule.know,
-                note=self._note,
+                ports=self._ports,
+                link=HostLink(tell_timers=self._schedule.know),
             )
         return self._hosts[agent_id]
 
@@ -141,7 +138,7 @@ class LocalRuntime:
         except UnknownAgent:
             self._schedule.know(agent_id, ())
         except EverlogError as error:  # what is still to be done stands in the log
-            self._note(f"{agent_id!r}: {error}")
+            self._ports.note(f"{agent_id!r}: {error}")
         finally:
             over(agent_id)
 
@@ -151,24 +148,21 @@ def local_runtime(
     ask: GatewayCall,
     archive: ArchiveClient,
     *,
-    clock: Clock,
-    ids: Ids,
-    sleep: Callable[[float], Awaitable[None]],
+    ports: Ports,
     idle_s: float,
-    note: Callable[[str], None],
     timers: bool,
 ) -> LocalRuntime:
     """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
-    blocks = SharedBlockWriter(store, clock=clock, ids=ids, sleep=sleep)
-    system_of = partial(lent_system, store, ask=ask, clock=clock, ids=ids, archive=archive, blocks=blocks)
+    blocks = SharedBlockWriter(store, ports)
+    system_of = partial(lent_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 
     def shard_of(partition: str, tell_timers: TimerCallback) -> Shard:
         return Shard(
-            partition, store, lambda lent, enter: system_of(lent, enter=enter), clock=clock, ids=ids, idle_s=idle_s,
-            sleep=sleep, tell_timers=tell_timers, note=note,
+            partition, store, lambda lent, enter: system_of(lent, enter=enter), ports=ports, idle_s=idle_s,
+            link=HostLink(tell_timers=tell_timers),
         )  # fmt: skip
 
     return LocalRuntime(
-        system_of, clock=clock, sleep=sleep, idle_s=idle_s, note=note, timers=timers,
+        system_of, ports=ports, idle_s=idle_s, timers=timers,
         partition_of=store.partition_of, shard_of=shard_of, blocks=blocks,
     )  # fmt: skip

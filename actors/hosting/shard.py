@@ -7,7 +7,7 @@ and no file is open for it. The shard's own log is opened when the first agent n
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -16,14 +16,14 @@ from typing import Any
 from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem, WatchAgent
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.process_memory import give_back, own_memory_bytes
 from everlog.actors.hosting.shard_activation import ShardActivation
-from everlog.actors.hosting.shard_journal import ShardJournal, ThreadRunner, TickCounts
-from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
 from everlog.actors.hosting.turn_recovery import TurnRecovery
 from everlog.actors.ports.agent_constants import (
     BUSY_S,
@@ -33,14 +33,11 @@ from everlog.actors.ports.agent_constants import (
     SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
-from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
 from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, seal_if_due, shard_of
-
-TimerCallback = Callable[[str, Sequence[DueTimer]], None]
-"""Hears what the timers of an agent are, whenever they change."""
 
 LOOKS = 16
 """So many agents are looked at when another one needs room."""
@@ -58,39 +55,27 @@ class Shard:
         store: FileStore,
         system_of: Callable[[SessionCapabilities, ActivationFactory], LocalSystem],
         *,
-        clock: Clock,
-        ids: Ids,
+        ports: Ports,
         idle_s: float = IDLE_S,
         agents_max: int = SHARD_AGENTS_MAX,
-        fence: str = "",
-        aside: ThreadRunner = asyncio.to_thread,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_timers: TimerCallback | None = None,
-        on_idle: Callable[[], Awaitable[None]] | None = None,
-        on_fenced: Callable[[], None] | None = None,
-        note: Callable[[str], None] | None = None,
+        link: HostLink = NO_LINK,
         meters: ProcessMetrics | None = None,
     ) -> None:
-        """`agents_max`: agents in memory at once; `fence`: `Placed.owner` of the host before, which is declared dead;
-        `on_idle` is called when no agent was used for `idle_s` seconds, `on_fenced` when another process owns the shard
-        now. `aside` runs what takes long beside the event loop; `sleep`, `tell_timers`, `note` are as in a `Host`.
+        """`agents_max`: agents in memory at once. One that nobody has used for `idle_s` seconds is let go of; when
+        there are none left, `link.on_idle` is called.
         """
         self.partition = partition
         self.fenced = False
         """Another process owns the shard: nothing more can be had here."""
         self._store = store
         self._make_system = system_of
-        self._clock = clock
-        self._ids = ids
+        self._ports = ports
+        self._clock = ports.clock
         self._idle_us = round(idle_s * MICROSECONDS)
         self._agents_max = agents_max
-        self._fence = fence
-        self._aside = aside
-        self._sleep = sleep
-        self._tell_timers = tell_timers
-        self._on_idle = on_idle
-        self._on_fenced = on_fenced
-        self._note = note or (lambda _: None)
+        self._aside = ports.aside
+        self._link, self._fence = link, link.fence
+        self._note = ports.note
         self._meters = meters or ProcessMetrics(None)
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
@@ -103,7 +88,7 @@ class Shard:
         self._closing: asyncio.Task[None] | None = None
         """Gives the log up that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._finishing = TurnRecovery(self.perform, clock=clock, ids=ids, sleep=sleep, note=self._note)
+        self._finishing = TurnRecovery(self.perform, ports)
         self._tending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
@@ -303,8 +288,8 @@ class Shard:
             self.fenced = True
             self._finishing.open = False
             self._note(f"another process owns {self.partition} now; this one stops: {error}")
-            if self._on_fenced is not None:
-                self._on_fenced()
+            if self._link.on_fenced is not None:
+                self._link.on_fenced()
         elif ticks is not None:
             self._note(f"{self.partition} is opened anew: {error}")
             self._finishing.later(interrupted)
@@ -332,8 +317,8 @@ class Shard:
                 retry_after_s=BUSY_S,
             )
         return Host(
-            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, sleep=self._sleep,
-            tell_timers=self._tell_timers, note=self._note,
+            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, ports=self._ports,
+            link=HostLink(tell_timers=self._link.tell_timers),
         )  # fmt: skip
 
     def _system(self, lent: SessionCapabilities) -> LocalSystem:
@@ -355,12 +340,12 @@ class Shard:
         """Now and then: let go of who is idle, seal what has gathered in the log, give back memory that is not used."""
         rested_at = 0
         while self._tending is asyncio.current_task():
-            await self._sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
+            await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # whatever `sleep` is, others come in between
             for agent_id in self._idle():
                 await self.passivate(agent_id)
-            if not self._hosts and not self._finishing.waiting and self._on_idle is not None:
-                await self._on_idle()
+            if not self._hosts and not self._finishing.waiting and self._link.on_idle is not None:
+                await self._link.on_idle()
             if self._ticks is not None:
                 await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
             if self._ticks is not None and not self._under_way and self._asked != rested_at:

@@ -7,17 +7,18 @@ rows. No row is read before that transaction, so everyone reads their own writes
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 import msgspec
 
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.ports.agent_constants import SHARD_MEMORY_MB
+from everlog.actors.ports.effects import ThreadRunner
 from everlog.events import (
     INPUTS,
     BadInput,
@@ -32,12 +33,6 @@ from everlog.events import (
 )
 from everlog.projections import HEAD, Projections, Rows, activate, activate_many
 from everlog.store import Append, Commit, FileLog, LogReader
-
-
-class ThreadRunner(Protocol):
-    """Runs what takes long beside the event loop: `asyncio.to_thread`, or in place where a test says so."""
-
-    def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
 
 
 class TickCounts:

@@ -1,12 +1,12 @@
 """Finishes the turns that agents of a shard left unfinished: those of a host before, and those whose log was lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
 from everlog.actors.hosting.command_batch import CommandStreamer
 from everlog.actors.ports.agent_constants import RECOVERY_WAIT_S, RECOVERY_WAIT_S_MAX, SHARD_RECOVERIES_MAX
-from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.ports import Ports
 from everlog.events import EverlogError, HostLost, StoreError
 
 
@@ -16,18 +16,12 @@ class TurnRecovery:
     def __init__(
         self,
         perform: CommandStreamer,
-        *,
-        clock: Clock,
-        ids: Ids,
-        sleep: Callable[[float], Awaitable[None]],
-        note: Callable[[str], None],
+        ports: Ports,
     ) -> None:
-        """`perform` has an agent carry out a command; `note` is told what could not be finished."""
+        """`perform` has an agent carry out a command. A note is made of what could not be finished."""
         self._perform = perform
-        self._clock = clock
-        self._ids = ids
-        self._sleep = sleep
-        self._note = note
+        self._clock, self._ids = ports.clock, ports.ids
+        self._sleep, self._note = ports.sleep, ports.note
         self.open = False
         """Whether there is a log to finish anything in."""
         self._left: dict[str, None] = {}

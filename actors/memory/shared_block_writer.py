@@ -6,12 +6,13 @@ Reading needs no owner: what was read is kept, and looked at anew now and then, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
-from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.effects import Ids
+from everlog.actors.ports.ports import Ports
 from everlog.events import (
     Event,
     FunctionError,
@@ -112,18 +113,14 @@ class SharedBlockWriter:
     def __init__(
         self,
         store: Store,
+        ports: Ports,
         *,
-        clock: Clock,
-        ids: Ids,
         keeps: bool = False,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`keeps`: what is owned once stays owned, and what is read is owned too, until `close` or `release`."""
         self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids, self._sleep = ports.clock, ports.ids, ports.sleep
         self._keeps = keeps
-        self._sleep = sleep
         self._blocks: dict[str, _Block] = {}
         self._waiting: dict[str, PendingEdits] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}

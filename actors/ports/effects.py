@@ -3,8 +3,8 @@
 Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models); tests bring their own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,6 +25,12 @@ class Ids(Protocol):
     def new(self, at: int) -> str:
         """A fresh UUIDv7 for time `at` (microseconds UTC)."""
         ...
+
+
+class ThreadRunner(Protocol):
+    """Runs what takes long beside the event loop: `asyncio.to_thread`, or in place where a test says so."""
+
+    def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
 
 
 class ModelResponse(msgspec.Struct, frozen=True):

@@ -11,8 +11,7 @@ import pyarrow as pa
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.models.prices import PriceList, own_prices
 from everlog.events import BadInput
-from everlog.projections.fleet_views import FleetViews
-from everlog.projections.projection_constants import FLEET_MEMORY_MB
+from everlog.projections.fleet_views import QUERY_LIMITS, FleetViews, QueryLimits
 from everlog.store import FileStore, Snapshot, name_of, snapshot
 
 MEMORY_MB_MIN = 64
@@ -25,19 +24,18 @@ def fleet_views(
     as_of: int | None = None,
     agent: str | None = None,
     skip_damaged: bool = False,
-    memory_mb: int = FLEET_MEMORY_MB,
-    threads: int | None = None,
+    limits: QueryLimits = QUERY_LIMITS,
     prices: PriceList | None = None,
 ) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views of the whole fleet, and the position that they are of, while the block runs.
 
     `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one; a name
     that nobody has gives none. `skip_damaged`: every sealed file is checked first, and partitions with damage are left
-    out (`Snapshot.left_out`). `threads` None: one for each processor. `prices`: what calls cost; None: as the
+    out (`Snapshot.left_out`). `prices`: what calls cost; None: as the
     store's `models.toml` and the list that everlog ships say. Raises CorruptLog, StoreError, BadInput.
     """
-    if memory_mb < MEMORY_MB_MIN:
-        raise BadInput(f"A query cannot do with {memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
+    if limits.memory_mb < MEMORY_MB_MIN:
+        raise BadInput(f"A query cannot do with {limits.memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
     name = None if agent is None else name_of(agent)
     with (
         snapshot(store, skip_damaged=skip_damaged) as position,
@@ -46,8 +44,7 @@ def fleet_views(
             position.fresh,
             upto=as_of,
             agent_id=name,
-            memory_mb=memory_mb,
-            threads=threads,
+            limits=limits,
             damage=position.damage,
             prices=(prices or PriceList(own_prices(catalogue_of(store.root).models))).listed,
         ) as views,

@@ -14,13 +14,14 @@ import msgspec
 from everlog.actors.agent import orphaned_turns
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import AgentView, LocalSystem, ModelLookup
+from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem, ModelLookup
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import IsolatedBlocks
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.setting_limits import check_block
 from everlog.actors.rerun.recorded_functions import FunctionReplayer, stand_ins
@@ -83,8 +84,7 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What a rerun works with."""
 
     store: Store
-    clock: Clock
-    ids: Ids
+    ports: Ports
     models: ModelLookup
     tools: Sequence[Tool] = ()
     grants: Grants = NO_GRANTS
@@ -93,8 +93,9 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
     def system(self, **more: object) -> LocalSystem:
         """The agents of the store, of this stage; `more` are others of System."""
-        given = {"clock": self.clock, "ids": self.ids, "models": self.models, "blocks": IsolatedBlocks(), **more}
-        return LocalSystem(self.store, tools=self.tools, grants=self.grants, archive=self.archive, **given)  # type: ignore[arg-type]
+        services = AgentServices(archive=self.archive, blocks=IsolatedBlocks())
+        given = {"ports": self.ports, "models": self.models, "services": services, **more}
+        return LocalSystem(self.store, tools=self.tools, grants=self.grants, **given)  # type: ignore[arg-type]
 
 
 async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
@@ -157,8 +158,8 @@ class _Scene:
     async def play(self, tell: TurnPairCallback) -> RerunOutcome:
         """Run it, in the fork that is there."""
         what, stage, past = self._what, self._stage, self.past
-        script = RecordedScript(past, stage.clock, stage.ids)
-        time = RerunClock(stage.clock, past.records[0].recorded_at)
+        script = RecordedScript(past, stage.ports.clock, stage.ports.ids)
+        time = RerunClock(stage.ports.clock, past.records[0].recorded_at)
         driver: RerunDriver | None = None
 
         async def meanwhile() -> None:
@@ -177,9 +178,9 @@ class _Scene:
             self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
         )
         model = RecordedModel(script, self._request, meanwhile)
+        ids = script if what.recorded else _Fresh(stage.ports.ids, stage.ports.clock)
         system = stage.system(
-            clock=script if what.recorded else time,
-            ids=script if what.recorded else _Fresh(stage.ids, stage.clock),
+            ports=msgspec.structs.replace(stage.ports, clock=script if what.recorded else time, ids=ids),
             models=(lambda _: model) if what.recorded else stage.models,
             refit=lambda tools: {
                 name: recorder.wrap(tool) for name, tool in {**self._tools, **tools}.items()

@@ -15,7 +15,8 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.os_processes import descendants
 from everlog.actors.cluster.ray_address import prepare
 from everlog.actors.hosting.cluster_status import HostStatus, StatusSource
-from everlog.actors.ports.real_clock import RealClock, RealIds, monotonic_us
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import monotonic_us
 from everlog.interfaces.fleet import load_generator as load
 from everlog.store import FileStore
 
@@ -38,15 +39,15 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
     """The agents of a store under a Ray of its own: another that runs on this machine is not joined."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ.setdefault("OPENAI_API_KEY", "none")
-    clock, ids = RealClock(), RealIds()
-    store = FileStore(root, clock.now)
+    ports = Ports()
+    store = FileStore(root, ports.clock.now)
     prepare(store.root, "")
     from everlog.actors.cluster.ray_runtime import joined
 
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()
         yield AgentSystem(
-            runtime, store, means=SessionCapabilities(base_url=base_url), clock=clock, ids=ids, ask=runtime.ask,
+            runtime, store, means=SessionCapabilities(base_url=base_url), ports=ports, ask=runtime.ask,
             archive=runtime.archive, placement="shared",
         )  # fmt: skip
 

@@ -12,16 +12,17 @@ from datetime import datetime
 from pathlib import Path
 
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
-from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.api import open_system, place_of
+from everlog.actors.api import ServiceOptions, open_system, place_of
 from everlog.actors.archive.archive_index import local_archive
 from everlog.actors.cluster.ray_address import running
 from everlog.actors.functions.extras import Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from everlog.actors.ports.effects import ArchiveClient, Model
+from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.actors.prompt import presets
 from everlog.events import BadInput, Fenced, PartitionBusy
@@ -54,9 +55,8 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
         store_of(args, world),
         tools=tools,
         grants=grants,
-        clock=world.clock,
-        ids=world.ids,
-        archive=archive,
+        ports=ports_of(world),
+        services=AgentServices(archive=archive),
     )
 
 
@@ -86,14 +86,17 @@ def agents_of(
         tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
         base_url=getattr(args, "base_url", None) or "",
         grants=grants,
-        models=_models(world),
-        clock=world.clock,
-        ids=world.ids,
-        note=warn,
+        services=ServiceOptions(models=_models(world)),
+        ports=ports_of(world),
         timers=timers,
         placement=getattr(args, "placement", "dedicated"),
         shards=getattr(args, "shards", None),
     )
+
+
+def ports_of(world: CommandEnvironment) -> Ports:
+    """What a command brings for agents; notes are warnings on stderr."""
+    return Ports(clock=world.clock, ids=world.ids, note=warn)
 
 
 def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:

@@ -19,7 +19,7 @@ from everlog.actors.cluster.os_processes import keeps
 from everlog.actors.cluster.ray_address import kept, running
 from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource
 from everlog.events import ClusterError, UsageError
-from everlog.interfaces.common.bootstrap import root_of, store_of, warn
+from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of, warn
 from everlog.interfaces.common.error_output import complain, plain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
@@ -110,7 +110,7 @@ def _nothing_runs(root: Path) -> str:
 @asynccontextmanager
 async def source_of(args: Namespace, world: CommandEnvironment) -> AsyncIterator[StatusSource]:
     """The cluster that runs agents of the store. Raises ClusterError."""
-    async with open_system(root_of(args), runtime="ray", clock=world.clock, ids=world.ids, note=warn) as system:
+    async with open_system(root_of(args), runtime="ray", ports=ports_of(world)) as system:
         if not isinstance(system.runtime, StatusSource):
             raise ClusterError("This cluster does not say how it is doing. `ray status` shows what Ray knows of it.")
         yield system.runtime

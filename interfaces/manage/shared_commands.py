@@ -13,7 +13,7 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, store_of, system_of
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, ports_of, store_of, system_of
 from everlog.interfaces.common.error_output import plain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import checked, given_text, needed_text
@@ -189,9 +189,7 @@ async def _done(
 def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
     """For reading alone: nothing is owned."""
     store = store_of(args, world)
-    return SharedBlockService(
-        store, SharedBlockWriter(store, clock=world.clock, ids=world.ids), clock=world.clock, ids=world.ids
-    )
+    return SharedBlockService(store, SharedBlockWriter(store, ports_of(world)), clock=world.clock, ids=world.ids)
 
 
 def _size(block: SharedBlock) -> str:

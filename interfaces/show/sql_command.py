@@ -19,7 +19,7 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.process_limits import ending_tidily
 from everlog.interfaces.output import sql_output
-from everlog.projections.fleet_views import FleetViews
+from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.projections.projection_constants import FLEET_MEMORY_MB
 from everlog.store import Snapshot
 
@@ -63,7 +63,7 @@ def asked(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetVie
             as_of=time_in(args, world),
             agent=args.agent,
             skip_damaged=args.skip_damaged,
-            memory_mb=memory_mb,
+            limits=QueryLimits(memory_mb=memory_mb),
             prices=prices_of(root_of(args), limits_from(os.environ)),
         ) as (views, position),
     ):

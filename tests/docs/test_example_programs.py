@@ -24,7 +24,8 @@ LINES_MAX = 40
 def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, folder: Path, model: ScriptedModel | None) -> None:
     """Run the example as a program, with `said` on stdin; `model` answers in the place of the real one."""
     if model is not None:
-        monkeypatch.setattr("everlog.actors.api.open_system", partial(api.open_system, models=lambda *_: model))
+        services = api.ServiceOptions(models=lambda *_: model)
+        monkeypatch.setattr("everlog.actors.api.open_system", partial(api.open_system, services=services))
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     monkeypatch.setattr("sys.argv", [name, str(folder)])
     spec = importlib.util.spec_from_file_location("__main__", EXAMPLES / name)

@@ -15,7 +15,7 @@ import pytest
 
 from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, current, draft, place, tombstone, uuid7
 from everlog.projections import HEAD, Projections
-from everlog.projections.fleet_views import VIEWS, FleetViews
+from everlog.projections.fleet_views import VIEWS, FleetViews, QueryLimits
 from everlog.store import MemoryStore, batch_of
 from everlog.store.sealed.parquet_file import encode
 from tests.laws.fleet_reference import PRICES, Row, fold, told
@@ -38,6 +38,7 @@ FREQUENT = [
     "turns_hidden",
     "heartbeat",
 ]
+ONE_THREAD = QueryLimits(threads=1)
 ANY = [kind for kind in CATALOGUE if kind != "agent_forked"]
 """Every kind but that which only begins a stream."""
 
@@ -136,7 +137,7 @@ def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> Non
     expected = fold(records)
     assert set(expected) == set(VIEWS)
     fresh = pa.Table.from_batches([batch_of(records[half:])])
-    with FleetViews([str(path)], fresh, threads=1, prices=PRICES) as views:
+    with FleetViews([str(path)], fresh, limits=ONE_THREAD, prices=PRICES) as views:
         for name in VIEWS:
             same(rows_of(views, name), expected[name])
             assert expected[name], f"no log has any {name}"
@@ -157,7 +158,7 @@ def test_the_views_agree_with_the_projections_of_one_agent() -> None:
     records = [current(record) for record in logs(99) if record.type != "of_tomorrow"][:1200]
     names = sorted({record.agent_id for record in records})
     with (
-        FleetViews([], pa.Table.from_batches([batch_of(records)]), threads=1) as views,
+        FleetViews([], pa.Table.from_batches([batch_of(records)]), limits=ONE_THREAD) as views,
         Projections() as engine,
     ):
         engine.load(pa.Table.from_batches([batch_of(records)]))
@@ -195,7 +196,9 @@ def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
     records = logs(5)
     upto = sorted(record.recorded_at for record in records)[len(records) // 2]
     by_then = [record for record in records if record.recorded_at <= upto]
-    with FleetViews([], pa.Table.from_batches([batch_of(records)]), upto=upto, threads=1, prices=PRICES) as views:
+    with FleetViews(
+        [], pa.Table.from_batches([batch_of(records)]), upto=upto, limits=ONE_THREAD, prices=PRICES
+    ) as views:
         for name, expected in fold(by_then).items():
             same(rows_of(views, name), expected)
 
@@ -266,7 +269,7 @@ def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(see
     records = family.records()
     assert any(one.life > 1 for one in told(records)) and any("erased" in record.payload for record in records)
     table = pa.Table.from_batches([batch_of(records)])
-    with FleetViews([], table, threads=1, prices=PRICES) as views, Projections() as engine:
+    with FleetViews([], table, limits=ONE_THREAD, prices=PRICES) as views, Projections() as engine:
         for name, expected in fold(records).items():
             same(rows_of(views, name), expected)
         agents = {(row["agent_id"], row["life"]): row for row in rows_of(views, "agents")}
@@ -285,10 +288,10 @@ def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(see
     later = [row for name, row in pressure.items() if name.startswith("fork")]
     assert sum(row["window"] is not None for row in later) > sum(row["window"] is None for row in later)
     upto = sorted(record.recorded_at for record in records)[len(records) * 2 // 3]
-    with FleetViews([], table, upto=upto, threads=1, prices=PRICES) as views:
+    with FleetViews([], table, upto=upto, limits=ONE_THREAD, prices=PRICES) as views:
         for name, expected in fold([record for record in records if record.recorded_at <= upto]).items():
             same(rows_of(views, name), expected)
     for name in family.chance.sample(sorted(pressure), 4):
-        with FleetViews([], table, agent_id=name, threads=1, prices=PRICES) as views:
+        with FleetViews([], table, agent_id=name, limits=ONE_THREAD, prices=PRICES) as views:
             assert rows_of(views, "pressure") == [pressure[name]]
             same(rows_of(views, "agents"), [row for key, row in agents.items() if key[0] == name])

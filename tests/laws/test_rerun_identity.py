@@ -166,7 +166,7 @@ def again(world: World, what: RerunOptions, tools: list[Tool] | None = None) -> 
     def nobody(name: str) -> Any:
         raise AssertionError(f"the model {name} was asked")
 
-    stage = RerunEnvironment(store=world.store, clock=world.clock, ids=world.ids, models=nobody, tools=tools or ())
+    stage = RerunEnvironment(store=world.store, ports=world.ports, models=nobody, tools=tools or ())
     return asyncio.run(rerun(what, stage))
 
 

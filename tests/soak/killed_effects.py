@@ -28,7 +28,8 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.core_memory import Memory
 from everlog.actors.ports.effects import ModelResponse
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import RealClock
 from everlog.events import Draft, Record, UserMessage
 from everlog.store import Commit, FileLog, FileStore, RealDisk
 from everlog.store.base.disk import RealFile
@@ -215,7 +216,7 @@ async def play(folder: str, agent_id: str, life: Life) -> None:
     store = StoppingStore.create(Path(folder), clock.now, "soak", disk=StoppingDisk(life))
     assert isinstance(store, StoppingStore)
     store.life = life
-    system = LocalSystem(store, models=lambda _: Player(life), tools=functions(life.act), clock=clock, ids=RealIds())
+    system = LocalSystem(store, models=lambda _: Player(life), tools=functions(life.act), ports=Ports(clock=clock))
     settings = Settings(model="scripted", window=WINDOW)
     async with system.agent(agent_id, settings, command="soak", listen=shown) as agent:
         await agent.run()

@@ -10,6 +10,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.ports import Ports
 from everlog.events import Record, UserMessage, uuid7
 from everlog.store import MemoryStore, Store
 
@@ -158,8 +159,13 @@ class World:
         self.ids = CountingIds()
         self.store = store or MemoryStore()
         self.model = ScriptedModel(lines, after=after, **more)
-        self.system = LocalSystem(self.store, models=lambda _: self.model, tools=tools, clock=self.clock, ids=self.ids)
+        self.system = LocalSystem(self.store, models=lambda _: self.model, tools=tools, ports=self.ports)
         self.settings = Settings(model="scripted", window=8192)
+
+    @property
+    def ports(self) -> Ports:
+        """What its agents have beside the model."""
+        return Ports(clock=self.clock, ids=self.ids)
 
     def restarted(self, *lines: Line, **more: Any) -> "World":
         """The same store in a new process."""
@@ -169,8 +175,7 @@ class World:
             self.store,
             models=lambda _: world.model,
             tools=users(self),
-            clock=self.clock,
-            ids=self.ids,
+            ports=self.ports,
         )
         return world
 

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.actors.hosting.pending_work import standings
+from everlog.actors.ports.ports import Ports
 from everlog.events import (
     AgentDeleted,
     BadInput,
@@ -33,6 +35,12 @@ from tests.support.agent_world import START, CountingIds, TickingClock
 HALF = "\ud800"
 """Half of a character."""
 
+
+def opened(folder: Path) -> AbstractAsyncContextManager[AgentSystem]:
+    """Agents in this process."""
+    return open_system(folder, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds()))
+
+
 Misuse = Callable[[Any], Awaitable[object]]
 
 
@@ -40,7 +48,9 @@ def refused(tmp_path: Path, misuse: Misuse) -> None:
     """Have a new agent misused: BadInput, and its log is as it was, and it answers."""
 
     async def run() -> None:
-        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+        async with open_system(
+            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+        ) as system:
             agent = await system.agent("sam")
             head = agent.opened.head
             with pytest.raises(BadInput):
@@ -106,7 +116,9 @@ def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
     """Each kind of input opens a turn, and is kept as it was given."""
 
     async def run() -> None:
-        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+        async with open_system(
+            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+        ) as system:
             agent: AgentRef = await system.agent("sam")
             assert (await agent.send(event))[0].type == event.kind
 
@@ -118,7 +130,9 @@ def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
     """An agent is called by text; no other agent is made."""
 
     async def run() -> None:
-        async with open_system(tmp_path, runtime="local", clock=TickingClock(), ids=CountingIds()) as system:
+        async with open_system(
+            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+        ) as system:
             with pytest.raises(BadInput, match="an agent name is text"):
                 await system.agent(name)
             assert system.agents() == []
@@ -132,7 +146,7 @@ def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, p
     clock, ids = TickingClock(), CountingIds()
 
     async def run() -> None:
-        async with open_system(tmp_path, runtime="local", clock=clock, ids=ids) as system:
+        async with open_system(tmp_path, runtime="local", ports=Ports(clock=clock, ids=ids)) as system:
             for name in ("abe", "zed"):
                 await (await system.agent(name)).set_timer("good", every_s=60)
 

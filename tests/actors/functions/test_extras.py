@@ -42,7 +42,7 @@ class Granted(World):
     ) -> None:
         super().__init__(*lines, store=store)
         self.system = LocalSystem(
-            self.store, models=self._model, tools=tools, grants=grants or Grants(), clock=self.clock, ids=self.ids
+            self.store, models=self._model, tools=tools, grants=grants or Grants(), ports=self.ports
         )
         self.settings = Settings(**{"model": "scripted", "window": 8192, "preset": preset, **settings})
 
@@ -79,7 +79,7 @@ def again(world: Granted, *lines: Line, **more: Any) -> Granted:
     """The same store in a new process, which asks for no preset unless told to."""
     next_one = Granted(*lines, store=world.store, **{"preset": None, **more})
     next_one.clock, next_one.ids = world.clock, world.ids
-    next_one.system._clock, next_one.system._ids = world.clock, world.ids
+    next_one.system._ports = world.ports
     return next_one
 
 

@@ -17,6 +17,7 @@ from everlog.actors.agent.commands import (
     SessionCapabilities,
     StreamItem,
 )
+from everlog.actors.hosting.agent_factory import HostLink
 from everlog.actors.hosting.host import Host
 from everlog.events import HostLost, ModelError, Record, UnknownAgent, UserMessage
 from tests.support.agents.fast_stand_ins import payload
@@ -102,7 +103,7 @@ def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
         async def on_idle() -> None:
             idle.set()
 
-        host = Host("nobody", home.runtime._system_of, idle_s=5, on_idle=on_idle)
+        host = Host("nobody", home.runtime._system_of, idle_s=5, link=HostLink(on_idle=on_idle))
         with pytest.raises(UnknownAgent):
             await heard(host.perform(ResumeTurns(id=home.ids.new(home.clock.now()))))
         await asyncio.wait_for(idle.wait(), 6)
@@ -243,7 +244,7 @@ def test_timers_are_told_when_they_may_have_changed() -> None:
     async def main() -> None:
         home = Home()
         told: list[Sequence[Any]] = []
-        host = await hosted(home, tell_timers=lambda _, timers: told.append(timers))
+        host = await hosted(home, link=HostLink(tell_timers=lambda _, timers: told.append(timers)))
         for _ in range(5):
             await heard(host.perform(say(home, "Hi")))
         assert told == [[]]

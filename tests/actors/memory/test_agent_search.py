@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.functions.memgpt_functions import shown
 from everlog.actors.functions.tools import tool
 from everlog.actors.memory.agent_search import AgentSearcher
@@ -57,9 +57,8 @@ def searching(archive: FakeArchive | None) -> World:
     world.system = LocalSystem(
         world.store,
         models=lambda _: world.model,
-        clock=world.clock,
-        ids=world.ids,
-        archive=archive,  # type: ignore[arg-type]
+        ports=world.ports,
+        services=AgentServices(archive=archive),  # type: ignore[arg-type]
     )
     world.settings = type(world.settings)(model="scripted", window=8192, zone="Asia/Tokyo")
     asyncio.run(world.tell("Hello"))

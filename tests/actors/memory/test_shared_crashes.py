@@ -10,12 +10,13 @@ import pytest
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, id_of
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.shared_block_writer import BUSY_TRIES, SharedBlockWriter
+from everlog.actors.ports.ports import Ports
 from everlog.actors.rerun.rerun import RerunEnvironment, RerunOptions, rerun
 from everlog.events import FunctionError, FunctionResult, MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, MemoryLog, MemoryReader, MemoryStore, stream_of_block
 from tests.contract.contract_agents import alive
 from tests.support.agent_world import ScriptedModel
-from tests.support.agents.shared_block_agents import CLOCK, IDS, Team, append, replace
+from tests.support.agents.shared_block_agents import CLOCK, IDS, PORTS, Team, append, replace
 from tests.support.seeds import seeds
 
 AGENTS = ("sam", "kim", "max")
@@ -176,7 +177,7 @@ async def test_a_block_that_another_process_owns_is_waited_for_and_then_refused(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    sharing = SharedBlockWriter(store, clock=CLOCK, ids=IDS, sleep=sleep)
+    sharing = SharedBlockWriter(store, Ports(clock=CLOCK, ids=IDS, sleep=sleep))
     people = SharedBlockService(store, sharing, clock=CLOCK, ids=IDS)
     await people.create("team", "one")
     other = FileStore(tmp_path, CLOCK.now).open(stream_of_block("team"), "everlog shared")
@@ -258,7 +259,7 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
     edits = team.edits()
     model = ScriptedModel([append("three")])
     first = next(record.seq for record in team.store.reader("sam").read("sam") if record.text == "go on")
-    stage = RerunEnvironment(store=team.store, clock=CLOCK, ids=IDS, models=lambda _: model)
+    stage = RerunEnvironment(store=team.store, ports=PORTS, models=lambda _: model)
     await rerun(RerunOptions(agent_id="sam", fork="again", from_seq=first), stage)
     assert team.edits() == edits
     async with team.opened("again") as fork:

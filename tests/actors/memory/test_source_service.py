@@ -16,6 +16,7 @@ from everlog.actors.memory.document_load import (
     UnreadableDocument,
 )
 from everlog.actors.memory.source_service import Sources
+from everlog.actors.ports.ports import Ports
 from everlog.events import (
     BadInput,
     DocumentLoaded,
@@ -218,7 +219,7 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
     from everlog.actors.api import open_system
 
     async def live() -> tuple[list[Record], list[Sequence[str]]]:
-        async with open_system(tmp_path, clock=TickingClock(), ids=CountingIds(), timers=False) as system:
+        async with open_system(tmp_path, ports=Ports(clock=TickingClock(), ids=CountingIds()), timers=False) as system:
             sam = await system.agent("sam")
             assert [
                 await sam.attach_source("sea"),
@@ -251,7 +252,7 @@ def test_nothing_that_makes_agents_makes_one_of_a_sources_name(tmp_path: Path) -
     from everlog.actors.api import open_system
 
     async def tried() -> None:
-        async with open_system(tmp_path, clock=TickingClock(), ids=CountingIds(), timers=False) as system:
+        async with open_system(tmp_path, ports=Ports(clock=TickingClock(), ids=CountingIds()), timers=False) as system:
             system.sources.load("sea", docs(a="fog"))
             with pytest.raises(BadInput, match="names that begin with 'source:'"):
                 await system.agent("source:sea")

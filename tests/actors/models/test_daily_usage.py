@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.hosting.agent_factory import GatewayModel
@@ -28,7 +29,8 @@ def a_world(**settings: Any) -> World:
 def behind(world: World, **limits: Any) -> None:
     """The agents of this world ask through a new gateway from now on."""
     gateway = Gateway(lambda *_: world.model, GatewayLimits(**limits), clock=world.clock)
-    world.system._models_of = lambda agent_id: lambda name: GatewayModel(name, URL, gateway.ask, agent_id)
+    services = AgentServices(models_of=lambda agent_id: lambda name: GatewayModel(name, URL, gateway.ask, agent_id))
+    world.system = LocalSystem(world.store, services=services, ports=world.ports)
 
 
 def test_a_gateway_that_was_started_again_knows_what_was_used_up() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.models.daily_usage import spent_in
 from everlog.actors.models.model_types import ModelDefaults
@@ -23,7 +23,7 @@ FILTERED = completion("I", finish="content_filter", total=5000)
 def knowing(world: World, **known: ModelDefaults) -> World:
     """The same world, where so much is known of models."""
     world.system = LocalSystem(
-        world.store, models=lambda _: world.model, clock=world.clock, ids=world.ids, known=known.__getitem__
+        world.store, models=lambda _: world.model, ports=world.ports, services=AgentServices(known=known.__getitem__)
     )
     return world
 

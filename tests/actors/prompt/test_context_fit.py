@@ -11,7 +11,7 @@ import pytest
 from everlog.actors.agent.agent_setup import InitialBlock
 from everlog.actors.prompt import context_fit
 from everlog.events import ContextOverflow, Record, event_of
-from everlog.projections.fleet_views import FleetViews
+from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.store import batch_of
 from tests.support.agent_world import World, completion, counted, kinds, say
 
@@ -122,7 +122,7 @@ def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one()
     calls = world.system.view("sam").rows("model_calls")
     assert {row["purpose"] for row in calls if row["outcome"] == "rejected"} == {"summary"}
     plain = pa.Table.from_batches([batch_of(left)])
-    with FleetViews([], plain, threads=1) as views:
+    with FleetViews([], plain, limits=QueryLimits(threads=1)) as views:
         told_as = views.table("SELECT DISTINCT purpose FROM model_calls WHERE outcome = 'rejected'")
     assert told_as.to_pylist() == [{"purpose": "summary"}]
     assert "records without a model's summary" in summary.text

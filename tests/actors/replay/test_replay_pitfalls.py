@@ -9,7 +9,6 @@ import pytest
 
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.formats import parse_reply, render_request
-from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import tombstone
 from tests.support.agent_world import World, completion, say
@@ -29,7 +28,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
         asyncio.run(world.tell("Hi", "And now?"))
     assert one.log()[0].event_id != other.log()[0].event_id
     assert one.model.requests == other.model.requests
-    later = LocalSystem(one.store, clock=RealClock(), ids=RealIds())
+    later = LocalSystem(one.store)
     assert verify(later.view("sam"), later.tools).faults == []
 
 

@@ -10,11 +10,12 @@ import pytest
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.api import open_system
+from everlog.actors.api import ServiceOptions, open_system
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.gateway.gateway import Gateway, GatewayActor
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.ports.effects import ModelResponse, Page
+from everlog.actors.ports.ports import Ports
 from everlog.actors.rerun.rerun import RerunOptions
 from everlog.events import OverBudget
 from tests.actors.memory.test_agent_search import FakeArchive
@@ -33,11 +34,13 @@ def dear() -> SlowModel:
     return SlowModel(lambda *_: ModelResponse(say("Hello.", total=60_000), 1), seconds=0)
 
 
-def here(folder: Path, model: SlowModel, **more: Any) -> AbstractAsyncContextManager[AgentSystem]:
+def here(
+    folder: Path, model: SlowModel, limits: GatewayLimits | None = None
+) -> AbstractAsyncContextManager[AgentSystem]:
     """Agents in this process that ask this model."""
-    return open_system(
-        folder, runtime="local", models=lambda *_: model, clock=TickingClock(), ids=CountingIds(), timers=False, **more
-    )
+    ports = Ports(clock=TickingClock(), ids=CountingIds())
+    services = ServiceOptions(models=lambda *_: model, limits=limits)
+    return open_system(folder, runtime="local", services=services, ports=ports, timers=False)
 
 
 def test_what_a_rerun_asks_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
@@ -77,14 +80,14 @@ def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) ->
     """Its requests go the way of a host's, count there as the fork's, and are held against the cluster's budgets."""
 
     async def main() -> None:
-        model, clock, ids = dear(), TickingClock(), CountingIds()
+        model, ports = dear(), Ports(clock=TickingClock(), ids=CountingIds())
         actor = GatewayActor(str(tmp_path))
         actor._gateway = shared = gateway(model, agent_tokens_max=50_000, all_tokens_max=100_000)
         asker = GatewayClient(str(tmp_path))
         asker._actor = Handle(actor)
         async with here(tmp_path, model) as local:
             system = AgentSystem(
-                local.runtime, local.store, means=None, clock=clock, ids=ids, ask=asker.ask, archive=FakeArchive(None)
+                local.runtime, local.store, means=None, ports=ports, ask=asker.ask, archive=FakeArchive(None)
             )
             await (await system.agent("sam", MODEL)).send("Hi")
             assert shared.status().asked == 0
@@ -113,8 +116,8 @@ def test_a_rerun_searches_in_the_archive_of_its_system(tmp_path: Path) -> None:
             await (await local.agent("sam", MODEL)).send("Hi")
             ask = Gateway(lambda *_: model).ask
             system = AgentSystem(
-                local.runtime, local.store, means=None, clock=TickingClock(), ids=CountingIds(), ask=ask,
-                archive=archive,
+                local.runtime, local.store, means=None,
+                ports=Ports(clock=TickingClock(), ids=CountingIds()), ask=ask, archive=archive,
             )  # fmt: skip
             done = await system.rerun(RerunOptions(agent_id="sam", from_seq=AGAIN, fork="tom"))
             assert done.error is None

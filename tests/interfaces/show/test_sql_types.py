@@ -12,7 +12,7 @@ from rich.console import Console
 
 from everlog.events import BadInput
 from everlog.interfaces.output import sql_output
-from everlog.projections.fleet_views import FleetViews
+from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.store import SCHEMA
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
@@ -55,7 +55,7 @@ REFUSED = {"hugeint", "uhugeint", "date_array", "timestamp_array", "timestamptz_
 
 @pytest.fixture(scope="module")
 def views() -> Iterator[FleetViews]:
-    with FleetViews([], pa.Table.from_pylist([], SCHEMA), threads=1) as made:
+    with FleetViews([], pa.Table.from_pylist([], SCHEMA), limits=QueryLimits(threads=1)) as made:
         yield made
 
 

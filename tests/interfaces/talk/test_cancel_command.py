@@ -3,6 +3,7 @@
 import asyncio
 
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.ports import Ports
 from everlog.events import UserMessage
 from everlog.store import FileStore
 from tests.support.cli.command_line import Line
@@ -11,7 +12,7 @@ from tests.support.cli.command_line import Line
 def left_open(cli: Line, *texts: str) -> None:
     """Say things to sam and let nobody answer, as a process does that is killed."""
     world = cli.world
-    system = LocalSystem(FileStore(cli.root, world.clock.now), clock=world.clock, ids=world.ids)
+    system = LocalSystem(FileStore(cli.root, world.clock.now), ports=Ports(clock=world.clock, ids=world.ids))
 
     async def main() -> None:
         async with system.agent("sam") as sam:

@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> FileStore:
     for _ in range(3):
         world = World(say("Yes."), store=made)
         world.clock, world.ids = clock, ids
-        world.system._clock, world.system._ids = clock, ids
+        world.system._ports = world.ports
         asyncio.run(world.tell("Hello"))
     return made
 

@@ -61,7 +61,7 @@ def again(
 def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: TokenPrices = UNKNOWN) -> RerunEnvironment:
     """What reruns in that world work with."""
     return RerunEnvironment(
-        store=world.store, clock=world.clock, ids=world.ids, models=lambda _: world.model, tools=tools, prices=prices
+        store=world.store, ports=world.ports, models=lambda _: world.model, tools=tools, prices=prices
     )
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.block_sync import follow, unfollow
 from everlog.actors.memory.shared_block_rules import SharedBlock
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.ports import Ports
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import Record, UserMessage
 from everlog.store import MemoryStore, Store, stream_of_block
@@ -22,6 +23,7 @@ from tests.support.agent_world import CountingIds, TickingClock, completion, say
 from tests.support.agents.virtual_time_shard import SharedHome
 
 CLOCK, IDS = TickingClock(), CountingIds()
+PORTS = Ports(clock=CLOCK, ids=IDS)
 """Of all tests: a process that begins again has other ids than the one before."""
 
 
@@ -71,12 +73,12 @@ class Team:
 
     def __init__(self, store: Store | None = None, *, keeps: bool = False, tools: Sequence[Any] = ()) -> None:
         self.store = store or MemoryStore()
-        self.sharing = SharedBlockWriter(self.store, clock=CLOCK, ids=IDS, keeps=keeps)
+        self.sharing = SharedBlockWriter(self.store, PORTS, keeps=keeps)
         self.people = SharedBlockService(self.store, self.sharing, clock=CLOCK, ids=IDS)
         self.voices: dict[str, Voice] = {}
         self.system = LocalSystem(
-            self.store, models_of=lambda agent_id: lambda _: self.voice(agent_id), clock=CLOCK, ids=IDS,
-            blocks=self.sharing, tools=tools,
+            self.store, ports=PORTS, tools=tools,
+            services=AgentServices(models_of=lambda agent_id: lambda _: self.voice(agent_id), blocks=self.sharing),
         )  # fmt: skip
 
     def voice(self, agent_id: str) -> Voice:

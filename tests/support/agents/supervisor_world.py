@@ -8,6 +8,7 @@ from everlog.actors.agent.commands import Command, CommandResult, SessionCapabil
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
+from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost
 from tests.support.agent_world import CountingIds
 from tests.support.virtual_time import WallClock
@@ -93,8 +94,9 @@ class Run:
     def __init__(self, *standings: PendingWork, **options: Any) -> None:
         self.places = Places()
         self.notes: list[str] = []
-        given = {"clock": WallClock(), "ids": CountingIds(), "activations_max": 2, "note": self.notes.append}
-        self.supervisor = Supervisor(self.places, options.pop("place_of", dedicated), **{**given, **options})
+        ports = Ports(clock=WallClock(), ids=CountingIds(), note=self.notes.append)
+        place_of = options.pop("place_of", dedicated)
+        self.supervisor = Supervisor(self.places, place_of, ports=ports, **{"activations_max": 2, **options})
         self._standings = standings
 
     async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:

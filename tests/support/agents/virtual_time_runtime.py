@@ -11,6 +11,7 @@ from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.ports import Ports
 from everlog.events import Record
 from everlog.store import MemoryStore
 from tests.support import virtual_time
@@ -44,11 +45,16 @@ class Home:
         self.ids.count = int(asyncio.get_running_loop().time()) * 1000
         self.lines = list(lines)
         self.notes: list[str] = []
-        self.blocks = SharedBlockWriter(self.store, clock=self.clock, ids=self.ids)
+        self.blocks = SharedBlockWriter(self.store, self.ports)
         self.runtime = LocalRuntime(
-            lambda lent: lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, blocks=self.blocks),
-            clock=self.clock, idle_s=idle_s, note=self.notes.append, blocks=self.blocks,
+            lambda lent: lent_system(self.store, lent, self.ask, ports=self.ports, blocks=self.blocks),
+            ports=self.ports, idle_s=idle_s, blocks=self.blocks,
         )  # fmt: skip
+
+    @property
+    def ports(self) -> Ports:
+        """What its agents have beside the model."""
+        return Ports(clock=self.clock, ids=self.ids, note=self.notes.append)
 
     async def ask(
         self, name: str, base_url: str, request: bytes, agent_id: str, *_: object, **__: object
@@ -60,7 +66,7 @@ class Home:
 
     def ref(self, agent_id: str = "sam") -> AgentRef:
         runtime: Any = self.runtime
-        return AgentRef(agent_id, runtime, means=None, clock=self.clock, ids=self.ids, listen=None, search=no_search)
+        return AgentRef(agent_id, runtime, means=None, ports=self.ports, listen=None, search=no_search)
 
     async def open(self, agent_id: str = "sam") -> AgentRef:
         ref = self.ref(agent_id)

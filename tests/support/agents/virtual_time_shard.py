@@ -5,10 +5,12 @@ import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, SendInput, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.agent_factory import HostLink, lent_system
 from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.shard import Shard
@@ -22,25 +24,26 @@ class SharedHome(Home):
     """One process with one shard."""
 
     def __init__(self, store: Any = None, **options: Any) -> None:
-        more = {name: options.pop(name) for name in ("agents_max", "on_idle", "on_fenced") if name in options}
+        hooks = {name: options.pop(name) for name in ("on_idle", "on_fenced") if name in options}
+        more = {name: options.pop(name) for name in ("agents_max",) if name in options}
         super().__init__(store or MemoryStore(shards=1), **options)
         self.lost: list[str] = []
         self.shard = Shard(
-            SHARD, self.store, self._system_of, clock=self.clock, ids=self.ids, aside=in_place,
-            tell_timers=self.runtime._schedule.know, note=self.notes.append,
+            SHARD, self.store, self._system_of, ports=msgspec.structs.replace(self.ports, aside=in_place),
+            link=HostLink(tell_timers=self.runtime._schedule.know, **hooks),
             **{"idle_s": options.get("idle_s", 300), **more},
         )  # fmt: skip
         self.runtime = LocalRuntime(
-            self._system_of, clock=self.clock, note=self.notes.append,
+            self._system_of, ports=self.ports,
             partition_of=self.store.partition_of, shard_of=self._told, blocks=self.blocks,
         )  # fmt: skip
 
     def _told(self, _: str, tell: Any) -> Shard:
-        self.shard._tell_timers = tell
+        self.shard._link = msgspec.structs.replace(self.shard._link, tell_timers=tell)
         return self.shard
 
     def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
-        return lent_system(self.store, lent, self.ask, clock=self.clock, ids=self.ids, enter=enter, blocks=self.blocks)
+        return lent_system(self.store, lent, self.ask, ports=self.ports, enter=enter, blocks=self.blocks)
 
     async def leave(self) -> None:
         await super().leave()

@@ -13,6 +13,7 @@ from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, S
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork, standings
+from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, ModelError
 from everlog.store import MemoryStore
 from tests.support.agent_world import CountingIds
@@ -117,7 +118,7 @@ class SupervisorNode(Node):
     def __init__(self, cluster: "Cluster") -> None:
         super().__init__()
         self.supervisor = Supervisor(
-            SimPlaces(cluster), cluster.place_of, clock=cluster.clock, ids=cluster.ids, note=cluster.note,
+            SimPlaces(cluster), cluster.place_of, ports=Ports(clock=cluster.clock, ids=cluster.ids, note=cluster.note),
             activations_max=cluster.activations_max, unfinished=cluster.unfinished,
         )  # fmt: skip
         self.spawn(self.supervisor.begin(cluster.standings()))

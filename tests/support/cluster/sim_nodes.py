@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.agent_factory import HostLink, lent_system
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.timer_schedule import DueTimer
+from everlog.actors.ports.ports import Ports
 from everlog.events import Draft, EverlogError, HostLost, PartitionBusy
 from everlog.store import Commit
 from everlog.store.stores.memory_store import MemoryLog
@@ -72,10 +73,12 @@ class HostNode(Node):
         super().__init__()
         self.cluster = cluster
         self.place = place
-        self.fence = fence
+        leave = self._leave if place.agent_id else None
+        self._link = HostLink(fence=fence, tell_timers=self._tell, on_idle=leave)
         cluster.pids += 1
         self.pid = cluster.pids
         self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
+        self._ports = Ports(clock=self.clock, ids=cluster.ids, note=cluster.note)
         self.left = False
         self.lost = asyncio.Event()
         """It answers nobody any more; it may live on without knowing it."""
@@ -89,14 +92,13 @@ class HostNode(Node):
             raise HostLost("it has let go")
         if agent_id not in self.hosts:
             self.hosts[agent_id] = Host(
-                agent_id, self._system, idle_s=self.cluster.idle_s, fence=self.fence, tell_timers=self._tell,
-                on_idle=self._leave if self.place.agent_id else None, note=self.cluster.note,
+                agent_id, self._system, idle_s=self.cluster.idle_s, ports=self._ports, link=self._link
             )  # fmt: skip
         return self.hosts[agent_id]
 
     def _system(self, lent: SessionCapabilities) -> Any:
         store: Any = NodeStore(self.cluster, self)
-        return lent_system(store, lent, self.cluster.ask, clock=self.clock, ids=self.cluster.ids)
+        return lent_system(store, lent, self.cluster.ask, ports=self._ports)
 
     def lose(self) -> None:
         """Nobody can reach it."""

@@ -95,7 +95,6 @@ class World:
         """The next process; an owner before it that does not know that it is over is fenced."""
         home = SharedHome(self.store, idle_s=self.idle_s, agents_max=self.agents_max)
         home.ids = self.ids
-        home.shard._ids = self.ids
         self.homes.append(home)
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:

@@ -11,6 +11,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, HostLost, ModelError, PartitionBusy, Record
 from tests.support import virtual_time
 from tests.support.agent_world import SECOND, say
@@ -54,8 +55,8 @@ class Client:
         self.told_of_losses = 0
 
     def ref(self, agent_id: str) -> AgentRef:
-        clock, ids = self.cluster.clock, self.cluster.ids
-        return AgentRef(agent_id, self.runtime, means=None, clock=clock, ids=ids, listen=None, search=no_search)
+        ports = Ports(clock=self.cluster.clock, ids=self.cluster.ids)
+        return AgentRef(agent_id, self.runtime, means=None, ports=ports, listen=None, search=no_search)
 
     async def live(self, count: int, settings: Settings) -> None:
         """Open every agent, then do `count` things."""

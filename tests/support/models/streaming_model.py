@@ -11,6 +11,7 @@ from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.tools import Tool
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelta
+from everlog.actors.ports.ports import Ports
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import Record
 from tests.support.agent_world import CountingIds, completion, say
@@ -85,8 +86,8 @@ def streaming(model: Streamer, tools: Sequence[Tool] = ()) -> Home:
     """A process whose agents, each with a log of its own, ask this model."""
     home = Home()
     home.runtime = LocalRuntime(
-        lambda _: LocalSystem(home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids),
-        clock=home.clock, note=home.notes.append, blocks=home.blocks,
+        lambda _: LocalSystem(home.store, models=lambda _: model, tools=tools, ports=home.ports),
+        ports=home.ports, blocks=home.blocks,
     )  # fmt: skip
     return home
 
@@ -96,7 +97,7 @@ def streaming_shared(model: Streamer, tools: Sequence[Tool] = ()) -> SharedHome:
     home = SharedHome()
     home.store.register_many(["sam"], shared=True)
     home.shard._make_system = lambda _, enter: LocalSystem(
-        home.store, models=lambda _: model, tools=tools, clock=home.clock, ids=home.ids, enter=enter
+        home.store, models=lambda _: model, tools=tools, ports=home.ports, enter=enter
     )
     return home
 
@@ -110,7 +111,7 @@ async def opened(home: Home) -> Any:
 
 def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
     """What a look at the log finds wrong: its order, its requests, its tables."""
-    system = LocalSystem(home.store, tools=tools, clock=WallClock(), ids=CountingIds())
+    system = LocalSystem(home.store, tools=tools, ports=Ports(clock=WallClock(), ids=CountingIds()))
     view = system.view("sam")
     found = [*verify(view, system.tools).faults, *rebuild(view).faults]
     found += [turn for turn in view.rows("turns") if turn["status"] == "open"]
