@@ -69,27 +69,29 @@ class AgentRef:
         agent_id: str,
         runtime: Runtime,
         *,
-        means: SessionCapabilities | None,
+        capabilities: SessionCapabilities | None,
         ports: Ports,
-        listen: CommitListener | None,
+        on_commit: CommitListener | None,
         search: MemorySearch,
-        refuse_deletion: Callable[[str], None] | None = None,
+        check_deletion: Callable[[str], None] | None = None,
     ) -> None:
-        """`search` finds memories of the agent. `refuse_deletion` raises BadInput if the agent has living forks."""
+        """`search` finds memories of the agent. `check_deletion` raises BadInput if the agent has living forks."""
         self.agent_id = agent_id
         self.opened: OpenReport
         """How it was when it was opened, or set up last."""
         self._runtime = runtime
-        self._means = means
+        self._capabilities = capabilities
         self._clock, self._ids = ports.clock, ports.ids
-        self._listen = listen
-        self._refuse_deletion = refuse_deletion
+        self._on_commit = on_commit
+        self._check_deletion = check_deletion
         self.archive = ArchivalMemory(self, search)
         """The agent's archival memory."""
 
-    def notify(self, listen: CommitListener) -> None:
-        """Call `listen` with every commit that an answer brings from now on, and no longer what was called before."""
-        self._listen = listen
+    def notify(self, on_commit: CommitListener) -> None:
+        """Call `on_commit` with every commit that an answer brings from now on, and no longer what was called
+        before.
+        """
+        self._on_commit = on_commit
 
     def send(
         self,
@@ -108,7 +110,7 @@ class AgentRef:
         """
         event = UserMessage(text=message, name=speaker) if isinstance(message, str) else message
         say = commands.SendInput(
-            id=event_id or self._new_id(), means=self._means, event=event, preview=preview is not None
+            id=event_id or self._new_id(), capabilities=self._capabilities, event=event, preview=preview is not None
         )
         return self._do(say, preview)
 
@@ -125,7 +127,7 @@ class AgentRef:
 
         None where no turn is open. What a turn has committed stays, and nothing else of it is kept.
         """
-        ended: Sequence[int] = await self.perform(commands.CancelTurn, means=None, every=every)
+        ended: Sequence[int] = await self.perform(commands.CancelTurn, capabilities=None, every=every)
         return ended
 
     def subscribe(self) -> Run:
@@ -134,7 +136,7 @@ class AgentRef:
         The iteration never ends, and keeps the agent in memory. Raises HostLost when the agent's process dies:
         subscribe again.
         """
-        return Run(self._watched(), self._listen)
+        return Run(self._watched(), self._on_commit)
 
     def warn(self, *, preview: PreviewCallback | None = None) -> Run:
         """Warn the agent of memory pressure by hand."""
@@ -252,8 +254,8 @@ class AgentRef:
 
         Raises BadInput while it has forks that live; `AgentSystem.delete` can end them with it.
         """
-        if self._refuse_deletion is not None:
-            self._refuse_deletion(self.agent_id)
+        if self._check_deletion is not None:
+            self._check_deletion(self.agent_id)
         await self.perform(commands.DeleteAgent)
 
     async def unload(self) -> bool:
@@ -261,30 +263,32 @@ class AgentRef:
         return await self._runtime.unload(self.agent_id)
 
     async def open(
-        self, settings: Settings, *, create: bool, take_over: bool, command: str, as_it_is: bool = False
+        self, settings: Settings, *, create: bool, take_over: bool, command: str, keep_configuration: bool = False
     ) -> None:
         """Bring it into memory; `System.agent` does so."""
-        means = self._means if as_it_is else self._means or SessionCapabilities()  # what others lent it stays, as it is
+        capabilities = (
+            self._capabilities if keep_configuration else self._capabilities or SessionCapabilities()
+        )  # what others lent it stays, as it is
         self.opened = await self.perform(
-            commands.OpenAgent, means=means, settings=settings, create=create, take_over=take_over, as_it_is=as_it_is,
-            command=command,
+            commands.OpenAgent, capabilities=capabilities, settings=settings, create=create, take_over=take_over,
+            keep_configuration=keep_configuration, command=command,
         )  # fmt: skip
 
     def _new_id(self) -> str:
         return self._ids.new(self._clock.now())
 
     def _do(self, command: Command, preview: PreviewCallback | None = None) -> Run:
-        return Run(self._sent(command), self._listen, preview, command.id)
+        return Run(self._sent(command), self._on_commit, preview, command.id)
 
     async def _watched(self) -> AsyncIterator[StreamItem]:
         since = self.opened.head  # a timer may have gone off before anybody could watch
         while True:
             command = self._command(commands.WatchAgent)
-            async for heard in self._runtime.perform(self.agent_id, command, since):
-                if isinstance(heard, CommandResult):
-                    since = heard.value  # what happens until it is watched again is told then
+            async for received in self._runtime.perform(self.agent_id, command, since):
+                if isinstance(received, CommandResult):
+                    since = received.value  # what happens until it is watched again is told then
                 else:
-                    yield heard
+                    yield received
 
     async def perform(self, command: type[Command], /, **arguments: Any) -> Any:
         """Send a command with a new id. Return its value."""
@@ -293,26 +297,26 @@ class AgentRef:
         return answer.value
 
     def _command(self, command: type[Command], /, **arguments: Any) -> Command:
-        return command(id=self._new_id(), **{"means": self._means, **arguments})
+        return command(id=self._new_id(), **{"capabilities": self._capabilities, **arguments})
 
     async def _sent(self, command: Command) -> AsyncIterator[StreamItem]:
         """What a command leads to. Where its host died it is sent again: its id makes it count once."""
         seen, sent = 0, 0
-        told: Preview | None = None
+        preview_item: Preview | None = None
         while True:
             sent += 1
             try:
-                async for heard in self._runtime.perform(self.agent_id, command, seen):
-                    if isinstance(heard, Preview):
-                        told = heard
-                    elif not isinstance(heard, CommandResult):
-                        heard = [record for record in heard if record.seq > seen]
-                        seen = max((record.seq for record in heard), default=seen)
-                    yield heard
+                async for received in self._runtime.perform(self.agent_id, command, seen):
+                    if isinstance(received, Preview):
+                        preview_item = received
+                    elif not isinstance(received, CommandResult):
+                        received = [record for record in received if record.seq > seen]
+                        seen = max((record.seq for record in received), default=seen)
+                    yield received
                 return
             except HostLost:
                 if not command.repeats or sent > RESENDS_MAX:
                     raise
-                if told is not None:  # who takes the turn up asks the model anew
-                    yield Preview(told.turn, told.step, "restart")
-                    told = None
+                if preview_item is not None:  # who takes the turn up asks the model anew
+                    yield Preview(preview_item.turn, preview_item.step, "restart")
+                    preview_item = None

@@ -26,13 +26,13 @@ from everlog.actors.ports.agent_constants import RESENDS_MAX
 from everlog.actors.ports.effects import ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reports import export_restore
-from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compared, rerun
+from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compare, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
 from everlog.actors.runtime import Placement, Runtime
 from everlog.events import Event, EverlogError, HostLost, Record, UserMessage
 from everlog.events.times import since_epoch
-from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, name_of, refuse_reserved
+from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, check_not_reserved, name_of
 
 
 class SendOutcome(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class AgentSystem:
         runtime: Runtime,
         store: FileStore,
         *,
-        means: SessionCapabilities | None,
+        capabilities: SessionCapabilities | None,
         ports: Ports,
         ask: GatewayCall,
         archive: ArchiveClient,
@@ -74,12 +74,12 @@ class AgentSystem:
         """
         self.runtime, self.store = runtime, store
         self._placement = placement
-        self._reading = LocalSystem(store, tools=means.tools if means else (), ports=ports)
-        self._means = means
+        self._reading = LocalSystem(store, tools=capabilities.tools if capabilities else (), ports=ports)
+        self._capabilities = capabilities
         self._ports = ports
         self.shared = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
         """The memory blocks that agents share."""
-        self._stage = partial(stage, store, means, ask=ask, archive=archive, ports=ports, limits=limits)
+        self._stage = partial(stage, store, capabilities, ask=ask, archive=archive, ports=ports, limits=limits)
 
     async def agent(
         self,
@@ -88,38 +88,45 @@ class AgentSystem:
         *,
         create: bool = True,
         take_over: bool = False,
-        as_it_is: bool = False,
+        keep_configuration: bool = False,
         placement: Placement | None = None,
-        listen: CommitListener | None = None,
+        on_commit: CommitListener | None = None,
         command: str = "everlog",
     ) -> AgentRef:
         """The agent of that name, in memory and set up; made if it does not exist, unless `create` is False.
 
-        `as_it_is`: for what runs no turn; the agent is not set up anew, with other functions perhaps. `placement` is
-        for an agent that is made: `dedicated`, a host and a log of its own, or `shared`, among others in one shard.
+        `keep_configuration`: for what runs no turn; the agent is not set up anew, with other functions perhaps.
+        `placement` is for an agent that is made: `dedicated`, a host and a log of its own, or `shared`, among others in
+        one shard.
 
-        `listen` is told every commit that an answer of it brings; `command` is what a person reads in another process
-        while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
+        `on_commit` is told every commit that an answer of it brings; `command` is what a person reads in another
+        process while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
         """
-        refuse_reserved(name_of(name))
+        check_not_reserved(name_of(name))
         if create:
-            self.runtime.refuse_unlendable(self._means)
+            self.runtime.check_capabilities(self._capabilities)
             self.store.register(name, shared=(placement or self._placement) == "shared")
         else:
-            self._reading.refuse_unknown(name_of(name))
-        agent = self._ref(name_of(name), listen)
-        await agent.open(settings or Settings(), create=create, take_over=take_over, as_it_is=as_it_is, command=command)
+            self._reading.check_exists(name_of(name))
+        agent = self._ref(name_of(name), on_commit)
+        await agent.open(
+            settings or Settings(),
+            create=create,
+            take_over=take_over,
+            keep_configuration=keep_configuration,
+            command=command,
+        )
         return agent
 
-    def _ref(self, agent_id: str, listen: CommitListener | None = None) -> AgentRef:
+    def _ref(self, agent_id: str, on_commit: CommitListener | None = None) -> AgentRef:
         return AgentRef(
             agent_id,
             self.runtime,
-            means=self._means,
+            capabilities=self._capabilities,
             ports=self._ports,
-            listen=listen,
+            on_commit=on_commit,
             search=partial(self._search, agent_id),
-            refuse_deletion=self._reading.refuse_with_forks,
+            check_deletion=self._reading.check_no_forks,
         )
 
     async def cancel(self, name: str, *, every: bool = False) -> Sequence[int]:
@@ -138,11 +145,13 @@ class AgentSystem:
         """
         wanted = [name_of(name) for name in names]
         for name in wanted:
-            refuse_reserved(name)
-        self.runtime.refuse_unlendable(self._means)
+            check_not_reserved(name)
+        self.runtime.check_capabilities(self._capabilities)
         self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
         opens = [
-            commands.OpenAgent(id=self._new_id(), means=self._means, settings=settings or Settings(), command="everlog")
+            commands.OpenAgent(
+                id=self._new_id(), capabilities=self._capabilities, settings=settings or Settings(), command="everlog"
+            )
             for _ in wanted
         ]
         async for sent in self._sent_many(list(zip(wanted, opens, strict=True))):
@@ -160,7 +169,7 @@ class AgentSystem:
                 name_of(name),
                 commands.SendInput(
                     id=self._new_id(),
-                    means=self._means,
+                    capabilities=self._capabilities,
                     event=UserMessage(text=words) if isinstance(words, str) else words,
                 ),
             )
@@ -205,7 +214,7 @@ class AgentSystem:
         """
         forked = self._reading.fork(name_of(name), new_name, at=at)
         if placement == "shared":
-            await (await self.agent(forked.agent_id, create=False, as_it_is=True)).move("shared")
+            await (await self.agent(forked.agent_id, create=False, keep_configuration=True)).move("shared")
         return forked
 
     def export(
@@ -235,28 +244,28 @@ class AgentSystem:
         """
         return export_restore.restore_agent(self.store, Path(path).expanduser(), progress)
 
-    async def rerun(self, what: RerunOptions, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
+    async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
         """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
 
-        It runs in this process. `tell` is told each turn as it has ended, beside that of then. Functions that act
+        It runs in this process. `notify` is told each turn as it has ended, beside that of then. Functions that act
         outside are given the results of then, or refused, unless `what` allows them. A model that fails ends it, and is
         told in the value. Raises BadInput, UsageError where a function is missing that edits memory, UnknownAgent.
         """
-        return await rerun(what, self._stage(name_of(what.fork)), tell)
+        return await rerun(what, self._stage(name_of(what.fork)), notify)
 
     async def compare(self, name: str, fork: str) -> RerunComparison:
         """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
-        return compared(name_of(name), name_of(fork), self._stage(name_of(fork)))
+        return compare(name_of(name), name_of(fork), self._stage(name_of(fork)))
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.
 
         Raises BadInput while it has forks that live, and they are not to be ended.
         """
-        forks = self._reading.living_forks(name_of(name)) if with_forks else []
+        forks = self._reading.live_forks(name_of(name)) if with_forks else []
         ended = [*sorted(forks, key=self._generation, reverse=True), name_of(name)]
         for each in ended:
-            await (await self.agent(each, create=False, as_it_is=True, command="everlog delete")).delete()
+            await (await self.agent(each, create=False, keep_configuration=True, command="everlog delete")).delete()
         return ended
 
     def _generation(self, name: str) -> int:

@@ -23,7 +23,7 @@ from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.archive.archive_index import local_archive
 from everlog.actors.archive.archive_service import WaitPolicy
-from everlog.actors.cluster.ray_address import prepare, running, to_join
+from everlog.actors.cluster.ray_address import address_to_join, prepare, running
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.gateway.gateway import Gateway
@@ -87,25 +87,25 @@ async def open_system(
     services, ports = services or ServiceOptions(), ports or Ports()
     place = place_of(runtime, _folder(store))
     files = make_store(_folder(store), ports.clock, ports.ids, shards)
-    lent = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
-    means = lent if lent.same != SessionCapabilities().same else None
+    session = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
+    capabilities = session if session.same != SessionCapabilities().same else None
     system_over = partial(AgentSystem, store=files, ports=ports, placement=placement, limits=services.limits)
     if place == "ray":
-        address = to_join(files.root)
+        address = address_to_join(files.root)
         served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
-        means = msgspec.structs.replace(lent, base_url=served) if means or served else None
+        capabilities = msgspec.structs.replace(session, base_url=served) if capabilities or served else None
         if not address:
             ports.note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)
         async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
-            yield system_over(cluster, means=means, ask=cluster.ask, archive=cluster.archive)
+            yield system_over(cluster, capabilities=capabilities, ask=cluster.ask, archive=cluster.archive)
         return
     limits = services.limits or limits_from(os.environ)
     gateway = Gateway(services.models, limits, clock=ports.clock, root=files.root)
     archive = local_archive(files, services.patience or ("begin" if timers else "spare"), note=ports.note)
     local = local_runtime(files, gateway.ask, archive, ports=ports, idle_s=idle_s, timers=timers)
     try:
-        yield system_over(local, means=means, ask=gateway.ask, archive=archive)
+        yield system_over(local, capabilities=capabilities, ask=gateway.ask, archive=archive)
     finally:
         await local.close()
         await gateway.close()

@@ -98,12 +98,12 @@ class LoopThread:
         on for the others.
         """
         try:
-            while not self._gone_round():
+            while not self._has_stopped():
                 pass
         finally:
             self._over.set_result(None)
 
-    def _gone_round(self) -> bool:
+    def _has_stopped(self) -> bool:
         """Whether the loop was stopped; False where it was thrown out."""
         try:
             self._loop.run_forever()

@@ -14,7 +14,7 @@ from everlog.store import FileStore
 
 def stage(
     store: FileStore,
-    lent: SessionCapabilities | None,
+    capabilities: SessionCapabilities | None,
     fork: str,
     *,
     ask: GatewayCall,
@@ -26,13 +26,13 @@ def stage(
 
     `limits`: those that say what tokens cost; None: those of the variables. Raises BadInput.
     """
-    lent, limits = lent or SessionCapabilities(), limits or limits_from(os.environ)
+    capabilities, limits = capabilities or SessionCapabilities(), limits or limits_from(os.environ)
     return RerunEnvironment(
         store=store,
         ports=ports,
-        models=models_through(ask, fork, store.root, lent.base_url),
-        tools=lent.tools,
-        grants=lent.grants,
+        models=models_through(ask, fork, store.root, capabilities.base_url),
+        tools=capabilities.tools,
+        grants=capabilities.grants,
         archive=archive,
         prices=TokenPrices(limits.price_in, limits.price_out),
     )

@@ -27,7 +27,7 @@ class Runtime(Protocol):
         """
         ...
 
-    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
+    def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
         """Raises BadInput for functions that cannot be had where agents run."""
         ...
 
@@ -63,15 +63,15 @@ class Run:
 
     def __init__(
         self,
-        heard: AsyncIterator[StreamItem],
-        listen: CommitListener | None,
+        received: AsyncIterator[StreamItem],
+        on_commit: CommitListener | None,
         preview: PreviewCallback | None = None,
         event_id: str = "",
     ) -> None:
         self.event_id = event_id
         """The id of the command, and of the first event that it leaves."""
-        self._heard = heard
-        self._listen = listen
+        self._received = received
+        self._on_commit = on_commit
         self._preview = preview
         self._used = False
         self.value: Any = None
@@ -87,17 +87,17 @@ class Run:
         if self._used:
             raise UsageError("An answer is heard once; send again for another.")
         self._used = True
-        async for heard in self._heard:
-            if isinstance(heard, CommandResult):
-                self.value = heard.value
+        async for received in self._received:
+            if isinstance(received, CommandResult):
+                self.value = received.value
                 continue
-            if isinstance(heard, Preview):
+            if isinstance(received, Preview):
                 if self._preview is not None:
-                    self._preview(heard)
+                    self._preview(received)
                 continue
-            if self._listen is not None:
-                self._listen(heard)
-            for record in heard:
+            if self._on_commit is not None:
+                self._on_commit(received)
+            for record in received:
                 self.records.append(record)
                 yield record
 

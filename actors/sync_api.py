@@ -52,7 +52,7 @@ def _blocking(
     return call
 
 
-def _plain(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[SyncProxy, P], T]:
+def _direct(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[SyncProxy, P], T]:
     """Make a method that calls `method`, which blocks by itself."""
 
     @functools.wraps(method)
@@ -63,7 +63,7 @@ def _plain(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Syn
     return call
 
 
-def _answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
+def _until_answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
     """Make a method that waits for all that follows from a command."""
 
     @functools.wraps(method)
@@ -125,11 +125,11 @@ class SyncArchivalMemory(SyncProxy):
 class SyncAgent(SyncProxy):
     """`AgentRef`, whose calls block. `send` and its like return a `SendOutcome`: its `text`, `records` and `value`."""
 
-    send = _answered(AgentRef.send)
-    heartbeat = _answered(AgentRef.heartbeat)
-    resume = _answered(AgentRef.resume)
-    retry = _answered(AgentRef.retry)
-    warn = _answered(AgentRef.warn)
+    send = _until_answered(AgentRef.send)
+    heartbeat = _until_answered(AgentRef.heartbeat)
+    resume = _until_answered(AgentRef.resume)
+    retry = _until_answered(AgentRef.retry)
+    warn = _until_answered(AgentRef.warn)
     cancel = _blocking(AgentRef.cancel)
     undo = _blocking(AgentRef.undo)
     rethink = _blocking(AgentRef.rethink)
@@ -150,9 +150,9 @@ class SyncAgent(SyncProxy):
     delete = _blocking(AgentRef.delete)
     unload = _blocking(AgentRef.unload)
 
-    def notify(self, listen: CommitListener) -> None:
-        """Call `listen` with every commit that an answer brings from now on; it is called in the loop's thread."""
-        self._wrapped.notify(listen)
+    def notify(self, on_commit: CommitListener) -> None:
+        """Call `on_commit` with every commit that an answer brings from now on; it is called in the loop's thread."""
+        self._wrapped.notify(on_commit)
 
     @property
     def agent_id(self) -> str:
@@ -173,10 +173,10 @@ class SyncAgent(SyncProxy):
 class SyncSharedBlocks(SyncProxy):
     """`SharedBlockService`, whose calls block."""
 
-    names = _plain(SharedBlockService.names)
-    show = _plain(SharedBlockService.show)
-    history = _plain(SharedBlockService.history)
-    followers = _plain(SharedBlockService.followers)
+    names = _direct(SharedBlockService.names)
+    show = _direct(SharedBlockService.show)
+    history = _direct(SharedBlockService.history)
+    followers = _direct(SharedBlockService.followers)
     create = _blocking(SharedBlockService.create)
     set = _blocking(SharedBlockService.set)
     append = _blocking(SharedBlockService.append)
@@ -195,11 +195,11 @@ class SyncSystem(SyncProxy):
     compare = _blocking(AgentSystem.compare)
     delete = _blocking(AgentSystem.delete)
     unload = _blocking(AgentSystem.unload)
-    agents = _plain(AgentSystem.agents)
-    sql = _plain(AgentSystem.sql)
-    view = _plain(AgentSystem.view)
-    export = _plain(AgentSystem.export)
-    restore = _plain(AgentSystem.restore)
+    agents = _direct(AgentSystem.agents)
+    sql = _direct(AgentSystem.sql)
+    view = _direct(AgentSystem.view)
+    export = _direct(AgentSystem.export)
+    restore = _direct(AgentSystem.restore)
 
     def agent(self, name: str, settings: Settings | None = None, **options: Any) -> SyncAgent:
         """Open the agent of that name, created if it does not exist; see `AgentSystem.agent` for the options."""

@@ -133,7 +133,7 @@ async def _talker(
 ) -> Talker:
     heard: list[Record] = []
     settings = Settings(model="instant", window=plan.window)
-    agent = await stack.enter_async_context(system.agent(name, settings, command="bench.step", listen=heard.extend))
+    agent = await stack.enter_async_context(system.agent(name, settings, command="bench.step", on_commit=heard.extend))
     return Talker(agent, disk, heard, seed)
 
 

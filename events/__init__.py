@@ -8,13 +8,13 @@ from everlog.events.codec import (
     CATALOGUE,
     ERASED_PREFIX,
     AnyEvent,
-    current,
     decode,
     decode_many,
     draft,
     event_of,
     is_erased,
     json_schema,
+    upcast_record,
 )
 from everlog.events.digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
 from everlog.events.errors import (
@@ -171,7 +171,6 @@ __all__ = [
     "UserMessage",
     "WrongSequence",
     "canonical_bytes",
-    "current",
     "decode",
     "decode_many",
     "digest",
@@ -185,5 +184,6 @@ __all__ = [
     "place",
     "time_of",
     "tombstone",
+    "upcast_record",
     "uuid7",
 ]

@@ -177,7 +177,7 @@ def event_of(record: Record | Draft) -> AnyEvent:
     return decode(record.type, record.version, record.text, record.payload, record.recorded_at)
 
 
-def current(record: Record) -> Record:
+def upcast_record(record: Record) -> Record:
     """`record` with its payload in today's shape; the same object if it has that already, or is unknown."""
     cls = CATALOGUE.get(record.type)
     if cls is None or record.version >= cls.version or is_erased(record.payload):

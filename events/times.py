@@ -17,11 +17,11 @@ def iso(at: int) -> str:
     return moment(at).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def zoned(when: datetime) -> datetime:
+def with_zone(when: datetime) -> datetime:
     """Return a time with its zone: UTC if it has none."""
     return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def since_epoch(when: datetime) -> int:
     """Return a time as microseconds UTC; it is UTC if it has no zone."""
-    return (zoned(when) - EPOCH) // timedelta(microseconds=1)
+    return (with_zone(when) - EPOCH) // timedelta(microseconds=1)

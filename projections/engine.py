@@ -13,10 +13,10 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from everlog.events import CATALOGUE, Record, current, is_erased
+from everlog.events import CATALOGUE, Record, is_erased, upcast_record
 from everlog.projections.projection_constants import COMPACT_ROWS_MIN, FEW_AGENTS, MANY_AGENTS, MEMORY_MB, THREADS
 from everlog.projections.rows import Row, Rows, answers, place_of
-from everlog.projections.sql_catalogue import PROJECTIONS, batched, macro, sql
+from everlog.projections.sql_catalogue import PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
@@ -125,7 +125,7 @@ class Projections:
             counted = any(record.type in _COUNTED for record in records)
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
-            batches = [batch_of([current(record) for record in records])]
+            batches = [batch_of([upcast_record(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._changed += len(records)
@@ -138,7 +138,7 @@ class Projections:
         batches = table.to_batches()
         shapes = set(zip(table.column("type").to_pylist(), table.column("version").to_pylist(), strict=True))
         if any(version < CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
-            batches = [batch_of([current(record) for record in records_of(table)])]
+            batches = [batch_of([upcast_record(record) for record in records_of(table)])]
         self._incoming.batches = batches
         kinds = {kind for kind, _ in shapes}
         births = self._query(_BIRTHS) if "agent_created" in kinds else []
@@ -183,7 +183,7 @@ class Projections:
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
-        return self._db.sql(batched("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
+        return self._db.sql(batch_query("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
 
     def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
         """The resumed agents of whose summaries (agent and payload) one shows what their state does not."""
@@ -224,19 +224,19 @@ class Projections:
             if count is not None:
                 self._db.execute(sql(count))
             if summarized:
-                self._settle(summarized)
+                self._evict_and_reload(summarized)
             self._db.execute("COMMIT")
         except duckdb.Error:
             self._db.execute("ROLLBACK")
             raise
 
-    def _settle(self, agents: Sequence[str]) -> None:
+    def _evict_and_reload(self, agents: Sequence[str]) -> None:
         """After a summary: what the context of now no longer needs goes cold, what it needs again comes back."""
         self._settled.update(agents)
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
-        settle = batched("settle", "hot", few=self._few(agents))
+        settle = batch_query("settle", "hot", few=self._few(agents))
         self._db.execute(f"INSERT INTO settled {settle}", [agents, [HEAD] * len(agents)])
         self._db.execute(
             "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
@@ -314,7 +314,7 @@ class Projections:
     def _statement(self, name: str, *, hot: bool, few: bool, rest: Sequence[object] = ()) -> duckdb.Statement:
         """The batched query of a projection, parsed once. DuckDB plans a query anew each time that it reads a table."""
         if (key := (name, hot, few)) not in self._statements:
-            text = batched(name, "hot" if hot else "records", few=few)
+            text = batch_query(name, "hot" if hot else "records", few=few)
             self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0], *rest]))[0]
         return self._statements[key]
 
@@ -371,7 +371,9 @@ class Projections:
 
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
         """A digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""
-        statement = f"SELECT count(*) AS n, coalesce(bit_xor(hash(answer)), 0) AS h FROM ({batched(name)}) AS answer"
+        statement = (
+            f"SELECT count(*) AS n, coalesce(bit_xor(hash(answer)), 0) AS h FROM ({batch_query(name)}) AS answer"
+        )
         row = self.query(statement, [[agent_id], [as_of]], [agent_id])[0]
         return f"{row['n']}:{row['h']:016x}"
 

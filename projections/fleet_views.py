@@ -40,7 +40,7 @@ VIEWS = (
 ROWS_AT_ONCE = 8_192
 """Rows of an answer that are fetched at a time."""
 
-_FIGURED = "SELECT {columns} FROM read_parquet([{paths}])"
+_DERIVED_QUERY = "SELECT {columns} FROM read_parquet([{paths}])"
 _BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM {source} WHERE type = 'agent_created' AND seq > 1
 GROUP BY agent_id ORDER BY agent_id"""
 _MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (type = 'agent_forked')
@@ -151,7 +151,7 @@ class FleetViews:
         sources = [sql("fleet/figured")]
         if paths:
             columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
-            sources.append(_FIGURED.format(columns=columns, paths=_quoted(paths)))
+            sources.append(_DERIVED_QUERY.format(columns=columns, paths=_quoted(paths)))
         run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
         time = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
         run(f"CREATE VIEW by_then AS FROM everything WHERE {time}")

@@ -35,7 +35,7 @@ def input_outcomes(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[
     found = {event_id: InputOutcome() for event_id in event_ids}
     inputs = pa.table({"event_id": pa.array(found, pa.string())})
     for log in logs:
-        for event_id, times, answered, ended in _looked_up(log.table(), inputs):
+        for event_id, times, answered, ended in _look_up(log.table(), inputs):
             fate = found[event_id]
             fate.times += times
             fate.answered |= answered
@@ -43,7 +43,7 @@ def input_outcomes(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[
     return found
 
 
-def _looked_up(records: pa.Table, inputs: pa.Table) -> list[tuple[str, int, bool, bool]]:
+def _look_up(records: pa.Table, inputs: pa.Table) -> list[tuple[str, int, bool, bool]]:
     with duckdb.connect(":memory:", config={"threads": THREADS, "autoinstall_known_extensions": "false"}) as db:
         db.register("records", records.select(["agent_id", "event_id", "turn", "type"]))
         db.register("inputs", inputs)

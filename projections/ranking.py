@@ -18,7 +18,7 @@ import msgspec
 from everlog.projections.search_documents import count_at, sought_as
 from everlog.store.base.bm25 import rarity, score, weight
 
-NAMED_SCORE, BESIDE_PART, VERBATIM_SCORE = 0.5, 0.3, 2.0
+NAMED_SCORE, NEIGHBOUR_PART, VERBATIM_SCORE = 0.5, 0.3, 2.0
 NEAREST, BEST = 20, 20
 """So many are results because of their meaning; so many of the best because of who says them."""
 DIGITS = 6
@@ -63,9 +63,9 @@ class _Worded(msgspec.Struct):
     score: float = 0.0
     own: bool = False
     """There is a stem in its own words, or the query names who says it."""
-    told: bool = False
+    has_topic: bool = False
     """There is a stem that is no speaker's name."""
-    telling: bool = False
+    has_own_topic: bool = False
     """There is such a stem in its own words."""
     named: bool = False
 
@@ -81,11 +81,11 @@ class _Found(msgspec.Struct):
     """The query has nothing but names of speakers."""
 
 
-def ranked(talk: RecallCorpus, asked: RecallQuery) -> list[tuple[int, float]]:
+def rank(talk: RecallCorpus, asked: RecallQuery) -> list[tuple[int, float]]:
     """The places in the talk of all results and their scores, best first."""
-    found = _found(talk, asked)
+    found = _match(talk, asked)
     order = {place: (-round(score, DIGITS), place) for place, score in enumerate(found.scores) if score}
-    fitting = _fitting(talk, asked)
+    fitting = _result_places(talk, asked)
     results = fitting if asked.phrases else _results(talk, found, fitting, order)
     placed = sorted(results, key=lambda place: order.get(place, (0.0, place)))
     return [(place, found.scores[place]) for place in placed]
@@ -108,21 +108,21 @@ def _results(
 def _answers(talk: RecallCorpus, found: _Found, place: int, best: Collection[int]) -> bool:
     """Whether a message is a result by its words, or by who says it."""
     one = found.worded[place]
-    spoken = one.named and place in best and _told_near(talk, found, place)
-    return one.telling or spoken or (one.own and found.names_alone)
+    spoken = one.named and place in best and _has_topic_near(talk, found, place)
+    return one.has_own_topic or spoken or (one.own and found.names_alone)
 
 
-def _told_near(talk: RecallCorpus, found: _Found, place: int) -> bool:
+def _has_topic_near(talk: RecallCorpus, found: _Found, place: int) -> bool:
     """Whether words of the query that are no names stand there, or right before or after."""
     near = [place]
     if talk.linked[place]:
         near.append(place - 1)
     if place + 1 < len(talk.linked) and talk.linked[place + 1]:
         near.append(place + 1)
-    return any(other in found.worded and found.worded[other].told for other in near)
+    return any(other in found.worded and found.worded[other].has_topic for other in near)
 
 
-def _fitting(talk: RecallCorpus, asked: RecallQuery) -> Collection[int]:
+def _result_places(talk: RecallCorpus, asked: RecallQuery) -> Collection[int]:
     """The places of what can be a result."""
     places: Collection[int] = range(len(talk.seq))
     if asked.roles:
@@ -136,12 +136,15 @@ def _fitting(talk: RecallCorpus, asked: RecallQuery) -> Collection[int]:
     return frozenset(places) if isinstance(places, list) else places
 
 
-def _found(talk: RecallCorpus, asked: RecallQuery) -> _Found:
-    worded, names = _worded(talk, asked.stems)
+def _match(talk: RecallCorpus, asked: RecallQuery) -> _Found:
+    worded, names = _stem_matches(talk, asked.stems)
     meanings = {place: asked.meanings[seq] for place, seq in enumerate(talk.seq) if seq in asked.meanings}
     verbatim = _verbatim(talk, asked.text)
-    alone = _alone(len(talk.seq), worded, meanings, part=0.5 if asked.meanings else 1.0)
-    scores = [base + BESIDE_PART * beside for base, beside in zip(alone, _beside(alone, talk.linked), strict=True)]
+    alone = _message_scores(len(talk.seq), worded, meanings, part=0.5 if asked.meanings else 1.0)
+    scores = [
+        base + NEIGHBOUR_PART * beside
+        for base, beside in zip(alone, _neighbour_scores(alone, talk.linked), strict=True)
+    ]
     for place in verbatim:
         scores[place] += VERBATIM_SCORE
     return _Found(worded, meanings, verbatim, scores, names == len(asked.stems))
@@ -154,7 +157,7 @@ def _verbatim(talk: RecallCorpus, text: str) -> Collection[int]:
     return [place for place, said in enumerate(talk.text) if text in said.lower()]
 
 
-def _worded(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
+def _stem_matches(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
     """What each message that has a stem of the query has of it, by place; and how many stems are names of speakers."""
     found: dict[int, _Worded] = {}
     names = 0
@@ -171,13 +174,15 @@ def _worded(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Wor
             one = found.setdefault(place, _Worded())
             one.score += score(rare, n, weight(talk.words[place], average))
             one.own |= own or speaker
-            one.told |= not a_name
-            one.telling |= own and not a_name
+            one.has_topic |= not a_name
+            one.has_own_topic |= own and not a_name
             one.named |= speaker
     return found, names
 
 
-def _alone(count: int, worded: Mapping[int, _Worded], meanings: Mapping[int, float], *, part: float) -> list[float]:
+def _message_scores(
+    count: int, worded: Mapping[int, _Worded], meanings: Mapping[int, float], *, part: float
+) -> list[float]:
     """The scores of messages by themselves: words and meaning, each `part` of it, and who says it."""
     alone = [0.0] * count
     best = max((one.score for one in worded.values()), default=0.0)
@@ -192,7 +197,7 @@ def _alone(count: int, worded: Mapping[int, _Worded], meanings: Mapping[int, flo
     return alone
 
 
-def _beside(alone: Sequence[float], linked: Sequence[bool]) -> Iterator[float]:
+def _neighbour_scores(alone: Sequence[float], linked: Sequence[bool]) -> Iterator[float]:
     """The better score of the two that were said right before and after, where one goes on from the other."""
     before = (score if on else 0.0 for score, on in zip((0.0, *alone), linked, strict=False))
     after = (score if on else 0.0 for score, on in zip((*alone[1:], 0.0), (*linked[1:], False), strict=False))

@@ -11,7 +11,7 @@ import msgspec
 from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
-from everlog.projections.ranking import RecallCorpus, RecallQuery, ranked
+from everlog.projections.ranking import RecallCorpus, RecallQuery, rank
 from everlog.projections.rows import Row
 from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
 from everlog.store.base.stemming import phrases_in, query_stems, stems
@@ -68,9 +68,9 @@ class RecallSearch:
         phrases, rest = phrases_in(query)
         asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
         talk = talk or self.talk()
-        found = ranked(talk, asked)
+        found = rank(talk, asked)
         if not found and phrases and rest:
-            found = ranked(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
+            found = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
         return RecallPage([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
 
     def without_names(self, query: str, talk: RecallCorpus | None = None) -> str:

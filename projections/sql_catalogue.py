@@ -3,7 +3,7 @@
 A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. One definition
 serves two forms, made here and nowhere else:
 
-- the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batched(name)`;
+- the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batch_query(name)`;
 - the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
 """
 
@@ -78,7 +78,7 @@ def _assembled(name: str, wanted: str) -> str:
 
 
 @cache
-def batched(name: str, source: str = "records", *, few: bool = False) -> str:
+def batch_query(name: str, source: str = "records", *, few: bool = False) -> str:
     """The query for many agents at once.
 
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow. The `source`

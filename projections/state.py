@@ -15,7 +15,7 @@ import pyarrow as pa
 from everlog.events import CATALOGUE
 from everlog.projections.engine import HistoryLoader, Projections, kept_from, shown_from
 from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
-from everlog.projections.sql_catalogue import batched, sql
+from everlog.projections.sql_catalogue import batch_query, sql
 from everlog.store import SCHEMA, LogReader
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.sealed.parquet_file import where
@@ -28,7 +28,7 @@ class SqlStateDeriver:
     def maker(self) -> str:
         """A digest of all that a state depends on."""
         parts = [sql(name) for name in ("hot", "add", "count_all", "end_life", "thaw")]
-        parts += [batched("settle"), batched("state"), f"state {STATE_VERSION}"]
+        parts += [batch_query("settle"), batch_query("state"), f"state {STATE_VERSION}"]
         parts += [f"{kind} {cls.version}" for kind, cls in sorted(CATALOGUE.items())]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -39,27 +39,27 @@ class SqlStateDeriver:
         has one that is too large for the engine, which could not run it either.
         """
         if earlier is not None:
-            unclear = _reaching(earlier, records)
-            records = where(records, pc.invert(_among(records, unclear)))
-            earlier = where(earlier, pc.invert(_among(earlier, unclear)))
+            unclear = _reaching_agents(earlier, records)
+            records = where(records, pc.invert(_rows_of_agents(records, unclear)))
+            earlier = where(earlier, pc.invert(_rows_of_agents(earlier, unclear)))
         tables = [records] if earlier is None else [earlier, records]
         found = []
         for names in _batches(tables):
             with Projections() as engine:
                 if earlier is not None:
-                    engine.restore(where(earlier, _among(earlier, names)))
+                    engine.restore(where(earlier, _rows_of_agents(earlier, names)))
                 with suppress(duckdb.OutOfMemoryException):
-                    engine.load(where(records, _among(records, names)))
+                    engine.load(where(records, _rows_of_agents(records, names)))
                     found.append(engine.states(names.to_pylist()))
         return pa.concat_tables(found) if found else _none()
 
 
-def _among(table: pa.Table, agents: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def _rows_of_agents(table: pa.Table, agents: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """Which rows of `table` are of these agents."""
     return pc.is_in(table.column("agent_id"), agents)
 
 
-def _reaching(earlier: pa.Table, records: pa.Table) -> pa.Array:
+def _reaching_agents(earlier: pa.Table, records: pa.Table) -> pa.Array:
     """The agents of whose summaries in `records` one shows what their `earlier` state does not."""
     known = kept_from(earlier)
     kinds = pc.is_in(records.column("type"), pa.array(["summary", "summary_expanded"]))

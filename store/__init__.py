@@ -10,9 +10,9 @@ from everlog.store.base.arrow_schema import SCHEMA, batch_of, events_of, records
 from everlog.store.base.block_streams import (
     BLOCK_PREFIX,
     block_of,
+    check_not_reserved,
     is_agent,
     is_block,
-    refuse_reserved,
     stream_of_block,
 )
 from everlog.store.base.contract import (
@@ -56,7 +56,7 @@ from everlog.store.sealed.derived_columns import FIGURES
 from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import FileStore
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
-from everlog.store.stores.mounts import StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
+from everlog.store.stores.mounts import StoreIdentity, caveat, check_one_store, check_storage, seen_by
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -112,6 +112,9 @@ __all__ = [
     "check",
     "check_forks",
     "check_moves",
+    "check_not_reserved",
+    "check_one_store",
+    "check_storage",
     "events_of",
     "export",
     "is_agent",
@@ -123,9 +126,6 @@ __all__ = [
     "partition_of",
     "read_whole",
     "records_of",
-    "refuse_apart",
-    "refuse_reserved",
-    "refuse_unsafe",
     "seal_if_due",
     "seen_by",
     "shard_of",

@@ -34,7 +34,7 @@ ActivationFactory = Callable[[str, str, bool], AbstractAsyncContextManager[Activ
 """Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
 
 
-def alone(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> ActivationFactory:
+def separate_logs(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> ActivationFactory:
     """Each agent opens its own log, and has it to itself. `reader`: through all partitions that it was in."""
     return partial(_Alone, open_log, reader)
 
@@ -62,19 +62,19 @@ class _Alone:
             unsealed = seal_if_due(log, DERIVER)  # of an owner that was killed
             reader = self._reader(self._agent_id, log)
             activate(self._projections, reader, self._agent_id)
-            self._seat = Activation(
+            self._activation = Activation(
                 LocalJournal(log, self._projections, reader), log.head(self._agent_id).seq, self._projections
             )
-            self._seat.cut = getattr(log, "cut", None)
-            self._seat.unsealed = unsealed or getattr(log, "unfinished", "")
+            self._activation.cut = getattr(log, "cut", None)
+            self._activation.unsealed = unsealed or getattr(log, "unfinished", "")
             seated = True
         finally:
             if not seated:
                 self._close()
-        return self._seat
+        return self._activation
 
     async def __aexit__(self, *_: object) -> None:
-        self._seat.unsealed = self._close()
+        self._activation.unsealed = self._close()
 
     def _close(self) -> str:
         self._projections.close()

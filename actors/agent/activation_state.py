@@ -31,13 +31,13 @@ class ActivationState(msgspec.Struct, frozen=True):
 class _Turn:
     """How far a turn is after some of its records."""
 
-    __slots__ = ("cause", "opened", "owed", "stopped", "waits")
+    __slots__ = ("cause", "opened", "pending", "stopped", "waits")
 
     def __init__(self) -> None:
         self.opened = self.stopped = False
         self.waits = False
         """An input has no reply yet."""
-        self.owed = 0
+        self.pending = 0
         """Calls without a result."""
         self.cause: str | None = None
         """What the input that opened it names as its cause."""
@@ -45,7 +45,7 @@ class _Turn:
     @property
     def open(self) -> bool:
         """Whether it is unfinished."""
-        return self.opened and not self.stopped and (self.waits or self.owed > 0)
+        return self.opened and not self.stopped and (self.waits or self.pending > 0)
 
 
 def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
@@ -64,7 +64,7 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
             if row["input"] and not row["step"]:
                 turn.opened, turn.cause = True, row["cause"]
             turn.waits = row["input"] or (turn.waits and kind != ModelReply.kind)
-            turn.owed += row["owed"] or 0
+            turn.pending += row["owed"] or 0
             turn.stopped |= kind in STOPS
     exists = bool(kinds) and AgentDeleted.kind not in kinds
     unfinished = sorted(number for number, turn in turns.items() if number and turn.open) if exists else ()

@@ -17,11 +17,11 @@ from everlog.actors.agent.activation_state import ActivationState, activation_st
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of
 from everlog.actors.agent.model_step import ModelCaller
-from everlog.actors.agent.orphaned_turns import without_leftovers
+from everlog.actors.agent.orphaned_turns import end_orphaned_turns
 from everlog.actors.agent.turn_runner import TurnRunner
-from everlog.actors.agent.turn_transitions import refuse_no_input
-from everlog.actors.agent.undo import PositionedEvent, commit_of, ended, last_reply, last_said, newest_turns
-from everlog.actors.formats.reply_preview import PreviewFactory, nobody
+from everlog.actors.agent.turn_transitions import check_is_input
+from everlog.actors.agent.undo import PositionedEvent, commit_of, endings_of, last_reply, last_said, newest_turns
+from everlog.actors.formats.reply_preview import PreviewFactory, no_preview
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
@@ -68,9 +68,21 @@ class Agent(EventWriter):
     """One agent, activated. Call `activate` first; then `receive` and `run` in any order."""
 
     __slots__ = (
-        "_known", "_running", "_thinker", "_tools", "_turns", "archiving", "blocks", "cut", "hearing", "model_name",
+        "_known",
+        "_running",
+        "_thinker",
+        "_tools",
+        "_turns",
+        "archiving",
+        "blocks",
+        "cut",
+        "model_name",
         "models",
-        "schemas", "searcher", "unsealed", "zone",
+        "preview_for",
+        "schemas",
+        "searcher",
+        "unsealed",
+        "zone",
     )  # fmt: skip
 
     def __init__(
@@ -81,15 +93,15 @@ class Agent(EventWriter):
         head: int,
         resources: AgentResources,
         ports: Ports,
-        listen: CommitListener | None = None,
+        on_commit: CommitListener | None = None,
     ) -> None:
-        super().__init__(agent_id, journal=journal, head=head, ports=ports, listen=listen)
+        super().__init__(agent_id, journal=journal, head=head, ports=ports, on_commit=on_commit)
         self.searcher, self.blocks = resources.searcher, resources.blocks
         self._tools, self._known = resources.tools, resources.known
         self.models = model_pool.ModelPool(
-            resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.by_the_log, self, journal))
+            resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.logged_usage, self, journal))
         )
-        self.hearing: PreviewFactory = nobody
+        self.preview_for: PreviewFactory = no_preview
         """Who is told the pieces of a reply as it comes."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
@@ -106,35 +118,40 @@ class Agent(EventWriter):
         self._turns = TurnRunner(self, self._thinker, tools=self._tools, searcher=self.searcher, clock=ports.clock)
 
     async def set_up(self, *, unattended: bool) -> None:
-        """What `activate` leaves for later where the agent is opened `as_it_is`."""
+        """What `activate` leaves for later where the agent is opened `keep_configuration`."""
         recorded = (await self._woken()).recorded
         if unattended and recorded is not None:
-            agent_setup.refuse_without(self.agent_id, recorded, self._tools)
+            agent_setup.check_functions_given(self.agent_id, recorded, self._tools)
         await self._set_up(agent_setup.Settings(), recorded)
 
     async def activate(
-        self, settings: agent_setup.Settings, *, create: bool = True, unattended: bool = False, as_it_is: bool = False
+        self,
+        settings: agent_setup.Settings,
+        *,
+        create: bool = True,
+        unattended: bool = False,
+        keep_configuration: bool = False,
     ) -> None:
         """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
 
         `create` False: raises UnknownAgent where it was deleted. `unattended`: nobody is there who could lend it
-        functions; raises UsageError where it needs some. `as_it_is`: it runs no turn, and is not set up anew.
+        functions; raises UsageError where it needs some. `keep_configuration`: it runs no turn, and is not set up anew.
         """
         woken = await self._woken()
         self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
         if woken.exists:
             if unattended and recorded is not None:
-                agent_setup.refuse_without(self.agent_id, recorded, self._tools)
-            if as_it_is and recorded is not None:
+                agent_setup.check_functions_given(self.agent_id, recorded, self._tools)
+            if keep_configuration and recorded is not None:
                 self._follow(recorded)
             else:
                 await self._set_up(settings, recorded)
             if self.repeats is None:
-                self._waiting.extend((turn, "") for turn in await without_leftovers(self, woken))
+                self._waiting.extend((turn, "") for turn in await end_orphaned_turns(self, woken))
         elif not create:
             raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
         else:
-            facts = await prompt_sections.facts(self, settings.sections, None)
+            facts = await prompt_sections.template_facts(self, settings.sections, None)
             configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
             await self.commit(agent_setup.birth(settings, configured), turn=0, step=0)
             self.models.ledger.begin()
@@ -144,7 +161,7 @@ class Agent(EventWriter):
         self, settings: agent_setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
         """Go by `settings` over the recorded configuration, and record what they change."""
-        facts = await prompt_sections.facts(self, settings.sections, recorded)
+        facts = await prompt_sections.template_facts(self, settings.sections, recorded)
         configured = agent_setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
         if recorded is None or configured.schemas or not agent_setup.same(recorded, configured):
             head = self.head
@@ -178,7 +195,7 @@ class Agent(EventWriter):
 
         Raises BadInput for what is no input, Busy when INBOX_MAX inputs wait already: the input is not kept.
         """
-        refuse_no_input(event)
+        check_is_input(event)
         at = None if not_before is None else max(not_before, self._clock.now())
         return (await self.commit([event], turn=None, step=0, ids=ids_of(event_id), said_at=[said_at], at=at))[0]
 
@@ -289,11 +306,11 @@ class Agent(EventWriter):
     ) -> Record:
         """Hide turns and end those that are open, after `events`, all in one commit; its first record."""
         async with self._writing:
-            ended_now = ended(await self.rows("turn_records"), hidden)
+            ended_now = endings_of(await self.rows("turn_records"), hidden)
             left: list[Event | PositionedEvent] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
             commit = await self._append(left, turn, 0, ids=ids_of(event_id))
             self._closed(hidden)
-        return self._told(commit)[0]
+        return self._notify(commit)[0]
 
     async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
         """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""

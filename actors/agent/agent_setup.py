@@ -126,11 +126,13 @@ def configuration(
         msgspec.convert(msgspec.to_builtins(settings), Settings)
     except (msgspec.MsgspecError, TypeError, OverflowError) as error:
         raise BadInput(f"The settings are not what they should be: {error}. Nothing was changed.") from error
-    model = _either(settings.model, recorded.model if recorded else OFFLINE)
-    zone = _either(settings.zone, recorded.zone if recorded else "UTC")
+    model = _given_or_before(settings.model, recorded.model if recorded else OFFLINE)
+    zone = _given_or_before(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
     found = ModelDefaults() if same_model or known_of is None else known_of(model)
-    window = _either(settings.window, recorded.window if recorded and same_model else found.window or window_of(model))
+    window = _given_or_before(
+        settings.window, recorded.window if recorded and same_model else found.window or window_of(model)
+    )
     _check(model, zone, window)
     setting_limits.check(settings)
     system, preset, parts = _system(settings, recorded)
@@ -152,14 +154,14 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
-        **{name: _either(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
+        **{name: _given_or_before(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
-    if facts is None or not parts or not (settings.sections or sections.depends(configured, before)):
+    if facts is None or not parts or not (settings.sections or sections.has_changed_facts(configured, before)):
         return configured
     told = _newborn(facts.agent, settings) if recorded is None else facts
     return msgspec.structs.replace(
-        configured, text=sections.told(configured, [tool.schema for tool in functions], told)
+        configured, text=sections.system_prompt(configured, [tool.schema for tool in functions], told)
     )
 
 
@@ -170,7 +172,7 @@ def _of_model(found: ModelDefaults) -> dict[str, Any]:
     return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
 
 
-def refuse_without(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
+def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
     """Raises UsageError where the agent has functions that are not among `tools`: it would be set up without them."""
     missing = [function.name for function in recorded.functions if function.name not in tools]
     if missing:
@@ -191,7 +193,7 @@ def window_of(model: str) -> int:
     return max(found, default=WINDOW_TOKENS)
 
 
-def _either(asked: ValueT | None, before: ValueT) -> ValueT:
+def _given_or_before(asked: ValueT | None, before: ValueT) -> ValueT:
     return before if asked is None else asked
 
 
@@ -227,12 +229,12 @@ def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, 
         raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
     text = recorded.text if recorded else ""
     if settings.sections:
-        return text, "", sections.checked(settings.sections)
+        return text, "", sections.check_sections(settings.sections)
     if settings.system is not None:
         return settings.system, "", []
     if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
         return text, "", recorded.sections
-    name = _either(settings.preset, (recorded.preset if recorded else "") or "chat")
+    name = _given_or_before(settings.preset, (recorded.preset if recorded else "") or "chat")
     return presets.system(name), name, []
 
 

@@ -55,7 +55,7 @@ class AgentView:
         if as_of > self.seq:
             raise BadInput(f"This is {self.agent_id!r} as of seq {self.seq}: look at it anew for seq {as_of}.")
         if self._before is None or self._before.seq != as_of:
-            self._let_go()
+            self._close_engine()
             self._before = AgentView(self.agent_id, self.reader, self.archive, as_of=as_of)
         return self._before
 
@@ -121,13 +121,13 @@ class AgentView:
 
     def close(self) -> None:
         """Free the memory. Idempotent."""
-        self._let_go()
+        self._close_engine()
         if self._borrowed:
             self.projections.forget(self.agent_id)
         else:
             self.projections.close()
 
-    def _let_go(self) -> None:
+    def _close_engine(self) -> None:
         if self._before is not None:
             self._before.close()
             self._before = None

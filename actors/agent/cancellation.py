@@ -41,7 +41,7 @@ class CancellableTurn:
             self._stopped = True
             self._task.cancel()
 
-    def refuse_stopped(self, turn: int | None, step: int) -> None:
+    def raise_if_stopped(self, turn: int | None, step: int) -> None:
         """Raises CancelledError for a step of a turn that was stopped, and has not noticed."""
         if self._stopped and self._turn and step and turn == self._turn:
             raise asyncio.CancelledError

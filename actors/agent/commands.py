@@ -27,14 +27,14 @@ class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Where its model is served, if not at the place that the environment names."""
     grants: Grants = NO_GRANTS
     """What its functions may reach."""
-    mark: str = ""
+    code_digest: str = ""
     """A digest of the functions' code, where they came from another process; empty where they are of this one."""
 
     @property
     def same(self) -> tuple[object, ...]:
         """Equal for two means that allow the same, with the same code."""
         tools = tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools)
-        return (tools, self.mark, self.base_url, self.grants)
+        return (tools, self.code_digest, self.base_url, self.grants)
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may be sent again when the process that had it is gone."""
 
     id: str
-    means: SessionCapabilities | None = None
+    capabilities: SessionCapabilities | None = None
     """None: what the agent was lent before."""
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class OpenAgent(Command, frozen=True, kw_only=True):
     """Whether an agent that does not exist is made."""
     take_over: bool = False
     """Fence the process that has the agent open."""
-    as_it_is: bool = False
+    keep_configuration: bool = False
     """For what runs no turn, as a timer that is set: the agent is not set up anew, with other functions perhaps."""
     command: str = "everlog"
     """What a person reads when the agent is busy."""

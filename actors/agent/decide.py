@@ -46,7 +46,7 @@ KEY_CHARS = 16
 class TentativeResult(msgspec.Struct, frozen=True):
     """A pure function that was run, and edits shared blocks: what it leaves if those edits are made."""
 
-    wishes: Sequence[PendingEdit]
+    pending_edits: Sequence[PendingEdit]
     events: Sequence[Event]
     """What it did to the agent's own memory."""
     result: Any
@@ -141,7 +141,7 @@ class ReplyExecution:
             self._events.extend(left)
             self._succeeded(outside.call, outside.tool, result)
         else:
-            self._refused(outside.call, error, unknown=unknown)
+            self._fail_call(outside.call, error, unknown=unknown)
 
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
         """Take the result of the next call, and what it left, as they are: recorded, or known without running it."""
@@ -227,19 +227,19 @@ class ReplyExecution:
         """Run a pure call; give any other back."""
         tool = self._tool(call.name)
         if tool is None:
-            self._refused(call, f"No function named {call.name}")
+            self._fail_call(call, f"No function named {call.name}")
             return None
         try:
             arguments = parse_reply.arguments(call.arguments)
         except (ValueError, TypeError) as error:
-            self._refused(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
+            self._fail_call(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
         if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
             self._requested.append(call.id)
         try:
             bound = tool.bind(arguments)
         except FunctionError as error:
-            self._refused(call, f"Error calling function {call.name}: {error}")
+            self._fail_call(call, f"Error calling function {call.name}: {error}")
             return None
         if tool.effect != "pure" or tool.searches:
             return ExternalCall(call, tool, bound, self._key(call))
@@ -259,12 +259,12 @@ class ReplyExecution:
             result = tool.function(self._desk, **bound)
         except faults as error:
             self._desk.restore(before)
-            self._refused(call, failure(call.name, error))
+            self._fail_call(call, failure(call.name, error))
             return None
-        events, wishes = self._desk.taken(), self._desk.wished()
-        if wishes:
+        events, pending_edits = self._desk.taken(), self._desk.take_pending_edits()
+        if pending_edits:
             self._desk.restore(before)
-            return ExternalCall(call, tool, bound, self._key(call), TentativeResult(wishes, events, result))
+            return ExternalCall(call, tool, bound, self._key(call), TentativeResult(pending_edits, events, result))
         self._events.extend(events)
         self._succeeded(call, tool, result)
         return None
@@ -275,7 +275,7 @@ class ReplyExecution:
             text = ""
         self._events.append(FunctionResult(text=text, call_id=call.id, name=call.name))
 
-    def _refused(self, call: Call, error: str, *, unknown: bool = False) -> None:
+    def _fail_call(self, call: Call, error: str, *, unknown: bool = False) -> None:
         self._forget(call.id)
         self._events.append(FunctionResult(text=error, call_id=call.id, name=call.name, ok=False, unknown=unknown))
 

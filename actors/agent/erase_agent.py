@@ -38,7 +38,7 @@ def erase(
     told after that. Nothing is begun unless all logs can be opened. Raises BadInput for records that are an ancestor's,
     PartitionBusy.
     """
-    refuse_of_ancestor(store, agent_id, from_seq)
+    check_own_records(store, agent_id, from_seq)
     reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
     done, told = SealReport(), set[str]()
     while reach:
@@ -46,7 +46,7 @@ def erase(
             opened = _Opened(store, open_log, stack)
             reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
             for each in reached:
-                one = _erased(store, each, from_seq, clock, ids, progress)
+                one = _erase_partitions(store, each, from_seq, clock, ids, progress)
                 done = _both(done, one)
         told |= reach.keys()
         forks = forks_reached(store, agent_id, from_seq, to_seq)
@@ -59,7 +59,7 @@ def _both(one: SealReport, other: SealReport) -> SealReport:
     return SealReport(*(getattr(one, field) + getattr(other, field) for field in SealReport.__struct_fields__))
 
 
-def forks_untold(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
+def unnotified_forks(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
     """The forks that share some of the records and have none of their own that says so: an erasure was interrupted."""
     return [
         name
@@ -77,7 +77,7 @@ def forks_reached(store: Store, agent_id: str, from_seq: int, to_seq: int) -> di
     return {name: last for name, last in shared.items() if store.reader(name).head(name).seq}
 
 
-def refuse_of_ancestor(store: Store, agent_id: str, from_seq: int) -> None:
+def check_own_records(store: Store, agent_id: str, from_seq: int) -> None:
     """Raises BadInput where a record from that one on is not the agent's own: its ancestors may have other forks."""
     ancestor = store.parent_of(agent_id)
     if ancestor is None or from_seq > ancestor[1]:
@@ -117,7 +117,7 @@ class _Opened:
         return log.partition
 
 
-def _erased(
+def _erase_partitions(
     store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
 ) -> SealReport:
     """Erase what an agent has: it goes through all partitions that it was in once more, and is erased in each."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
-from everlog.actors.agent.undo import PositionedEvent, cancelled, ended
+from everlog.actors.agent.undo import PositionedEvent, cancelled, endings_of
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
 from everlog.actors.ports.journal import Journal
 from everlog.actors.ports.ports import Ports
@@ -20,17 +20,17 @@ class EventWriter:
     """The log of one agent as it is written, one commit after the other; which of its turns are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_listen", "_runs", "_timed", "_turn", "_waiting", "_writing", "agent_id", "head",
-        "repeats",
+        "_clock", "_ids", "_journal", "_on_commit", "_runs", "_timed", "_turn", "_waiting", "_writing", "agent_id",
+        "head", "repeats",
     )  # fmt: skip
 
     def __init__(
-        self, agent_id: str, *, journal: Journal, head: int, ports: Ports, listen: CommitListener | None
+        self, agent_id: str, *, journal: Journal, head: int, ports: Ports, on_commit: CommitListener | None
     ) -> None:
         self.agent_id = agent_id
         self.head = head
         """Seq of the last record."""
-        self._journal, self._clock, self._ids, self._listen = journal, ports.clock, ports.ids, listen
+        self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
         self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
         self._waiting: list[tuple[int, str]] = []
         self._writing = asyncio.Lock()
@@ -55,13 +55,13 @@ class EventWriter:
         time that a function was told, so that `verify` can tell it the same.
         """
         async with self._writing:
-            self._runs.refuse_stopped(turn, step)
+            self._runs.raise_if_stopped(turn, step)
             commit = await self._append(events, turn, step, cause=cause, ids=ids, said_at=said_at, at=at)
-        return self._told(commit)
+        return self._notify(commit)
 
-    def _told(self, commit: Commit) -> Sequence[Record]:
-        if self._listen is not None and not commit.repeated:
-            self._listen(commit.records)
+    def _notify(self, commit: Commit) -> Sequence[Record]:
+        if self._on_commit is not None and not commit.repeated:
+            self._on_commit(commit.records)
         return commit.records
 
     async def _append(
@@ -82,7 +82,7 @@ class EventWriter:
         now = self._clock.now() if at is None else at
         names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
         first = self.repeats if turn is None else cause
-        drafts = _drafted(
+        drafts = _drafts_of(
             events, turn=self._turn + 1 if turn is None else turn, step=step, names=names, said_at=said_at, at=now,
             cause=first,
         )  # fmt: skip
@@ -120,7 +120,7 @@ class EventWriter:
         try:
             async with self._writing:  # no commit of the turn is under way, and none follows
                 turns = self.open_turns if every else self.open_turns[:1]
-                left = ended(await self.rows("turn_records"), turns, TurnCancelled(text=STOPPED)) if turns else []
+                left = endings_of(await self.rows("turn_records"), turns, TurnCancelled(text=STOPPED)) if turns else []
                 commit = await self._append(left, self._turn, 0, ids=ids_of(event_id)) if left else None
                 if commit is not None and not commit.repeated:
                     self._closed(turns)
@@ -131,7 +131,7 @@ class EventWriter:
             return before
         if commit is None:
             return cancelled(self.records(1), event_id)
-        return [record.turn for record in self._told(commit) if record.type == TurnCancelled.kind]
+        return [record.turn for record in self._notify(commit) if record.type == TurnCancelled.kind]
 
     def records(self, from_seq: int) -> Iterator[Record]:
         """What the log has of it from a seq (inclusive) on."""
@@ -145,7 +145,7 @@ class EventWriter:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]
 
 
-def _drafted(
+def _drafts_of(
     events: Sequence[Event | PositionedEvent],
     *,
     turn: int,

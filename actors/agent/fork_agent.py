@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.activation_state import activation_state_of
-from everlog.actors.agent.undo import ended
+from everlog.actors.agent.undo import endings_of
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.prompt.context import is_imported
 from everlog.events import (  # fmt: skip
@@ -99,7 +99,7 @@ def _row(record: Record) -> Mapping[str, Any]:
 def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: str, now: int, ids: Ids) -> list[Draft]:
     """How the turns end that are open at the cut: what they had begun is the parent's."""
     drafts = []
-    for placed in ended(rows, turns, TurnAbandoned(text=OPEN.format(parent=parent), reason="forked")):
+    for placed in endings_of(rows, turns, TurnAbandoned(text=OPEN.format(parent=parent), reason="forked")):
         event: Event = placed.event
         if isinstance(event, FunctionResult):
             event = msgspec.structs.replace(event, text=ELSEWHERE)
@@ -107,22 +107,22 @@ def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: st
     return drafts
 
 
-def living_forks(store: Store, agent_id: str) -> list[str]:
+def live_forks(store: Store, agent_id: str) -> list[str]:
     """The forks of an agent that were not deleted, those of its forks too, by name."""
-    living = []
+    live = []
     with Projections() as projections:
         for name in store.forks_of(agent_id):
             activate(projections, store.reader(name), name)
-            living += [name for row in projections.rows("standing", name) if not row["deleted"]]
+            live += [name for row in projections.rows("standing", name) if not row["deleted"]]
             projections.forget(name)
-    return living
+    return live
 
 
-def refuse_with_forks(store: Store, agent_id: str) -> None:
+def check_no_forks(store: Store, agent_id: str) -> None:
     """Raises BadInput for an agent that has forks: whoever ends it should know of them."""
-    living = living_forks(store, agent_id)
-    if living:
+    live = live_forks(store, agent_id)
+    if live:
         raise BadInput(
-            f"{agent_id!r} has forks that live on: {', '.join(living)}. Delete them first, or all of them together "
+            f"{agent_id!r} has forks that live on: {', '.join(live)}. Delete them first, or all of them together "
             f"with `everlog delete {agent_id} --with-forks`. Nothing was deleted."
         )

@@ -8,12 +8,12 @@ from datetime import datetime
 import msgspec
 
 from everlog.actors.agent import erase_agent, fork_agent
-from everlog.actors.agent.activation import ActivationFactory, alone
+from everlog.actors.agent.activation import ActivationFactory, separate_logs
 from everlog.actors.agent.agent import Agent, AgentResources
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
-from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, unasked
+from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, no_helper
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.agent_search import AgentSearcher
@@ -27,7 +27,17 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
-from everlog.store import Log, LogReader, Progress, SealReport, Store, name_of, partition_of, refuse_reserved, shard_of
+from everlog.store import (
+    Log,
+    LogReader,
+    Progress,
+    SealReport,
+    Store,
+    check_not_reserved,
+    name_of,
+    partition_of,
+    shard_of,
+)
 
 __all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup", "model_for"]
 
@@ -83,9 +93,9 @@ class LocalSystem:
         """
         self.store = store
         self._services = services
-        self._enter = enter or alone(self._open, store.reader)
+        self._enter = enter or separate_logs(self._open, store.reader)
         self.grants = grants
-        self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, unasked)])
+        self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, no_helper)])
         """All that any agent may have; which of them one has is in its configuration."""
         self._models = models
         self._ports = ports or Ports()
@@ -124,7 +134,7 @@ class LocalSystem:
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
-    def refuse_unknown(self, agent_id: str) -> None:
+    def check_exists(self, agent_id: str) -> None:
         """Raises UnknownAgent, naming those that are near, for a name that nobody was ever given."""
         try:
             self.store.partition_of(agent_id)
@@ -145,17 +155,17 @@ class LocalSystem:
         settings: Settings | None = None,
         *,
         command: str = "everlog",
-        listen: CommitListener | None = None,
+        on_commit: CommitListener | None = None,
         create: bool = True,
         take_over: bool = False,
         unattended: bool = False,
-        as_it_is: bool = False,
+        keep_configuration: bool = False,
     ) -> AsyncIterator[Agent]:
         """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them.
 
-        `unattended`: nobody asked for it who could lend it functions; `as_it_is`: it is not set up anew.
+        `unattended`: nobody asked for it who could lend it functions; `keep_configuration`: it is not set up anew.
         """
-        refuse_reserved(agent_id)
+        check_not_reserved(agent_id)
         if create:
             self.store.register(agent_id)
         agent: Agent | None = None
@@ -187,10 +197,12 @@ class LocalSystem:
                     head=seat.head,
                     resources=resources,
                     ports=self._ports,
-                    listen=listen,
+                    on_commit=on_commit,
                 )
                 agent.cut, agent.unsealed = seat.cut, seat.unsealed
-                await agent.activate(settings or Settings(), create=create, unattended=unattended, as_it_is=as_it_is)
+                await agent.activate(
+                    settings or Settings(), create=create, unattended=unattended, keep_configuration=keep_configuration
+                )
                 yield agent
             finally:
                 if agent is not None:
@@ -219,20 +231,20 @@ class LocalSystem:
         finally:
             log.close()
 
-    def living_forks(self, agent_id: str) -> Sequence[str]:
+    def live_forks(self, agent_id: str) -> Sequence[str]:
         """The forks of an agent that were not deleted, those of its forks too, by name."""
-        return fork_agent.living_forks(self.store, agent_id)
+        return fork_agent.live_forks(self.store, agent_id)
 
-    def refuse_with_forks(self, agent_id: str) -> None:
+    def check_no_forks(self, agent_id: str) -> None:
         """Raises BadInput for an agent that has forks which live."""
-        fork_agent.refuse_with_forks(self.store, agent_id)
+        fork_agent.check_no_forks(self.store, agent_id)
 
     async def delete(self, agent_id: str) -> None:
         """End the agent: its name can be created again, its records stay until they are erased.
 
         Raises BadInput while it has forks that live.
         """
-        fork_agent.refuse_with_forks(self.store, agent_id)
+        fork_agent.check_no_forks(self.store, agent_id)
         async with self.agent(agent_id, command="everlog delete", create=False) as agent:
             await agent.delete()
 

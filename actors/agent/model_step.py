@@ -55,7 +55,7 @@ class StepAgent(Protocol):
     head: int
     blocks: BlockClient
     schemas: Mapping[str, str]
-    hearing: PreviewFactory
+    preview_for: PreviewFactory
 
     async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse: ...
 
@@ -101,11 +101,11 @@ class ModelCaller:
             sent = _sent(body, request_fingerprints.of_request(context, request))
             answer: ModelResponse | None = None
             try:
-                answer = await self._agent.ask(context.model, body, self._agent.hearing(turn, step, context.config))
+                answer = await self._agent.ask(context.model, body, self._agent.preview_for(turn, step, context.config))
                 reply = parse_reply.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True
-                known = _known(answer, None, context.model)
+                known = _answer_fields(answer, None, context.model)
                 rejected = ReplyRejected(text=str(error), attempt=attempt, **sent, **known)
                 await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
                 continue
@@ -118,7 +118,7 @@ class ModelCaller:
                 raise
             reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
             if reply.lossy and context.refused is None:
-                again = _refused(
+                again = _rejected_reply(
                     reply, parse_reply.lossy_fault(reply), attempt, shown=True, said=parse_reply.said(answer.raw)
                 )
                 await self._agent.commit([again], turn=turn, step=step, cause=cause)
@@ -126,7 +126,7 @@ class ModelCaller:
             fault = decide.first_message_fault(reply) if self._verifies(context) else None
             if fault is None:
                 return AcceptedReply(context, reply, cause)
-            await self._agent.commit([_refused(reply, fault, attempt)], turn=turn, step=step, cause=cause)
+            await self._agent.commit([_rejected_reply(reply, fault, attempt)], turn=turn, step=step, cause=cause)
             if attempt >= context.config.first_attempts_max:
                 gave_up = ModelError(
                     f"The model gave no acceptable first message in {attempt} attempts; the last fault was: {fault}. "
@@ -172,7 +172,7 @@ class ModelCaller:
             if newer:
                 await self._agent.commit(newer, turn=turn, step=step)
                 continue
-            request = render_request.composed(context, self._agent.schemas)
+            request = render_request.compose(context, self._agent.schemas)
             tokens, limit = context_fit.tokens_of(len(request.body), context), context_fit.tokens_max(context)
             if tokens <= limit and not overflowed:
                 return context, request
@@ -211,12 +211,12 @@ class ModelCaller:
             except ModelError as error:
                 if context.summarizer == context.model or not failure_of(error).falls_back:
                     raise
-                await self._agent.commit([_to_own(error, context, sent)], turn=turn, step=step)
+                await self._agent.commit([_to_own_model(error, context, sent)], turn=turn, step=step)
                 await self.summarize(await self.context(turn), cut, turn, step)
                 return
             text = reply.text.strip() if reply else ""
             fault = fault or context_fit.summary_fault(text, room)
-            known = {**sent, **_known(answer, reply, context.summarizer)}
+            known = {**sent, **_answer_fields(answer, reply, context.summarizer)}
             if fault is None:
                 await self._commit_summary(context, cut, covered, turn, step, text=text, words=words, **known)
                 return
@@ -302,7 +302,7 @@ def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
     )
 
 
-def _to_own(error: ModelError, context: Context, sent: Mapping[str, Any]) -> ModelSwitched:
+def _to_own_model(error: ModelError, context: Context, sent: Mapping[str, Any]) -> ModelSwitched:
     """The model for summaries could not be asked: the agent's own writes them for the rest of the turn."""
     config = context.config
     return ModelSwitched(
@@ -321,11 +321,11 @@ def _sent(body: bytes, made_of: request_fingerprints.RequestParts) -> dict[str, 
     return {
         "context_sha256": render_request.sha256(body),
         "context_bytes": len(body),
-        "parts": request_fingerprints.written(request_fingerprints.marks(made_of)),
+        "parts": request_fingerprints.encode_fingerprints(request_fingerprints.fingerprints(made_of)),
     }
 
 
-def _known(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
+def _answer_fields(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
     """What a record keeps of an answer, as far as there was one; one that was not read is of the model `asked`."""
     known: dict[str, Any] = {}
     if answer is not None:
@@ -335,7 +335,9 @@ def _known(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -
     return known
 
 
-def _refused(reply: ModelReply, fault: str, attempt: int, *, shown: bool = False, said: str = "") -> ReplyRejected:
+def _rejected_reply(
+    reply: ModelReply, fault: str, attempt: int, *, shown: bool = False, said: str = ""
+) -> ReplyRejected:
     return ReplyRejected(
         shown=shown,
         said=said,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from everlog.actors.agent.activation_state import ActivationState
-from everlog.actors.agent.undo import PositionedEvent, ended
+from everlog.actors.agent.undo import PositionedEvent, endings_of
 from everlog.events import AgentForked, Event, FunctionResult, Record, TurnAbandoned
 
 BEGUN = (
@@ -31,7 +31,7 @@ class CleanupAgent(Protocol):
     ) -> Sequence[Record]: ...
 
 
-async def without_leftovers(agent: CleanupAgent, woken: ActivationState) -> Sequence[int]:
+async def end_orphaned_turns(agent: CleanupAgent, woken: ActivationState) -> Sequence[int]:
     """The open turns that an agent goes on with; those that a rerun left are ended."""
     if not woken.causes:
         return woken.open_turns
@@ -44,11 +44,11 @@ async def without_leftovers(agent: CleanupAgent, woken: ActivationState) -> Sequ
 async def end(agent: CleanupAgent, turns: Sequence[int]) -> None:
     """End open turns of a rerun, in one commit; calls that had begun get a result that says so."""
     if turns:
-        placed = ended(await agent.rows("turn_records"), turns, TurnAbandoned(text=LEFT, reason="forked"))
-        await agent.commit([_told(one) for one in placed], turn=placed[-1].turn, step=0)
+        placed = endings_of(await agent.rows("turn_records"), turns, TurnAbandoned(text=LEFT, reason="forked"))
+        await agent.commit([_with_begun_text(one) for one in placed], turn=placed[-1].turn, step=0)
 
 
-def _told(placed: PositionedEvent) -> PositionedEvent:
+def _with_begun_text(placed: PositionedEvent) -> PositionedEvent:
     if not isinstance(placed.event, FunctionResult):
         return placed
     return msgspec.structs.replace(placed, event=msgspec.structs.replace(placed.event, text=BEGUN))

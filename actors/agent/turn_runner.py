@@ -12,7 +12,7 @@ import msgspec
 
 from everlog.actors.agent.decide import ExternalCall, ReplyExecution, failure
 from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
-from everlog.actors.agent.undo import interrupted
+from everlog.actors.agent.undo import interrupted_result
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.core_memory import FunctionMemory
@@ -48,8 +48,8 @@ class TurnRunner:
         """
         step = 1
         if not cause:
-            cause, step, goes_on = await self._take_up(turn)
-            if not goes_on:
+            cause, step, continues = await self._take_up(turn)
+            if not continues:
                 return
             steps_max = (await self._thinker.context(turn)).config.steps_max
             if step > steps_max:
@@ -59,8 +59,8 @@ class TurnRunner:
             thought = await self._thinker.think(turn, step, cause)
             if thought is None:
                 return
-            cause, goes_on = await self._act(thought, turn, step)
-            if not goes_on:
+            cause, continues = await self._act(thought, turn, step)
+            if not continues:
                 return
             if step >= thought.context.config.steps_max:
                 await self._abandon(turn, step, thought.context.config.steps_max)
@@ -107,19 +107,19 @@ class TurnRunner:
             if outside.tried is None:
                 await self._run_outside(work, outside)
             else:
-                wishes, desk = outside.tried.wishes, work.desk_of(outside)
+                pending_edits, desk = outside.tried.pending_edits, work.desk_of(outside)
                 work.shared(
                     outside,
-                    await block_sync.carried(
-                        wishes, self._agent.blocks, author=self._agent.agent_id, key=outside.key, at=desk.now
+                    await block_sync.apply_edits(
+                        pending_edits, self._agent.blocks, author=self._agent.agent_id, key=outside.key, at=desk.now
                     ),
                 )
-        goes_on = work.finish()
+        continues = work.finish()
         events = work.taken()
         if not events:
-            return cause or "", goes_on
+            return cause or "", continues
         records = await self._agent.commit(events, turn=turn, step=step, cause=cause, at=at)
-        return records[-1].event_id, goes_on
+        return records[-1].event_id, continues
 
     async def _run_outside(self, work: ReplyExecution, outside: ExternalCall) -> None:
         """Run a function that reaches outside the log. What a user's function raises is told to the model, a
@@ -162,8 +162,8 @@ class TurnRunner:
         last = replies[-1] if replies else None
         inputs = [row for row in records if row["type"] in INPUTS]
         if last is not None and last["seq"] > inputs[-1]["seq"]:
-            cause, goes_on = await self._finish_calls(last, records)
-            return cause, last["step"] + 1, goes_on
+            cause, continues = await self._finish_calls(last, records)
+            return cause, last["step"] + 1, continues
         return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
 
     async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
@@ -185,7 +185,7 @@ class TurnRunner:
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
         for intent in begun:
             if intent.call_id not in results and not work.repeats(intent):
-                work.given(interrupted(intent))
+                work.given(interrupted_result(intent))
         started = frozenset(intent.call_id for intent in begun)
         return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from everlog.events import INPUTS, BadInput, Event, UserMessage
 
-IDLE, OWED, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
+IDLE, PENDING, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
 
 INPUT = "input"
 """Stands for every kind in INPUTS."""
@@ -19,16 +19,16 @@ COMMITTED = "commit"
 """The commit ended, and no input in it asks for another step."""
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
-    IDLE: {INPUT: OWED, "turn_abandoned": ENDED},
-    OWED: {
+    IDLE: {INPUT: PENDING, "turn_abandoned": ENDED},
+    PENDING: {
         "model_reply": CALLING,
-        "reply_rejected": OWED,
-        "model_switched": OWED,
-        "summary": OWED,
-        "context_trimmed": OWED,
-        "memory_edited": OWED,
-        INPUT: OWED,
-        COMMITTED: OWED,
+        "reply_rejected": PENDING,
+        "model_switched": PENDING,
+        "summary": PENDING,
+        "context_trimmed": PENDING,
+        "memory_edited": PENDING,
+        INPUT: PENDING,
+        COMMITTED: PENDING,
         "model_failed": ENDED,
         "turn_abandoned": ENDED,
         "turn_cancelled": ENDED,
@@ -48,7 +48,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         "function_started": OUTSIDE,
         "turn_cancelled": ENDED,
         "turn_abandoned": ENDED,
-        INPUT: OWED,
+        INPUT: PENDING,
         COMMITTED: IDLE,
     },
     OUTSIDE: {"memory_edited": OUTSIDE, "function_result": CALLING, COMMITTED: OUTSIDE},
@@ -81,7 +81,7 @@ def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
 _KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
 
 
-def refuse_no_input(event: Event) -> None:
+def check_is_input(event: Event) -> None:
     """Raises BadInput for an event that does not reach an agent from outside, or was said elsewhere (imported)."""
     if not isinstance(event, Event) or event.kind not in INPUTS:
         told = event.kind if isinstance(event, Event) else type(event).__name__

@@ -81,7 +81,7 @@ def last_reply(context: Context) -> int:
     return seqs[-1]
 
 
-def ended(
+def endings_of(
     records: Sequence[Mapping[str, Any]], turns: Sequence[int], how: Event | None = None
 ) -> list[PositionedEvent]:
     """How the open ones among `turns` end, from the rows of `turn_records`; a call that had started gets its result.
@@ -95,7 +95,7 @@ def ended(
         if mine:
             step = max((row["step"] for row in mine if row["type"] == ModelReply.kind), default=0)
             calls = unanswered([row for row in mine if row["step"] == step])
-            left += [PositionedEvent(interrupted(intent), turn, step) for intent in calls]
+            left += [PositionedEvent(interrupted_result(intent), turn, step) for intent in calls]
             left.append(PositionedEvent(how, turn, step if calls else step + 1))
     return left
 
@@ -108,7 +108,7 @@ def unanswered(records: Sequence[Mapping[str, Any]]) -> list[FunctionStarted]:
     return [intent for intent in begun if intent.call_id not in results]
 
 
-def interrupted(intent: FunctionStarted) -> FunctionResult:
+def interrupted_result(intent: FunctionStarted) -> FunctionResult:
     """The result of a call of which nobody knows how it ended."""
     return FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
 

@@ -20,7 +20,7 @@ def index_of(store: FileStore) -> "Archive":
     return Archive(store, embedder)
 
 
-def caught_up(store: FileStore, agents: Iterable[str]) -> None:
+def catch_up(store: FileStore, agents: Iterable[str]) -> None:
     """Have the archive, if there is one, take in all that these agents' logs say now: what was erased goes from it too.
 
     Raises ArchiveError.

@@ -156,7 +156,7 @@ class ArchiveService:
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close_index)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self) -> None:
@@ -191,7 +191,7 @@ class ArchiveService:
                 self._noted = str(error)
                 self._note(f"the archive does not answer, and searches go by words alone: {error}")
             if isinstance(error, ArchiveError):
-                self._let_go()  # another process may have made it anew, with another embedder even
+                self._close_index()  # another process may have made it anew, with another embedder even
             raise ArchiveDown(str(error)) from error
 
     def _opened(self) -> SearchIndex:
@@ -199,7 +199,7 @@ class ArchiveService:
             self._index = self._open_index()
         return self._index
 
-    def _let_go(self) -> None:
+    def _close_index(self) -> None:
         index, self._index = self._index, None
         if index is not None:
             index.close()

@@ -91,7 +91,9 @@ def clerk_of(root: str) -> ClusterArchiveClient:
 
     async def send(questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:
         try:
-            actor = ray_api.made(root, "archive", ArchiveActor, max_restarts=-1, max_task_retries=3, get_if_exists=True)
+            actor = ray_api.make_actor(
+                root, "archive", ArchiveActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
+            )
             answers: Sequence[ArchiveResponse] = await actor.ask_many.remote(questions)
         except ray_api.RayError as error:
             raise ArchiveDown(f"the archive is gone: {first_line(error)}") from error

@@ -17,7 +17,7 @@ def first_line(error: BaseException) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def lost(pid: int) -> HostLost:
+def lost_error(pid: int) -> HostLost:
     """For a host that died while it carried out a command."""
     return HostLost(
         f"The process that ran the agent (pid {pid}) is gone. What it had acknowledged is in the log: look with "
@@ -33,7 +33,7 @@ def dead_cluster(error: BaseException) -> ClusterError:
     )
 
 
-def left_cluster() -> ClusterError:
+def left_cluster_error() -> ClusterError:
     """For what was still under way when its caller left the cluster."""
     return ClusterError(
         "This process has left the Ray cluster, and hears no more of what it asked for there. It goes on all the same: "
@@ -41,7 +41,7 @@ def left_cluster() -> ClusterError:
     )
 
 
-def not_started(agent_id: str, error: BaseException) -> ClusterError:
+def not_started_error(agent_id: str, error: BaseException) -> ClusterError:
     """For a host that Ray cannot make."""
     return ClusterError(
         f"Ray could not start a host for {agent_id!r}: {first_line(error)} Its log is as it was; try again, or with "
@@ -49,7 +49,7 @@ def not_started(agent_id: str, error: BaseException) -> ClusterError:
     )
 
 
-def not_connected(address: str, version: str, error: BaseException) -> ClusterError:
+def not_connected_error(address: str, version: str, error: BaseException) -> ClusterError:
     """For a cluster that cannot be joined, or, where `address` is empty, not be started here."""
     doing = f"joined at {address}" if address else "started on this machine"
     return ClusterError(
@@ -58,7 +58,7 @@ def not_connected(address: str, version: str, error: BaseException) -> ClusterEr
     )
 
 
-def not_answering(agent_id: str, pid: int = 0) -> ClusterError:
+def not_answering_error(agent_id: str, pid: int = 0) -> ClusterError:
     """For a host that lives and says nothing."""
     who = f" (process {pid})" if pid else ""
     return ClusterError(

@@ -79,7 +79,7 @@ class GatewayClient:
             self._offline = self._offline or model_for(name)
             return await self._offline.ask(request)
         waiting = _WaitingRequest(
-            ModelRequest(agent_id, name, base_url, request, spent, aloud=on_delta is not None), on_delta
+            ModelRequest(agent_id, name, base_url, request, spent, streamed=on_delta is not None), on_delta
         )
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
@@ -147,7 +147,7 @@ class GatewayClient:
 
     def _gateway(self) -> Any:
         if self._actor is None:
-            self._actor = ray_api.made(
+            self._actor = ray_api.make_actor(
                 self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
             )
         return self._actor

@@ -20,18 +20,18 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.archive_actor import clerk_of
 from everlog.actors.cluster.gateway_client import GatewayClient
-from everlog.actors.cluster.outcome_codec import packed
+from everlog.actors.cluster.outcome_codec import pack_outcomes
 from everlog.actors.cluster.pickling import unpack
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
-from everlog.actors.hosting.agent_factory import HostLink, lent_system
+from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics
-from everlog.actors.hosting.pending_work import standings
-from everlog.actors.hosting.process_memory import own_memory_bytes, roomy, thin
+from everlog.actors.hosting.pending_work import pending_work
+from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes, roomy
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
@@ -52,11 +52,13 @@ class HostActor:
     _store: FileStore
 
     def __init__(self, root: str, place: HostedPartition, idle_s: float, fence: str) -> None:
-        thin()
+        minimize_reserves()
         self._root = root
         self._place = place
         self._idle_s = idle_s
-        self._link = HostLink(fence=fence, tell_timers=self._tell_timers, on_idle=self._idle, on_fenced=self._fenced)
+        self._link = HostLink(
+            fence=fence, notify_timers=self._notify_timers, on_idle=self._idle, on_fenced=self._fenced
+        )
         self._begun = self._left = False
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
@@ -64,9 +66,9 @@ class HostActor:
         self._asker = GatewayClient(root)
         self._archive = clerk_of(root)
         self._blocks = ClusterBlockClient(root)
-        self._means: tuple[SessionCapabilities, SessionCapabilities] | None = None
+        self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """What was lent last, packed and unpacked."""
-        self._lent: set[str] = set()
+        self._with_capabilities: set[str] = set()
         """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
 
     def __repr__(self) -> str:
@@ -86,7 +88,7 @@ class HostActor:
 
     async def unload(self) -> bool:
         """Let go of all agents for good, unless some are at work."""
-        self._left = self._left or await self._let_go()
+        self._left = self._left or await self._unload_all()
         return self._left
 
     async def close(self) -> None:
@@ -94,7 +96,7 @@ class HostActor:
         self._left = True
         await self._end()
 
-    async def _let_go(self) -> bool:
+    async def _unload_all(self) -> bool:
         """Let go of all agents; False if some are at work."""
         raise NotImplementedError
 
@@ -104,7 +106,7 @@ class HostActor:
 
     async def _idle(self) -> None:
         if await self.unload():
-            supervisor = ray_api.found(self._root, "supervisor")
+            supervisor = ray_api.find_actor(self._root, "supervisor")
             if supervisor is not None:  # it is to know that this process is of no more use
                 supervisor.left.remote(self._place, ray_api.own_key())
 
@@ -123,27 +125,27 @@ class HostActor:
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
         """Have an agent carry out a command, with errors as values."""
         try:
-            async for heard in self._perform(agent_id, command, seen):
-                yield heard
+            async for collected in self._perform(agent_id, command, seen):
+                yield collected
         except EverlogError as error:
             yield error
 
     async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[bytes]:
-        """Carry out many commands; what became of them, `packed`, as it does."""
+        """Carry out many commands; what became of them, `pack_outcomes`, as it does."""
         async for found in self._outcomes(orders):
-            yield packed(found)
+            yield pack_outcomes(found)
 
     def _outcomes(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        return outcomes(self._carry_out, orders)
+        return outcomes(self._perform_and_collect, orders)
 
     async def _perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         with self._open():
-            async for heard in self._performed(agent_id, self._unpacked(agent_id, command), seen):
-                yield heard
+            async for collected in self._performed(agent_id, self._unpacked(agent_id, command), seen):
+                yield collected
 
-    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+    async def _perform_and_collect(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
         with self._open():
-            return await self._carried_out(agent_id, self._unpacked(agent_id, command), heard)
+            return await self._collect_for(agent_id, self._unpacked(agent_id, command), collected)
 
     @contextmanager
     def _open(self) -> Iterator[None]:
@@ -165,29 +167,29 @@ class HostActor:
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         raise NotImplementedError
 
-    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+    async def _collect_for(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
         raise NotImplementedError
 
     def _unpacked(self, agent_id: str, command: Command) -> Command:
         """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
-        if command.means is None:
+        if command.capabilities is None:
             return command
         if not isinstance(command, (ResumeTurns, FireTimer)):
-            self._lent.add(agent_id)
-        elif agent_id in self._lent:
-            return msgspec.structs.replace(command, means=None)
-        if self._means is None or self._means[0] != command.means:
-            self._means = command.means, unpack(command.means)
-        return msgspec.structs.replace(command, means=self._means[1])
+            self._with_capabilities.add(agent_id)
+        elif agent_id in self._with_capabilities:
+            return msgspec.structs.replace(command, capabilities=None)
+        if self._capabilities is None or self._capabilities[0] != command.capabilities:
+            self._capabilities = command.capabilities, unpack(command.capabilities)
+        return msgspec.structs.replace(command, capabilities=self._capabilities[1])
 
-    def _tell_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
-        supervisor = ray_api.found(self._root, "supervisor")
+    def _notify_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        supervisor = ray_api.find_actor(self._root, "supervisor")
         if supervisor is not None:
             supervisor.know.remote(agent_id, list(timers))
 
-    def _system(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
-        return lent_system(
-            self._store, lent, self._asker.ask, ports=self._ports, enter=enter, archive=self._archive,
+    def _system(self, capabilities: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
+        return session_system(
+            self._store, capabilities, self._asker.ask, ports=self._ports, enter=enter, archive=self._archive,
             blocks=self._blocks,
         )  # fmt: skip
 
@@ -201,14 +203,14 @@ class DedicatedActor(HostActor):
         )  # fmt: skip
 
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
-        self._refuse_moved(agent_id)
+        self._raise_if_moved(agent_id)
         return self._host.perform(command, seen)
 
-    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
-        self._refuse_moved(agent_id)
-        return await self._host.carry_out(command, heard)
+    async def _collect_for(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
+        self._raise_if_moved(agent_id)
+        return await self._host.perform_and_collect(command, collected)
 
-    def _refuse_moved(self, agent_id: str) -> None:
+    def _raise_if_moved(self, agent_id: str) -> None:
         if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
             raise HostLost(f"{agent_id!r} has moved to where others are")
 
@@ -220,7 +222,7 @@ class DedicatedActor(HostActor):
             memory_bytes=own_memory_bytes(),
         )  # fmt: skip
 
-    async def _let_go(self) -> bool:
+    async def _unload_all(self) -> bool:
         return await self._host.passivate()
 
     async def _end(self) -> None:
@@ -242,26 +244,26 @@ class SharedActor(HostActor):
     def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
         return self._shard.perform(agent_id, command, seen)
 
-    async def _carried_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
-        return await self._shard.carry_out(agent_id, command, heard)
+    async def _collect_for(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
+        return await self._shard.perform_and_collect(agent_id, command, collected)
 
-    async def recover(self, lent: Mapping[str, SessionCapabilities]) -> EverlogError | None:
+    async def recover(self, capabilities: Mapping[str, SessionCapabilities]) -> EverlogError | None:
         """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
         try:
             known = (await self._shard.ticks()).log.agents()
             agents = [name for name in known if self._store.partition_of(name) == self._place.name]
         except EverlogError as error:
             return error
-        found = await asyncio.to_thread(lambda: list(standings(self._store, self._note, agents)))
+        found = await asyncio.to_thread(lambda: list(pending_work(self._store, self._note, agents)))
         hottest = sorted((one for one in found if one.unfinished), key=lambda one: -one.at)
-        await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in lent.items()})
+        await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in capabilities.items()})
         return None
 
     async def status(self) -> HostStatus:
         """How it is doing."""
         return self._shard.status(ray_api.own_node())
 
-    async def _let_go(self) -> bool:
+    async def _unload_all(self) -> bool:
         return await self._shard.unload()
 
     async def _end(self) -> None:

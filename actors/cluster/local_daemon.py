@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.cluster.os_processes import children, descendants, end, keeps
-from everlog.actors.cluster.ray_address import LocalCluster, kept, kept_file, prepare
+from everlog.actors.cluster.os_processes import children, descendants, end, keeps_cluster
+from everlog.actors.cluster.ray_address import LocalCluster, cluster_file, local_cluster, prepare
 from everlog.actors.ports.real_clock import RealClock, RealIds, make_store
 from everlog.events import ClusterError, EverlogError
 
@@ -23,7 +23,7 @@ LOOK_S = 1.0
 """How often it is looked whether they live."""
 
 
-async def keep(root: Path) -> None:
+async def run_cluster(root: Path) -> None:
     """Start a cluster for the store in `root`, which is made if there is none, say its address on stdout when it runs,
     and stop it at SIGTERM. Raises ClusterError, StoreError.
     """
@@ -34,9 +34,9 @@ async def keep(root: Path) -> None:
 
     stopped = asyncio.Event()
     started: set[int] = set()
-    path = kept_file(store.root)
-    known = kept(store.root)
-    if known is None or not keeps(known.pid, store.root):
+    path = cluster_file(store.root)
+    known = local_cluster(store.root)
+    if known is None or not keeps_cluster(known.pid, store.root):
         path.unlink(missing_ok=True)
     try:
         async with joined(store, "") as runtime:
@@ -49,7 +49,7 @@ async def keep(root: Path) -> None:
             started = descendants(os.getpid())
     finally:
         end({pid for pid in started if _is_ray(pid)})
-        mine = kept(store.root)
+        mine = local_cluster(store.root)
         if mine is not None and mine.pid == os.getpid():
             path.unlink(missing_ok=True)
 
@@ -84,6 +84,6 @@ def _is_ray(pid: int) -> bool:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(keep(Path(sys.argv[1])))
+        asyncio.run(run_cluster(Path(sys.argv[1])))
     except EverlogError as error:
         sys.exit(str(error))

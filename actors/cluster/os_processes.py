@@ -8,7 +8,7 @@ from pathlib import Path
 _PROC = Path("/proc")
 
 
-def keeps(pid: int, root: Path) -> bool:
+def keeps_cluster(pid: int, root: Path) -> bool:
     """Whether the process keeps a cluster for the store in `root`, and is no other that was given its number."""
     if not (_PROC / "self").exists():
         return _answers_signals(pid)

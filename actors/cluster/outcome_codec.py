@@ -21,13 +21,13 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[_Sent])
 
 
-def packed(outcomes: Sequence[BatchOutcome]) -> bytes:
+def pack_outcomes(outcomes: Sequence[BatchOutcome]) -> bytes:
     """Outcomes as bytes. A value that is the first record itself is not sent twice."""
     return _encoder.encode([_Sent(o.number, list(o.records), _rest(o)) for o in outcomes])
 
 
 def unpacked(data: bytes) -> list[BatchOutcome]:
-    """What was `packed`, in a process that trusts the one which did so."""
+    """What was `pack_outcomes`, in a process that trusts the one which did so."""
     return [BatchOutcome(sent.number, sent.records, *_of(sent)) for sent in _decoder.decode(data)]
 
 

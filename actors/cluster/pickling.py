@@ -44,22 +44,22 @@ class PickledCapabilities(SessionCapabilities, frozen=True, kw_only=True):
     data: bytes
 
 
-def pack(means: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabilities | None:
+def pack(given: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabilities | None:
     """Means for another process: `PickledCapabilities` if there are functions among them. Raises BadInput for functions
     that cannot leave this one.
     """
-    if means is None or isinstance(means, PickledCapabilities) or not means.tools:
-        return means
-    own = {module.__name__: module for module in map(_module_of, means.tools) if module is not None and _is_own(module)}
+    if given is None or isinstance(given, PickledCapabilities) or not given.tools:
+        return given
+    own = {module.__name__: module for module in map(_module_of, given.tools) if module is not None and _is_own(module)}
     known = cloud.list_registry_pickle_by_value()
     new = [module for name, module in own.items() if name not in known]
     for module in new:
         cloud.register_pickle_by_value(module)
     try:
-        return PickledCapabilities(data=_bytes_of(means, _packer(cloud)), mark=_mark(means, cloud))
+        return PickledCapabilities(data=_bytes_of(given, _packer(cloud)), code_digest=_code_digest(given, cloud))
     except _PACKING as error:
         raise BadInput(
-            f"The functions {', '.join(tool.name for tool in means.tools)} cannot be sent to the process that runs the "
+            f"The functions {', '.join(tool.name for tool in given.tools)} cannot be sent to the process that runs the "
             f"agent ({said(error)}): what they use must be made inside them, not around them. `--runtime local` runs "
             "them here."
         ) from error
@@ -68,21 +68,21 @@ def pack(means: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabil
             cloud.unregister_pickle_by_value(module)
 
 
-def unpack(means: SessionCapabilities) -> SessionCapabilities:
+def unpack(given: SessionCapabilities) -> SessionCapabilities:
     """What was packed, in a host: whatever its functions raise is told to the model. Raises BadInput where this process
     cannot load it.
     """
-    if not isinstance(means, PickledCapabilities):
-        return means
+    if not isinstance(given, PickledCapabilities):
+        return given
     try:
-        found: SessionCapabilities = loads(means.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
+        found: SessionCapabilities = loads(given.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
     except _ELSEWHERE as error:
         raise BadInput(
             f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "
             "need into their own file, install it on every machine, or use --runtime local."
         ) from error
     tools = tuple(msgspec.structs.replace(tool, faults=_ELSEWHERE) for tool in found.tools)
-    return msgspec.structs.replace(found, tools=tools, mark=means.mark)
+    return msgspec.structs.replace(found, tools=tools, code_digest=given.code_digest)
 
 
 def _packer(cloud: ModuleType) -> Any:
@@ -95,7 +95,7 @@ def _packer(cloud: ModuleType) -> Any:
     return Packer
 
 
-def _mark(means: SessionCapabilities, cloud: ModuleType) -> str:
+def _code_digest(given: SessionCapabilities, cloud: ModuleType) -> str:
     """A digest of the functions' code; empty where there are none."""
 
     class Marker(_packer(cloud)):  # type: ignore[misc]
@@ -103,33 +103,33 @@ def _mark(means: SessionCapabilities, cloud: ModuleType) -> str:
 
         def reducer_override(self, found: Any) -> Any:
             if isinstance(found, CodeType):
-                return _calm(self.dispatch_table[CodeType](found))
+                return _with_sorted_sets(self.dispatch_table[CodeType](found))
             made = super().reducer_override(found)
             if isinstance(found, type) and isinstance(made, tuple):
                 made = (made[0], tuple(map(_untracked, made[1])), *made[2:])
-            return _calm(made)
+            return _with_sorted_sets(made)
 
-    return sha256(_bytes_of(means, Marker)).hexdigest() if means.tools else ""
+    return sha256(_bytes_of(given, Marker)).hexdigest() if given.tools else ""
 
 
 def _untracked(found: Any) -> Any:
     return "" if isinstance(found, str) and _TRACKER.fullmatch(found) else found
 
 
-def _calm(found: Any, depth: int = _DEPTH_MAX) -> Any:
+def _with_sorted_sets(found: Any, depth: int = _DEPTH_MAX) -> Any:
     """With sets of text in an order that is the same in every process."""
     if isinstance(found, set | frozenset) and all(isinstance(one, str | bytes) for one in found):
         return [type(found).__name__, *sorted(found, key=repr)]
     if depth and type(found) is tuple:
-        return tuple(_calm(one, depth - 1) for one in found)
+        return tuple(_with_sorted_sets(one, depth - 1) for one in found)
     if depth and type(found) is dict:
-        return {name: _calm(value, depth - 1) for name, value in found.items()}
+        return {name: _with_sorted_sets(value, depth - 1) for name, value in found.items()}
     return found
 
 
-def _bytes_of(means: SessionCapabilities, packer: Any) -> bytes:
+def _bytes_of(given: SessionCapabilities, packer: Any) -> bytes:
     file = BytesIO()
-    packer(file).dump(means)
+    packer(file).dump(given)
     return file.getvalue()
 
 

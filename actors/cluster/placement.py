@@ -71,7 +71,7 @@ class HostProvider(Protocol):
         """
         ...
 
-    async def lives(self, placed: HostHandle) -> bool:
+    async def is_alive(self, placed: HostHandle) -> bool:
         """Whether it answers."""
         ...
 
@@ -87,10 +87,11 @@ class HostProvider(Protocol):
         """Have it carry out a command for each of some agents, in one call. Raises HostLost."""
         ...
 
-    async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
+    async def recover(self, placed: HostHandle, capabilities: Mapping[str, SessionCapabilities]) -> None:
         """Have the host of a shared place finish all that is unfinished there, as many agents at once as it can hold.
 
-        `lent`: what its agents were lent. Returns when that is done; raises HostLost, ClusterError, PartitionBusy.
+        `capabilities`: what its agents were lent. Returns when that is done; raises HostLost, ClusterError,
+        PartitionBusy.
         """
         ...
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.cluster.os_processes import keeps
+from everlog.actors.cluster.os_processes import keeps_cluster
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
@@ -39,7 +39,7 @@ def prepare(root: Path, address: str) -> None:
 
     `address`: of the cluster that is joined; empty for one that is started, which asks for Ray's token.
     """
-    own = kept(root)
+    own = local_cluster(root)
     for key, value in ENVIRONMENT.items():
         os.environ.setdefault(key, value)
     if not address:
@@ -48,15 +48,15 @@ def prepare(root: Path, address: str) -> None:
         os.environ.setdefault("RAY_AUTH_MODE", own.auth)
 
 
-def kept_file(root: Path) -> Path:
+def cluster_file(root: Path) -> Path:
     """Where the store in `root` says which cluster is kept for it."""
     return root / "cluster.json"
 
 
-def kept(root: Path) -> LocalCluster | None:
+def local_cluster(root: Path) -> LocalCluster | None:
     """The cluster that is kept for the store, running or not; None if none was, or nobody can say."""
     try:
-        return msgspec.json.decode(kept_file(root).read_bytes(), type=LocalCluster)
+        return msgspec.json.decode(cluster_file(root).read_bytes(), type=LocalCluster)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -66,15 +66,15 @@ def running(root: Path) -> str:
 
     Somebody else may listen where a cluster that has ended listened: the store's own runs as long as its keeper.
     """
-    own = kept(root)
-    owned = own.address if own is not None and keeps(own.pid, root) else ""
-    for address in (os.environ.get("RAY_ADDRESS", ""), owned, _current()):
+    own = local_cluster(root)
+    owned = own.address if own is not None and keeps_cluster(own.pid, root) else ""
+    for address in (os.environ.get("RAY_ADDRESS", ""), owned, _local_address()):
         if address not in ("", "auto", "local") and answers(address):
             return address
     return ""
 
 
-def to_join(root: Path) -> str:
+def address_to_join(root: Path) -> str:
     """The address of the cluster to join: RAY_ADDRESS, running or not, or one that runs, or empty."""
     named = os.environ.get("RAY_ADDRESS", "")
     return running(root) if named in ("", "auto", "local") else named
@@ -94,7 +94,7 @@ def answers(address: str) -> bool:
         return False
 
 
-def _current() -> str:
+def _local_address() -> str:
     """Where Ray's own command left the address of the cluster that it started on this machine, if we started it."""
     file = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
     try:

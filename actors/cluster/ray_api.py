@@ -9,7 +9,7 @@ from ray import cloudpickle
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util import metrics
 
-from everlog.actors.cluster.cluster_errors import not_connected
+from everlog.actors.cluster.cluster_errors import not_connected_error
 from everlog.actors.cluster.ray_address import answers, namespace
 from everlog.actors.hosting.metrics import InstrumentFactory
 from everlog.actors.ports.agent_constants import CALLS_MAX, OBJECT_STORE_BYTES
@@ -38,7 +38,7 @@ def connect(root: str, address: str) -> None:
             configure_logging=False, **({} if address else started),
         )  # fmt: skip
     except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
-        raise not_connected(address, ray.__version__, error) from error
+        raise not_connected_error(address, ray.__version__, error) from error
 
 
 def connected() -> bool:
@@ -56,14 +56,14 @@ def address() -> str:
     return str(ray.get_runtime_context().gcs_address)
 
 
-def made(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
+def make_actor(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
     """An actor of the store in `root`, which outlives whoever made it. May raise ValueError, RayError."""
     options = {"name": name, "namespace": namespace(root), "max_concurrency": CALLS_MAX, **options}
     actor = ray.remote(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
     return actor.remote(root, *arguments)
 
 
-def found(root: str, name: str) -> Any | None:
+def find_actor(root: str, name: str) -> Any | None:
     """The actor of that name, dead or alive; None if there is none."""
     try:
         return ray.get_actor(name, namespace=namespace(root))

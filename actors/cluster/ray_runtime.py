@@ -12,25 +12,25 @@ import msgspec
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.archive_actor import clerk_of
-from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster
+from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
 from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup
-from everlog.actors.cluster.ray_placement import SLOT, RayHostProvider, performed, performed_many
+from everlog.actors.cluster.ray_placement import SLOT, RayHostProvider, stream_command, stream_commands
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.gateway.gateway_status import GatewayStatus
 from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, NodeStatus, SupervisorStatus
-from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, merged
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, merge_streams
 from everlog.actors.hosting.metrics import ProcessMetrics
-from everlog.actors.hosting.pending_work import read_in_thread, standings, unfinished
+from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
-from everlog.store import FileStore, block_of, is_block, is_shared, refuse_unsafe
+from everlog.store import FileStore, block_of, check_storage, is_block, is_shared
 
 LOOK_S = 2
 """A host that does not say in this time how it is doing is silent."""
@@ -57,7 +57,7 @@ class SupervisorActor:
 
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
-        await self._supervisor.begin(read_in_thread(standings(self._store, self._note)))
+        await self._supervisor.begin(read_in_thread(pending_work(self._store, self._note)))
 
     async def _meter(self) -> None:
         """Tell the metrics of the supervisor, and those of the gateway if there is one."""
@@ -65,24 +65,26 @@ class SupervisorActor:
         while True:
             await asyncio.sleep(LOOK_S)
             meters.supervisor(self._supervisor.status)
-            gateway = ray_api.found(self._root, "gateway")
+            gateway = ray_api.find_actor(self._root, "gateway")
             seen = await _in_time(gateway.status.remote()) if gateway is not None else None
             if isinstance(seen, GatewayStatus):
                 meters.gateway(seen)
 
-    async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle | EverlogError:
+    async def place(
+        self, agent_id: str, capabilities: SessionCapabilities | None, lost: str
+    ) -> HostHandle | EverlogError:
         """`Supervisor.place`, with errors as values."""
         try:
-            return await self._supervisor.place(agent_id, means, lost)
+            return await self._supervisor.place(agent_id, capabilities, lost)
         except EverlogError as error:
             return error
 
     async def place_many(
-        self, agents: Sequence[str], means: SessionCapabilities | None, lost: Mapping[str, str]
+        self, agents: Sequence[str], capabilities: SessionCapabilities | None, lost: Mapping[str, str]
     ) -> HostLookup | EverlogError:
         """`Supervisor.place_many`."""
         try:
-            return await self._supervisor.place_many(agents, means, lost)
+            return await self._supervisor.place_many(agents, capabilities, lost)
         except EverlogError as error:
             return error
 
@@ -93,7 +95,7 @@ class SupervisorActor:
     async def left(self, place: HostedPartition, key: str) -> None:
         """A host has let go of its agents: its process is of no more use."""
         self._supervisor.left(place, key)
-        handle = ray_api.found(self._root, place.host_name)
+        handle = ray_api.find_actor(self._root, place.host_name)
         if handle is not None and ray_api.key_of(handle) == key:
             ray_api.kill(handle)
 
@@ -134,8 +136,8 @@ class RayRuntime:
         """By name of a place."""
         self._lost: dict[str, str] = {}
         """Keys of hosts that were lost, by name of their place."""
-        self._lent: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
-        self._listening: set[asyncio.Task[Any]] = set()
+        self._packed_capabilities: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
+        self._stream_tasks: set[asyncio.Task[Any]] = set()
         """Those that wait for what a host says next."""
         self.ask = GatewayClient(root).ask
         """Sends a request through the gateway of the cluster."""
@@ -150,36 +152,36 @@ class RayRuntime:
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """See `refs.Runtime`."""
-        command = msgspec.structs.replace(command, means=self._packed(command.means))
-        reached = await self._reach([agent_id], command.means)
+        command = msgspec.structs.replace(command, capabilities=self._packed(command.capabilities))
+        reached = await self._reach([agent_id], command.capabilities)
         placed = reached[agent_id]
         if isinstance(placed, EverlogError):
             raise placed
         try:
-            async for heard in merged([self._listened(performed(placed, agent_id, command, seen))]):
+            async for heard in merge_streams([self._host_stream(stream_command(placed, agent_id, command, seen))]):
                 yield heard
         except HostLost:
             self._forget(agent_id, placed)
             raise
 
-    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
+    def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
         """See `refs.Runtime`."""
-        self._packed(means)
+        self._packed(capabilities)
 
     async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """See `refs.Runtime`. One call for each host, or several where it gets very many."""
-        means = self._packed(orders[0].command.means) if orders else None
-        reached = await self._reach(list({order.agent_id for order in orders}), means)
+        capabilities = self._packed(orders[0].command.capabilities) if orders else None
+        reached = await self._reach(list({order.agent_id for order in orders}), capabilities)
         at: dict[str, tuple[HostHandle, list[BatchCommand]]] = {}
         for order in orders:
             placed = reached[order.agent_id]
             if isinstance(placed, EverlogError):
                 yield [BatchOutcome(order.number, [], error=placed)]
             else:
-                lending = msgspec.structs.replace(order.command, means=means)
+                lending = msgspec.structs.replace(order.command, capabilities=capabilities)
                 at.setdefault(placed.key, (placed, []))[1].append(msgspec.structs.replace(order, command=lending))
         agent_of = {order.number: order.agent_id for order in orders}
-        async for outcomes in merged(self._performed_many(placed, mine) for placed, mine in at.values()):
+        async for outcomes in merge_streams(self._performed_many(placed, mine) for placed, mine in at.values()):
             for outcome in outcomes:
                 if isinstance(outcome.error, HostLost):
                     agent_id = agent_of[outcome.number]
@@ -192,37 +194,39 @@ class RayRuntime:
         self, placed: HostHandle, orders: Sequence[BatchCommand]
     ) -> AsyncIterator[Sequence[BatchOutcome]]:
         for start in range(0, len(orders), ORDERS_MAX):
-            async for outcomes in self._listened(performed_many(placed, orders[start : start + ORDERS_MAX])):
+            async for outcomes in self._host_stream(stream_commands(placed, orders[start : start + ORDERS_MAX])):
                 yield outcomes
 
-    async def _listened(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:
-        """What a host says, in a task of `merged`: Ray ends a process that waits for it and has left the cluster."""
+    async def _host_stream(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:
+        """What a host says, in a task of `merge_streams`: Ray ends a process that waits for it and has left the
+        cluster.
+        """
         task = asyncio.current_task()
         assert task is not None
-        self._listening.add(task)
+        self._stream_tasks.add(task)
         try:
             async for item in stream:
                 yield item
         except asyncio.CancelledError:
             if self._left:
-                raise left_cluster() from None
+                raise left_cluster_error() from None
             raise
         finally:
-            self._listening.discard(task)
+            self._stream_tasks.discard(task)
 
-    def _packed(self, means: SessionCapabilities | None) -> SessionCapabilities | None:
-        if self._lent is None or self._lent[0] is not means:
-            self._lent = means, pack(means, ray_api.cloudpickle)
-        return self._lent[1]
+    def _packed(self, capabilities: SessionCapabilities | None) -> SessionCapabilities | None:
+        if self._packed_capabilities is None or self._packed_capabilities[0] is not capabilities:
+            self._packed_capabilities = capabilities, pack(capabilities, ray_api.cloudpickle)
+        return self._packed_capabilities[1]
 
     async def _reach(
-        self, agents: Sequence[str], means: SessionCapabilities | None
+        self, agents: Sequence[str], capabilities: SessionCapabilities | None
     ) -> Mapping[str, HostHandle | EverlogError]:
         """The host of each agent, or why there is none now. Raises ClusterError."""
         unknown = [agent_id for agent_id in agents if self._places.get(agent_id) not in self._placed]
         failed: dict[str, EverlogError] = {}
         if unknown:
-            found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, means, self._lost))
+            found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, capabilities, self._lost))
             self._places.update(found.place_of)
             for name, placed in found.placed.items():
                 if isinstance(placed, HostHandle):
@@ -257,20 +261,20 @@ class RayRuntime:
     async def status(self) -> ClusterStatus:
         """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
         supervisor, hosts = await self._asked(self._supervisor.status.remote())
-        services = [ray_api.found(self._root, name) for name in ("gateway", "archive")]
+        services = [ray_api.find_actor(self._root, name) for name in ("gateway", "archive")]
         asked = [placed.handle.status.remote() for placed in hosts]
         asked += [service.status.remote() for service in services if service is not None]
         answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
-        told = [answer for answer in answers if isinstance(answer, HostStatus)]
+        statuses = [answer for answer in answers if isinstance(answer, HostStatus)]
         return ClusterStatus(
             at=RealClock().now(),
             address=self.address,
-            hosts=told,
-            nodes=[_node(node, told) for node in ray_api.nodes()],
+            hosts=statuses,
+            nodes=[_node(node, statuses) for node in ray_api.nodes()],
             supervisor=supervisor,
             gateway=next((a for a in answers if isinstance(a, GatewayStatus)), None),
             archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
-            silent=len(hosts) - len(told),
+            silent=len(hosts) - len(statuses),
         )
 
     async def unload(self, agent_id: str) -> bool:
@@ -284,9 +288,9 @@ class RayRuntime:
         """Hear no more of the hosts, which go on by themselves."""
         self._left = True
         self._placed.clear()
-        for task in list(self._listening):
+        for task in list(self._stream_tasks):
             task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        await asyncio.gather(*self._stream_tasks, return_exceptions=True)
 
     async def stop(self) -> None:
         """Have every host of the store let go of its agents, and end the supervisor."""
@@ -302,7 +306,7 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> A
     Where this process has joined one already it is that one. Raises ClusterError, saying what to do, and StoreError for
     storage on which logs are not safe.
     """
-    refuse_unsafe(store.root)
+    check_storage(store.root)
     root = str(store.root.resolve())
     own = not ray_api.connected()
     if own:
@@ -345,7 +349,7 @@ async def _in_time(reference: Any) -> Any:
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
     """The supervisor of a store, made if there is none. It is on the head: what it knows is not lost with a worker."""
-    return ray_api.made(
+    return ray_api.make_actor(
         root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True,
         resources={ray_api.HEAD: 0.001},
     )  # fmt: skip

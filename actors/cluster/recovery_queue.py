@@ -194,10 +194,10 @@ class DeathReporter:
     def add(self, who: str) -> None:
         """This host died just now."""
         if not self._dead:
-            asyncio.get_running_loop().call_soon(self._tell)
+            asyncio.get_running_loop().call_soon(self._report_deaths)
         self._dead.append(who)
 
-    def _tell(self) -> None:
+    def _report_deaths(self) -> None:
         dead, self._dead = self._dead, []
         others = f" and of {len(dead) - NAMES_MAX} others" if len(dead) > NAMES_MAX else ""
         self._note(f"the host of {', '.join(dead[:NAMES_MAX])}{others} died; what is unfinished goes on from the log")

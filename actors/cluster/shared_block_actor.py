@@ -101,7 +101,7 @@ class ClusterBlockClient:
 
     async def unload(self, name: str) -> bool:
         """Have the actor let go of a block; False while edits of it wait."""
-        actor = ray_api.found(self._root, "blocks")
+        actor = ray_api.find_actor(self._root, "blocks")
         try:
             return actor is None or bool(await actor.unload.remote(name))
         except ray_api.RayError:  # it is dead, and owns nothing
@@ -112,10 +112,10 @@ class ClusterBlockClient:
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append((wanted, answer))
-        told = await answer
-        if isinstance(told, StoreError):
-            raise told
-        return told
+        result = await answer
+        if isinstance(result, StoreError):
+            raise result
+        return result
 
     def _send(self) -> None:
         """One call for all that wait."""
@@ -127,7 +127,7 @@ class ClusterBlockClient:
     async def _call(self, waiting: "list[tuple[BlockRequest, asyncio.Future[BlockResponse]]]") -> None:
         try:
             if self._actor is None:
-                self._actor = ray_api.made(
+                self._actor = ray_api.make_actor(
                     self._root, "blocks", SharedBlockActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
                 )
             answers: Sequence[BlockResponse] = await self._actor.ask_many.remote([wanted for wanted, _ in waiting])

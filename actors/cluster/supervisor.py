@@ -75,7 +75,7 @@ class Supervisor:
         self._place_of = place_of
         self._clock, self._ids, self._note = ports.clock, ports.ids, ports.note
         self._known: dict[HostedPartition, _HostState] = {}
-        self._means: dict[str, SessionCapabilities] = {}
+        self._capabilities: dict[str, SessionCapabilities] = {}
         """What agents were lent, those that were lent anything."""
         self._deaths = self._recovered = 0
         self._dead = DeathReporter(ports.note)
@@ -129,7 +129,7 @@ class Supervisor:
             firing=self.schedule.firing,
             next_due=due,
             lag_s=max(now - due, 0) / MICROSECONDS if due is not None else 0,
-            lent=len(self._means),
+            lent=len(self._capabilities),
         )
 
     @property
@@ -142,17 +142,20 @@ class Supervisor:
         known = self._known.get(place)
         return known.placed if known is not None else None
 
-    async def place(self, agent_id: str, means: SessionCapabilities | None = None, lost: str = "") -> HostHandle:
+    async def place(self, agent_id: str, capabilities: SessionCapabilities | None = None, lost: str = "") -> HostHandle:
         """The host of the agent, made if there is none. `lost` is the key of one that the caller could not reach.
 
         One that takes the place of a dead one finishes what that left unfinished. Raises ClusterError if it cannot be
         started, and where too many wait for one already.
         """
-        self._lend(agent_id, means)
+        self._remember_capabilities(agent_id, capabilities)
         return await self._reach(self._place_of(agent_id), lost)
 
     async def place_many(
-        self, agents: Sequence[str], means: SessionCapabilities | None = None, lost: Mapping[str, str] | None = None
+        self,
+        agents: Sequence[str],
+        capabilities: SessionCapabilities | None = None,
+        lost: Mapping[str, str] | None = None,
     ) -> HostLookup:
         """The hosts of many agents, all of which are lent the same. `lost`: keys by name of the place.
 
@@ -160,7 +163,7 @@ class Supervisor:
         """
         place_of = {agent_id: self._place_of(agent_id) for agent_id in agents}
         for agent_id in agents:
-            self._lend(agent_id, means)
+            self._remember_capabilities(agent_id, capabilities)
         places = list(dict.fromkeys(place_of.values()))
         found = await asyncio.gather(*[self._tried(place, (lost or {}).get(place.name, "")) for place in places])
         return HostLookup(
@@ -174,12 +177,12 @@ class Supervisor:
         except EverlogError as error:
             return error
 
-    def _lend(self, agent_id: str, means: SessionCapabilities | None) -> None:
+    def _remember_capabilities(self, agent_id: str, capabilities: SessionCapabilities | None) -> None:
         """Remember what an agent is lent, so that what it left unfinished can be finished with it."""
-        if means is not None and (means.mark or means.same != SessionCapabilities().same):
-            self._means[agent_id] = means
-        elif means is not None:
-            self._means.pop(agent_id, None)
+        if capabilities is not None and (capabilities.code_digest or capabilities.same != SessionCapabilities().same):
+            self._capabilities[agent_id] = capabilities
+        elif capabilities is not None:
+            self._capabilities.pop(agent_id, None)
 
     async def _reach(self, place: HostedPartition, lost: str) -> HostHandle:
         """For a caller."""
@@ -198,7 +201,7 @@ class Supervisor:
             async with known.lock:
                 known.used = self._clock.now()
                 placed = known.placed
-                if placed is not None and (placed.key != lost or await self._places.lives(placed)):
+                if placed is not None and (placed.key != lost or await self._places.is_alive(placed)):
                     return placed
                 if placed is not None and placed is known.placed:
                     self._died(place, known, placed)
@@ -215,13 +218,13 @@ class Supervisor:
         placed = await self._places.find(place)
         if placed is None:
             async with self._starts.turn(place, urgency):
-                self._refuse_after_end(place)
+                self._check_not_ended(place)
                 placed = await self._places.start(place, known.fence)
-        self._refuse_after_end(place)
+        self._check_not_ended(place)
         known.fence = ""
         return placed
 
-    def _refuse_after_end(self, place: HostedPartition) -> None:
+    def _check_not_ended(self, place: HostedPartition) -> None:
         if self._ended:
             raise ClusterError(f"The supervisor has stopped, and starts no host for {place}. Try again.")
 
@@ -285,11 +288,17 @@ class Supervisor:
 
     async def _finish(self, place: HostedPartition, placed: HostHandle) -> None:
         if place.agent_id:
-            command = ResumeTurns(id=self._ids.new(self._clock.now()), means=self._means.get(place.agent_id))
+            command = ResumeTurns(
+                id=self._ids.new(self._clock.now()), capabilities=self._capabilities.get(place.agent_id)
+            )
             async for _ in self._places.perform(placed, place.agent_id, command):
                 pass
         else:
-            lent = {agent: means for agent, means in self._means.items() if self._place_of(agent) == place}
+            lent = {
+                agent: capabilities
+                for agent, capabilities in self._capabilities.items()
+                if self._place_of(agent) == place
+            }
             await self._places.recover(placed, lent)
 
     def _put_off(self, place: HostedPartition, error: EverlogError) -> float:
@@ -303,7 +312,7 @@ class Supervisor:
 
     async def _put_off_lost(self, place: HostedPartition, placed: HostHandle) -> float:
         """The same after the host was lost: it may have let go of its agent just then, or have died."""
-        if await self._places.lives(placed):
+        if await self._places.is_alive(placed):
             return _wait_s(1)
         known = self._known.setdefault(place, _HostState())
         if known.placed is placed:
@@ -356,7 +365,7 @@ class Supervisor:
     async def _sent(self, placed: HostHandle, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """One call. Takes those that were carried out, or cannot be now, from `waiting`. Raises HostLost."""
         lending = [
-            (agent_id, msgspec.structs.replace(command, means=self._means.get(agent_id)))
+            (agent_id, msgspec.structs.replace(command, capabilities=self._capabilities.get(agent_id)))
             for agent_id, command in waiting.items()
         ]
         async for batch in self._places.perform_many(placed, lending):

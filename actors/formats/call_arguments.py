@@ -6,31 +6,31 @@ from typing import Any
 import msgspec
 
 from everlog.actors.formats import json_repair
-from everlog.actors.formats.call_extraction import outside, unnested
+from everlog.actors.formats.call_extraction import split_outside, unnested
 
 
 class ParsedArguments(msgspec.Struct, frozen=True):
     """Arguments, and the rungs that it took to read them."""
 
     value: dict[str, Any]
-    rungs: Sequence[str] = ()
+    repairs: Sequence[str] = ()
 
 
 def arguments(text: str) -> ParsedArguments:
     """The arguments in `text`. Raises ValueError or TypeError, with the reason, when that gives no JSON object."""
     try:
-        value = json_repair.whole(text)
+        value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson as error:
-        return _mended(text, str(error))
-    rungs: list[str] = []
+        return _repair_arguments(text, str(error))
+    repairs: list[str] = []
     if isinstance(value, str):
-        value = unnested(value, rungs)
+        value = unnested(value, repairs)
     if not isinstance(value, dict):
         raise TypeError(f"expected a JSON object, found {type(value).__name__}")
-    return ParsedArguments(value, rungs)
+    return ParsedArguments(value, repairs)
 
 
-def _mended(text: str, reason: str) -> ParsedArguments:
+def _repair_arguments(text: str, reason: str) -> ParsedArguments:
     """The first object in the text."""
     begin = text.find("{")
     if begin < 0:
@@ -38,8 +38,8 @@ def _mended(text: str, reason: str) -> ParsedArguments:
     mended = json_repair.begun(text, begin)
     if not isinstance(mended.value, dict):
         raise TypeError(f"expected a JSON object, found {type(mended.value).__name__}")
-    _, rungs = outside([text[:begin], text[mended.end :]])
-    return ParsedArguments(mended.value, [*mended.rungs, *rungs])
+    _, repairs = split_outside([text[:begin], text[mended.end :]])
+    return ParsedArguments(mended.value, [*mended.repairs, *repairs])
 
 
 def arguments_read(text: str) -> ParsedArguments | None:

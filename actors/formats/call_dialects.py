@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from everlog.actors.formats import json_repair
 from everlog.actors.formats.call_arguments import arguments_read
 from everlog.actors.formats.call_extraction import NAMES, PARAMS, CallExtraction, ExtractedCall
-from everlog.actors.formats.call_extraction import found as found_json
-from everlog.actors.formats.calling_format import joined
+from everlog.actors.formats.call_extraction import find_calls as found_json
+from everlog.actors.formats.calling_format import join_texts
 
 _HERMES = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
@@ -20,9 +20,9 @@ _FRAGMENT = re.compile(r'"\s*:|tool_call|function=|TOOL_CALLS|python_tag')
 _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
-def found(text: str) -> CallExtraction | None:
+def find_marked_calls(text: str) -> CallExtraction | None:
     """The calls in a text that are marked as such, or are all of it; None where none are."""
-    return _alone(text) or tagged(text)
+    return _single_call(text) or tagged(text)
 
 
 def tagged(text: str) -> CallExtraction | None:
@@ -35,71 +35,75 @@ def tagged(text: str) -> CallExtraction | None:
         if mark in text:
             before, _, behind = text.partition(mark)
             behind = _ENDS.sub("", behind)
-            return _named(text, before, behind) if mark == _MISTRAL else _blocks(text, [behind], before)
+            return _named_calls(text, before, behind) if mark == _MISTRAL else _blocks(text, [behind], before)
     return None
 
 
 def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
     """Calls, each between its own marks; all or nothing is read."""
     asked: list[ExtractedCall] = []
-    thoughts, rungs = [words.strip()], ["tags"]
+    thoughts, repairs = [words.strip()], ["tags"]
     for block in blocks:
         one = found_json(_BEGINS.sub("", block).strip(), within=False)
         if one is None:
-            return _unread(text)
+            return _unread_text(text)
         asked += one.asked
         thoughts.append(one.thought)
-        rungs += one.rungs
-    thought = joined(*thoughts)
-    return CallExtraction(thought, asked, [*_plain(rungs), *_left(thought)])
+        repairs += one.repairs
+    thought = join_texts(*thoughts)
+    return CallExtraction(thought, asked, [*_without_format_words(repairs), *_leftover_step(thought)])
 
 
-def _left(words: str) -> list[str]:
+def _leftover_step(words: str) -> list[str]:
     """The rung of words around marked calls that look like a part of one."""
     return ["around"] if _FRAGMENT.search(words) else []
 
 
 def _functions(text: str) -> CallExtraction:
     """Calls whose marks hold the name."""
-    asked, rungs = [], ["tags"]
+    asked, repairs = [], ["tags"]
     for name, arguments in _FUNCTION.findall(text):
         read = arguments_read(arguments.strip() or "{}")
         if read is None:
-            return _unread(text)
+            return _unread_text(text)
         asked.append(ExtractedCall(name, arguments.strip() or "{}"))
-        rungs += read.rungs
+        repairs += read.repairs
     words = _FUNCTION.sub("", text).strip()
-    return CallExtraction(words, asked, [*rungs, *_left(words)])
+    return CallExtraction(words, asked, [*repairs, *_leftover_step(words)])
 
 
-def _named(text: str, before: str, behind: str) -> CallExtraction:
+def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
     """Calls behind a mark: as a list, or as names with their arguments."""
     if _MISTRAL_NAMED.match(behind) is None:
         return _blocks(text, [behind], before)
-    asked, rungs = [], ["tags"]
+    asked, repairs = [], ["tags"]
     for piece in behind.split(_MISTRAL):
         head = _MISTRAL_NAMED.match(piece)
         read = arguments_read(piece[head.end() :].strip()) if head is not None else None
         if head is None or read is None:
-            return _unread(text)
+            return _unread_text(text)
         asked.append(ExtractedCall(head.group(1), piece[head.end() :].strip()))
-        rungs += read.rungs
-    return CallExtraction(before.strip(), asked, [*rungs, *_left(before)])
+        repairs += read.repairs
+    return CallExtraction(before.strip(), asked, [*repairs, *_leftover_step(before)])
 
 
-def _alone(text: str) -> CallExtraction | None:
+def _single_call(text: str) -> CallExtraction | None:
     """A text that is a call and nothing else."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        value = json_repair.whole(text)
+        value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
         return None
     items = value if isinstance(value, list) else [value]
     if not items or not all(_is_alone(item) for item in items):
         return None
     one = found_json(text, within=False)
-    return None if one is None else CallExtraction(one.thought, one.asked, _plain(["content", *one.rungs]))
+    return (
+        None
+        if one is None
+        else CallExtraction(one.thought, one.asked, _without_format_words(["content", *one.repairs]))
+    )
 
 
 def _is_alone(value: object) -> bool:
@@ -112,10 +116,10 @@ def _is_alone(value: object) -> bool:
     )
 
 
-def _plain(rungs: Sequence[str]) -> list[str]:
+def _without_format_words(repairs: Sequence[str]) -> list[str]:
     """Rungs without the words of the format, which the marks stand for."""
-    return [rung for rung in rungs if rung not in ("names", "list")]
+    return [repair_step for repair_step in repairs if repair_step not in ("names", "list")]
 
 
-def _unread(text: str) -> CallExtraction:
+def _unread_text(text: str) -> CallExtraction:
     return CallExtraction(text, [], ["tags", "unread"])

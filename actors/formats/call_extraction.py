@@ -43,7 +43,7 @@ class CallExtraction(msgspec.Struct, frozen=True):
     thought: str
     """The monologue of its calls, and the words around them."""
     asked: Sequence[ExtractedCall]
-    rungs: Sequence[str] = ()
+    repairs: Sequence[str] = ()
 
 
 def bare_name(name: str) -> tuple[str, bool]:
@@ -57,33 +57,33 @@ def compact(value: Any) -> str:
     return _encoder.encode(value)
 
 
-def found(text: str, *, within: bool) -> CallExtraction | None:
+def find_calls(text: str, *, within: bool) -> CallExtraction | None:
     """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
-    return _found(*_values(text), within=within)
+    return _calls_in(*_values(text), within=within)
 
 
 def strict(text: str, *, within: bool) -> CallExtraction | None:
     """The same where all of `text` is strict JSON; None where it is not, or is no call."""
     try:
-        json_repair.whole(text)
+        json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
         return None
-    return found(text, within=within)
+    return find_calls(text, within=within)
 
 
-def _found(
-    values: Sequence[Mapping[str, Any]], words: str, rungs: Sequence[str], *, within: bool
+def _calls_in(
+    values: Sequence[Mapping[str, Any]], words: str, repairs: Sequence[str], *, within: bool
 ) -> CallExtraction | None:
     if not values:
         return None
     thoughts = [words] if words else []
     asked: list[ExtractedCall] = []
     for value in values:
-        one = _asked(value, within=within)
-        rungs = [*rungs, *one.rungs]
+        one = _call_of_object(value, within=within)
+        repairs = [*repairs, *one.repairs]
         thoughts += [one.thought] if one.thought else []
         asked += one.asked
-    return CallExtraction("\n".join(thoughts), asked, rungs)
+    return CallExtraction("\n".join(thoughts), asked, repairs)
 
 
 def looks_like_json(text: str) -> bool:
@@ -94,7 +94,7 @@ def looks_like_json(text: str) -> bool:
 def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     """The objects in `text` that are calls, the words around them, and the rungs."""
     try:
-        value = json_repair.whole(text)
+        value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
         return _scanned(text)
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
@@ -103,11 +103,11 @@ def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
-    listed = _listed(text)
+    listed = _calls_of_list(text)
     if listed is not None:
         return listed
     values: list[dict[str, Any]] = []
-    rungs: list[str] = []
+    repairs: list[str] = []
     words: list[str] = []
     begin, at, places = 0, text.find("{"), 0
     while at >= 0 and places < PLACES_MAX:
@@ -119,18 +119,18 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
             places, at = places + 1, text.find("{", at + 1)
             continue
         values.append(mended.value)
-        rungs += mended.rungs
+        repairs += mended.repairs
         words.append(text[begin:at])
         begin = mended.end
         at = text.find("{", begin)
     words.append(text[begin:])
-    around, more = outside(words) if values else ("", [])
+    around, more = split_outside(words) if values else ("", [])
     if len(values) > 1:
         more = [*more, "several"]
-    return values, around, [*rungs, *more]
+    return values, around, [*repairs, *more]
 
 
-def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
+def _calls_of_list(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
     """The calls of a list that needs mending, where the text begins with one."""
     begin = text.find("[")
     if begin < 0 or _MARKS.sub("", text[:begin]).strip():
@@ -141,25 +141,25 @@ def _listed(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
         return None
     if not mended.value or not all(_is_call(item) for item in mended.value):
         return None
-    around, more = outside([text[:begin], text[mended.end :]])
-    return mended.value, around, [*mended.rungs, "list", *more]
+    around, more = split_outside([text[:begin], text[mended.end :]])
+    return mended.value, around, [*mended.repairs, "list", *more]
 
 
-def outside(words: Sequence[str]) -> tuple[str, list[str]]:
+def split_outside(words: Sequence[str]) -> tuple[str, list[str]]:
     """What stands around objects, without fences and closing braces too many, and the rungs. The last is behind all."""
-    rungs = []
+    repairs = []
     bare = [_MARKS.sub("", word) for word in words]
     if list(words) != bare:
-        rungs.append("fence")
+        repairs.append("fence")
     behind = bare[-1].lstrip()
     if behind.startswith("}"):
         bare[-1] = behind.lstrip("} \t\r\n")
-        rungs.append("braces")
+        repairs.append("braces")
     left = "\n".join(word.strip() for word in bare if word.strip())
     if left:
-        broken = "braces" in rungs or any(_is_piece(word) for word in bare)
-        rungs.append("around" if broken or not any(char.isalpha() for char in left) else "words")
-    return left, rungs
+        broken = "braces" in repairs or any(_is_piece(word) for word in bare)
+        repairs.append("around" if broken or not any(char.isalpha() for char in left) else "words")
+    return left, repairs
 
 
 def _is_piece(words: str) -> bool:
@@ -176,75 +176,77 @@ def _is_call(value: object) -> bool:
     return any(isinstance(value.get(key), str | dict) or (key in value and value[key] is None) for key in NAMES)
 
 
-def _asked(value: Mapping[str, Any], *, within: bool) -> CallExtraction:
+def _call_of_object(value: Mapping[str, Any], *, within: bool) -> CallExtraction:
     """A call, from an object that is one."""
-    rest, rungs = dict(value), list[str]()
-    name, rest = _named(rest, rungs)
+    rest, repairs = dict(value), list[str]()
+    name, rest = _split_name(rest, repairs)
     has_params = any(key in rest for key in PARAMS)
-    params = _params(rest, rungs)
+    params = _params(rest, repairs)
     thoughts = []
     if THOUGHTS in rest:
-        thoughts.append(_worded(rest.pop(THOUGHTS), rungs))
+        thoughts.append(_monologue_text(rest.pop(THOUGHTS), repairs))
     if isinstance(params, dict) and THOUGHTS in params and (within or not thoughts):
         params = dict(params)
-        thoughts.append(_worded(params.pop(THOUGHTS), rungs))
-    params = _flattened(params, _beside(rest, has_params=has_params), rungs)
+        thoughts.append(_monologue_text(params.pop(THOUGHTS), repairs))
+    params = _flattened(params, _extra_parameters(rest, has_params=has_params), repairs)
     thought = "\n".join(text for text in thoughts if text)
     if name in _NONE:
-        return CallExtraction(thought, [], [*rungs, "nameless"] if params else rungs)
+        return CallExtraction(thought, [], [*repairs, "nameless"] if params else repairs)
     bare, was_wrapped = bare_name(name)
-    return CallExtraction(thought, [ExtractedCall(bare, compact(params))], [*rungs, "names"] if was_wrapped else rungs)
+    return CallExtraction(
+        thought, [ExtractedCall(bare, compact(params))], [*repairs, "names"] if was_wrapped else repairs
+    )
 
 
-def _named(rest: dict[str, Any], rungs: list[str]) -> tuple[str, dict[str, Any]]:
+def _split_name(rest: dict[str, Any], repairs: list[str]) -> tuple[str, dict[str, Any]]:
     """The name of the function, and the object without it; some formats have an object for both."""
     key = next((key for key in NAMES if key in rest), None)
     name = rest.pop(key, None) if key is not None else None
     if key not in (NAMES[0], None):
-        rungs.append("names")
+        repairs.append("names")
     if isinstance(name, dict):
-        rungs.append("names")
-        rest = _merged(rest, name, rungs)
+        repairs.append("names")
+        rest = _merge_objects(rest, name, repairs)
         key = next((key for key in NAMES if key in rest), None)
         name = rest.pop(key, None) if key is not None else None
     return (name if isinstance(name, str) or name is None else compact(name)) or "", rest
 
 
-def _merged(outer: Mapping[str, Any], inner: Mapping[str, Any], rungs: list[str]) -> dict[str, Any]:
+def _merge_objects(outer: Mapping[str, Any], inner: Mapping[str, Any], repairs: list[str]) -> dict[str, Any]:
     """An object with the call that stood in it; both may have the format's own words."""
     twice = (set(outer) & set(inner)) - {"id"}
     twice -= {"type"} if outer.get("type") in _KINDS else set()
     if any(compact(outer[key]) != compact(inner[key]) for key in twice):
-        rungs.append("repeated")
+        repairs.append("repeated")
     return {**outer, **inner}
 
 
-def _params(rest: dict[str, Any], rungs: list[str]) -> Any:
+def _params(rest: dict[str, Any], repairs: list[str]) -> Any:
     """The parameters, taken out of the object."""
     key = next((key for key in PARAMS if key in rest), None)
     if key is None:
         return {}
     if key != PARAMS[0]:
-        rungs.append("names")
+        repairs.append("names")
     params = rest.pop(key)
     if isinstance(params, str):
-        params = unnested(params, rungs)
+        params = unnested(params, repairs)
     return {} if params is None else params
 
 
-def unnested(text: str, rungs: list[str]) -> Any:
+def unnested(text: str, repairs: list[str]) -> Any:
     """The object that a text holds as JSON, or the text."""
     try:
-        value = json_repair.whole(text)
+        value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
         return text
     if not isinstance(value, dict):
         return text
-    rungs.append("nested")
+    repairs.append("nested")
     return value
 
 
-def _beside(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
+def _extra_parameters(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
     """What stands beside a call and is no word of a format. An `id` is the call's where parameters have a place."""
     beside = dict(rest)
     if beside.get("type") in _KINDS:
@@ -254,20 +256,20 @@ def _beside(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
     return beside
 
 
-def _flattened(params: Any, beside: Mapping[str, Any], rungs: list[str]) -> Any:
+def _flattened(params: Any, beside: Mapping[str, Any], repairs: list[str]) -> Any:
     """The parameters and those that stood beside the call."""
     if not beside:
         return params
     if not isinstance(params, dict) or set(params) & set(beside):
-        rungs.append("repeated")
+        repairs.append("repeated")
         return params
-    rungs.append("flat")
+    repairs.append("flat")
     return {**params, **beside}
 
 
-def _worded(value: Any, rungs: list[str]) -> str:
+def _monologue_text(value: Any, repairs: list[str]) -> str:
     """A monologue; one that is no text may have been something else."""
     if isinstance(value, str) or value is None:
         return value or ""
-    rungs.append("wordless")
+    repairs.append("wordless")
     return compact(value)

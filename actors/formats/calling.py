@@ -7,5 +7,9 @@ from everlog.actors.formats.native_format import NativeFormat
 from everlog.actors.formats.schema_format import SchemaFormat
 from everlog.actors.formats.text_format import TextFormat
 
-WAYS: Mapping[str, CallingFormat] = {"native": NativeFormat(), "schema": SchemaFormat(), "text": TextFormat()}
+CALLING_FORMATS: Mapping[str, CallingFormat] = {
+    "native": NativeFormat(),
+    "schema": SchemaFormat(),
+    "text": TextFormat(),
+}
 """By the word of `AgentConfigured.calling`."""

@@ -47,7 +47,7 @@ class ParsedReply(msgspec.Struct, frozen=True):
 
     text: str
     calls: list[Call]
-    rungs: Sequence[str] = ()
+    repairs: Sequence[str] = ()
 
 
 class CallingFormat(Protocol):
@@ -69,7 +69,7 @@ class CallingFormat(Protocol):
         """What the model meant."""
 
 
-def encoded(fields: Mapping[str, Any]) -> bytes:
+def encode_fields(fields: Mapping[str, Any]) -> bytes:
     """Fields as the end of a body, with the comma that joins them."""
     return b"," + _json.encode(fields)[1:-1] if fields else b""
 
@@ -82,17 +82,17 @@ def options(context: Context) -> bytes:
     fields: dict[str, Any] = msgspec.to_builtins(context.config.sampling)
     if context.config.stream:
         fields |= {"stream": True, "stream_options": {"include_usage": True}}
-    return encoded(fields)
+    return encode_fields(fields)
 
 
 def summary_options(context: Context) -> bytes:
     """The same for a summary, which is not heard piece by piece; another model than the agent's own has its own."""
     if context.summarizer != context.model:
         return b""
-    return encoded(msgspec.to_builtins(context.config.sampling))
+    return encode_fields(msgspec.to_builtins(context.config.sampling))
 
 
-def numbered(asked: Sequence[tuple[str | int | None, str, str]]) -> list[Call]:
+def numbered_calls(asked: Sequence[tuple[str | int | None, str, str]]) -> list[Call]:
     """Calls of (id, name, arguments), each with an id of its own: some servers leave ids out or repeat them."""
     calls: list[Call] = []
     seen: set[str] = set()
@@ -105,7 +105,7 @@ def numbered(asked: Sequence[tuple[str | int | None, str, str]]) -> list[Call]:
     return calls
 
 
-def unthought(text: str) -> tuple[str, str, list[str]]:
+def split_thoughts(text: str) -> tuple[str, str, list[str]]:
     """What a model thought aloud between tags, the rest, and the rungs. Some templates open the tag themselves."""
     begin, end = text.find(_OPEN), text.find(_CLOSE)
     if end < 0:
@@ -131,6 +131,6 @@ def _is_within(text: str, place: int) -> bool:
     return False
 
 
-def joined(*texts: str) -> str:
+def join_texts(*texts: str) -> str:
     """Texts as lines, those that are empty left out."""
     return "\n".join([text for text in texts if text])

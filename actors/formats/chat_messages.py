@@ -99,7 +99,7 @@ def words(context: Context, message: ContextMessage) -> str:
     text = message.event.text or ""
     if message.seq not in context.trims:
         return text
-    return message_format.cut(text, message_format.shown_chars(context.trims, message.seq), message.seq)
+    return message_format.truncate_text(text, message_format.shown_chars(context.trims, message.seq), message.seq)
 
 
 def monologue(context: Context, message: ContextMessage) -> str:
@@ -108,13 +108,15 @@ def monologue(context: Context, message: ContextMessage) -> str:
     if not limit:
         return words(context, message)
     shown = message_format.shown_chars(context.trims, message.seq)
-    return message_format.cut(message.event.text or "", limit if shown is None else min(limit, shown), message.seq)
+    return message_format.truncate_text(
+        message.event.text or "", limit if shown is None else min(limit, shown), message.seq
+    )
 
 
 def arguments(context: Context, message: ContextMessage, text: str) -> str | None:
     """The arguments of a call cut to what is shown of its reply; None where all of them are."""
     shown = message_format.shown_chars(context.trims, message.seq) if message.seq in context.trims else None
-    return message_format.cut(text, shown, message.seq) if shown is not None and len(text) > shown else None
+    return message_format.truncate_text(text, shown, message.seq) if shown is not None and len(text) > shown else None
 
 
 def results_of(

@@ -10,7 +10,13 @@ from typing import Any
 import msgspec
 
 from everlog.actors.formats import call_dialects, call_extraction, chat_messages
-from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, joined, numbered, unthought
+from everlog.actors.formats.calling_format import (
+    AssistantMessage,
+    ParsedReply,
+    join_texts,
+    numbered_calls,
+    split_thoughts,
+)
 from everlog.actors.formats.chat_messages import ChatMessages, ResultsByCall, RoleMessage
 from everlog.actors.formats.native_format import NativeFormat
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
@@ -93,17 +99,23 @@ def _result(context: Context, message: ContextMessage, name: str, result: Contex
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
         told = FunctionResultMessage(
-            "function_result", name, "Failed", "The call has no result yet.", message_format.told(message.at, zone)
+            "function_result",
+            name,
+            "Failed",
+            "The call has no result yet.",
+            message_format.format_time(message.at, zone),
         )
     else:
         words = chat_messages.words(context, result) or None
         status = "OK" if result.event.ok else "Failed"
-        told = FunctionResultMessage("function_result", name, status, words, message_format.told(result.at, zone))
+        told = FunctionResultMessage(
+            "function_result", name, status, words, message_format.format_time(result.at, zone)
+        )
     return _json.encode(told).decode()
 
 
 @lru_cache(maxsize=256)
-def described(schemas: tuple[str, ...], shape: CallSyntax) -> str:
+def describe_functions(schemas: tuple[str, ...], shape: CallSyntax) -> str:
     """The functions and how one is called, as the system message says it; empty where there are none."""
     if not schemas:
         return ""
@@ -140,26 +152,26 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def read(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
+def read_calls(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
     """The calls in what the model said; plain text is taken for a message, which is a guess.
 
     Calls that the server found by itself are taken from it.
     """
     if said.calls:
         return NativeFormat().read(said)
-    thought, text, rungs = unthought(said.text)
+    thought, text, repairs = split_thoughts(said.text)
     found = (
         call_extraction.strict(text, within=shape.within)
         or call_dialects.tagged(text)
-        or call_extraction.found(text, within=shape.within)
+        or call_extraction.find_calls(text, within=shape.within)
     )
     if found is not None:
-        calls = numbered([(None, one.name, one.arguments) for one in found.asked])
-        return ParsedReply(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
-    before = joined(said.reasoning, thought)
+        calls = numbered_calls([(None, one.name, one.arguments) for one in found.asked])
+        return ParsedReply(join_texts(said.reasoning, thought, found.thought), calls, [*repairs, *found.repairs])
+    before = join_texts(said.reasoning, thought)
     if not text.strip():
-        return ParsedReply(before, [], [*rungs, "nothing"])
+        return ParsedReply(before, [], [*repairs, "nothing"])
     if call_extraction.looks_like_json(text):
-        return ParsedReply(joined(before, text), [], [*rungs, "unread"])
+        return ParsedReply(join_texts(before, text), [], [*repairs, "unread"])
     arguments = call_extraction.compact({"message": text.strip()})
-    return ParsedReply(before, numbered([(None, SEND_MESSAGE, arguments)]), [*rungs, "prose"])
+    return ParsedReply(before, numbered_calls([(None, SEND_MESSAGE, arguments)]), [*repairs, "prose"])

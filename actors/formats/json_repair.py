@@ -38,13 +38,13 @@ class RepairedJson(msgspec.Struct, frozen=True):
 
     value: Any
     end: int
-    rungs: Sequence[str] = ()
+    repairs: Sequence[str] = ()
 
 
-def whole(text: str) -> Any:
+def parse_strict(text: str) -> Any:
     """The value of strict JSON. Raises Unreadable, also for a key that is there twice and for half a character."""
     try:
-        return _checked(_strict.decode(text), text)
+        return _check_text(_strict.decode(text), text)
     except (ValueError, RecursionError) as error:
         raise UnrepairableJson(str(error) or type(error).__name__) from None
 
@@ -53,12 +53,12 @@ def begun(text: str, at: int) -> RepairedJson:
     """The value that begins at `at`, strictly if that goes. Raises Unreadable."""
     try:
         value, end = _strict.raw_decode(text, at)
-        return RepairedJson(_checked(value, text), end)
+        return RepairedJson(_check_text(value, text), end)
     except (ValueError, RecursionError):
         return _Mender(text, at).run()
 
 
-def _checked(value: Any, text: str) -> Any:
+def _check_text(value: Any, text: str) -> Any:
     """The value. Half a character, a lone surrogate, is something that nobody can keep: the reply was cut there."""
     if text.isascii() and "\\u" not in text:
         return value
@@ -69,7 +69,7 @@ def _checked(value: Any, text: str) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise UnrepairableJson("a key is there twice")
@@ -81,7 +81,7 @@ def _constant(name: str) -> NoReturn:
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False)
-_strict = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_constant)
+_strict = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_constant)
 
 
 class _Mender:
@@ -89,14 +89,14 @@ class _Mender:
 
     def __init__(self, text: str, at: int) -> None:
         self._text, self._at = text, at
-        self._rungs: dict[str, None] = {}
+        self._repairs: dict[str, None] = {}
 
     def run(self) -> RepairedJson:
-        value = _checked(self._value(0), self._text)
-        return RepairedJson(value, self._at, tuple(self._rungs))
+        value = _check_text(self._value(0), self._text)
+        return RepairedJson(value, self._at, tuple(self._repairs))
 
-    def _note(self, rung: str) -> None:
-        self._rungs[rung] = None
+    def _note(self, repair_step: str) -> None:
+        self._repairs[repair_step] = None
 
     def _fail(self, expected: str) -> NoReturn:
         found = self._text[self._at : self._at + 20]

@@ -13,12 +13,12 @@ from everlog.actors.formats.calling_format import (
     AssistantMessage,
     ParsedReply,
     ToolCall,
-    encoded,
-    joined,
-    numbered,
+    encode_fields,
+    join_texts,
+    numbered_calls,
     options,
+    split_thoughts,
     summary_options,
-    unthought,
 )
 from everlog.actors.formats.chat_messages import (
     ChatMessages,
@@ -69,17 +69,19 @@ class NativeFormat:
 
     def read(self, said: AssistantMessage) -> ParsedReply:
         """The calls of the server, else those that stand in the text."""
-        thought, text, rungs = unthought(said.text)
+        thought, text, repairs = split_thoughts(said.text)
         if not said.calls:
-            found = call_dialects.found(text)
+            found = call_dialects.find_marked_calls(text)
             if found is not None:
-                calls = numbered([(None, one.name, one.arguments) for one in found.asked])
-                return ParsedReply(joined(said.reasoning, thought, found.thought), calls, [*rungs, *found.rungs])
-        calls = _calls(said.calls, rungs)
-        return ParsedReply(joined(said.reasoning, thought, text), calls, rungs)
+                calls = numbered_calls([(None, one.name, one.arguments) for one in found.asked])
+                return ParsedReply(
+                    join_texts(said.reasoning, thought, found.thought), calls, [*repairs, *found.repairs]
+                )
+        calls = _calls(said.calls, repairs)
+        return ParsedReply(join_texts(said.reasoning, thought, text), calls, repairs)
 
 
-def _calls(asked: Sequence[ToolCall], rungs: list[str]) -> list[Call]:
+def _calls(asked: Sequence[ToolCall], repairs: list[str]) -> list[Call]:
     """Calls with the model's own arguments; what it takes to read them is noted."""
     calls = []
     for call in asked:
@@ -87,16 +89,16 @@ def _calls(asked: Sequence[ToolCall], rungs: list[str]) -> list[Call]:
         arguments = call.function.arguments
         text = arguments if isinstance(arguments, str) else "" if arguments is None else compact(arguments)
         calls.append((call.id, name, text or "{}"))
-        rungs += ["names"] if was_wrapped else []
+        repairs += ["names"] if was_wrapped else []
         read = arguments_read(text or "{}")
-        rungs += read.rungs if read is not None else []
-    return numbered(calls)
+        repairs += read.repairs if read is not None else []
+    return numbered_calls(calls)
 
 
 @lru_cache(maxsize=256)
 def _functions(schemas: tuple[str, ...]) -> bytes:
     """The functions as a request ends with them."""
-    return encoded({"tools": [_tool(schema) for schema in schemas], "tool_choice": "auto"}) if schemas else b""
+    return encode_fields({"tools": [_tool(schema) for schema in schemas], "tool_choice": "auto"}) if schemas else b""
 
 
 def _tool(schema: str) -> msgspec.Raw:
@@ -135,7 +137,7 @@ def _show_imported(chat: ChatMessages, context: Context, message: ContextMessage
     """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
     call_id = f"import_{message.seq}"
     arguments = _json.encode({"message": shown.words(context, message)}).decode()
-    time = message_format.told(message.at, context.config.zone)
+    time = message_format.format_time(message.at, context.config.zone)
     calls = [_tool_call(call_id, SEND_MESSAGE, arguments)]
     chat.append((message.seq, RoleMessage("assistant", "", calls)))
     chat.append((message.seq, ToolMessage("tool", call_id, message_format.plain_ok(time))))

@@ -6,8 +6,14 @@ import msgspec
 
 from everlog.actors.formats import call_arguments
 from everlog.actors.formats import repair_steps as ladder
-from everlog.actors.formats.calling import WAYS
-from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, ToolCall, ToolCallFunction, unthought
+from everlog.actors.formats.calling import CALLING_FORMATS
+from everlog.actors.formats.calling_format import (
+    AssistantMessage,
+    ParsedReply,
+    ToolCall,
+    ToolCallFunction,
+    split_thoughts,
+)
 from everlog.actors.formats.text_format import unstopped
 from everlog.actors.models.token_usage import BOM, UsagePayload, usage_in
 from everlog.events import BadReply, ContextOverflow, ModelReply
@@ -53,7 +59,7 @@ class _Completion(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Completion)
 
 
-def _decoded(raw: str) -> _Completion:
+def _decode(raw: str) -> _Completion:
     return _decoder.decode(raw.removeprefix(BOM))
 
 
@@ -63,19 +69,19 @@ def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
     Raises ContextOverflow when the model ran out of its `window` (tokens), BadReply when `raw` is no completion.
     A reply that was cut although the request left room for it is read as far as it goes, and called lossy.
     """
-    completion, choice = _answered(raw)
+    completion, choice = _completion_and_choice(raw)
     said = _said(choice)
-    if choice.finish_reason == "length" and _had_no_room(completion, said, window):
+    if choice.finish_reason == "length" and _fills_window(completion, said, window):
         raise ContextOverflow("The model stopped for length: the request left no room for a reply in the window.", raw)
-    _refuse_refusal(raw, choice, said)
-    reading = WAYS[calling].read(said)
-    rungs = [*reading.rungs]
+    _raise_if_refusal(raw, choice, said)
+    reading = CALLING_FORMATS[calling].read(said)
+    repairs = [*reading.repairs]
     if choice.finish_reason == "length":
-        rungs.append("cut")
-    return _told(raw, completion, choice, msgspec.structs.replace(reading, rungs=rungs))
+        repairs.append("cut")
+    return _model_reply(raw, completion, choice, msgspec.structs.replace(reading, repairs=repairs))
 
 
-def _had_no_room(completion: _Completion, said: AssistantMessage, window: int) -> bool:
+def _fills_window(completion: _Completion, said: AssistantMessage, window: int) -> bool:
     """Whether the request itself fills the window; where the server does not count, whether nothing was said."""
     prompt = usage_in(completion.usage, completion.timings).prompt
     if prompt:
@@ -83,7 +89,7 @@ def _had_no_room(completion: _Completion, said: AssistantMessage, window: int) -
     return not (said.text.strip() or said.calls or said.reasoning)
 
 
-def _refuse_cut(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
+def _raise_if_truncated(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
     """Raises ContextOverflow where a reply that nobody can ask for again, as a summary, may have filled the window."""
     total = usage_in(completion.usage, completion.timings).total
     if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
@@ -92,7 +98,7 @@ def _refuse_cut(raw: str, completion: _Completion, choice: _Choice, window: int)
         )
 
 
-def _refuse_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
+def _raise_if_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
     """Raises BadReply where the model said nothing but that it will not answer, in the field that is for that."""
     refusal = choice.message.refusal if choice.message is not None else None
     if isinstance(refusal, str) and refusal.strip() and not said.text.strip() and not said.calls:
@@ -101,18 +107,18 @@ def _refuse_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
 
 def words(raw: str, window: int) -> ModelReply:
     """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
-    completion, choice = _answered(raw)
-    _refuse_cut(raw, completion, choice, window)
+    completion, choice = _completion_and_choice(raw)
+    _raise_if_truncated(raw, completion, choice, window)
     said = _said(choice)
-    _refuse_refusal(raw, choice, said)
+    _raise_if_refusal(raw, choice, said)
     own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
-    _, text, rungs = unthought(own)
-    return _told(raw, completion, choice, ParsedReply(text, [], [*stopped, *rungs]))
+    _, text, repairs = split_thoughts(own)
+    return _model_reply(raw, completion, choice, ParsedReply(text, [], [*stopped, *repairs]))
 
 
-def _answered(raw: str) -> tuple[_Completion, _Choice]:
+def _completion_and_choice(raw: str) -> tuple[_Completion, _Choice]:
     try:
-        completion = _decoded(raw)
+        completion = _decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _no_completion(raw, str(error)) from error
     if not completion.choices:
@@ -135,7 +141,7 @@ def _no_completion(raw: str, why: str) -> BadReply:
     )
 
 
-def _told(raw: str, completion: _Completion, choice: _Choice, reading: ParsedReply) -> ModelReply:
+def _model_reply(raw: str, completion: _Completion, choice: _Choice, reading: ParsedReply) -> ModelReply:
     return ModelReply(
         text=reading.text,
         calls=reading.calls,
@@ -143,8 +149,8 @@ def _told(raw: str, completion: _Completion, choice: _Choice, reading: ParsedRep
         usage=usage_in(completion.usage, completion.timings),
         model=completion.model or "",
         raw=raw,
-        repair=ladder.told(reading.rungs),
-        lossy=ladder.is_lossy(reading.rungs),
+        repair=ladder.format_steps(reading.repairs),
+        lossy=ladder.is_lossy(reading.repairs),
         reader=READER,
     )
 
@@ -163,13 +169,15 @@ def _said(choice: _Choice) -> AssistantMessage:
 
 def lossy_fault(reply: ModelReply) -> str:
     """What the model is told of a reply that could only be read by guessing."""
-    reasons = "; ".join(ladder.LOSSY[rung] for rung in reply.repair.split(", ") if rung in ladder.LOSSY)
+    reasons = "; ".join(
+        ladder.LOSSY[repair_step] for repair_step in reply.repair.split(", ") if repair_step in ladder.LOSSY
+    )
     return f"Your reply could only be read by guessing, so nothing of it was done: {reasons}. Say it again."
 
 
 def said(raw: str) -> str:
     """What the model said in `raw`, as it is shown to it again."""
-    told = _said(_decoded(raw).choices[0])
+    told = _said(_decode(raw).choices[0])
     calls = "".join(f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in told.calls)
     return told.text + calls
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.formats.calling import WAYS
+from everlog.actors.formats.calling import CALLING_FORMATS
 from everlog.actors.formats.calling_format import options, summary_options
 from everlog.actors.formats.chat_messages import ChatMessages
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
@@ -49,20 +49,20 @@ class Request(msgspec.Struct, frozen=True):
 
 def request(context: Context, schemas: Mapping[str, str]) -> bytes:
     """The body of the request for `context`; `schemas` holds the JSON schema text of each sha256."""
-    return composed(context, schemas).body
+    return compose(context, schemas).body
 
 
-def composed(context: Context, schemas: Mapping[str, str]) -> Request:
+def compose(context: Context, schemas: Mapping[str, str]) -> Request:
     """What `request` gives, and what it was put together from."""
-    way = WAYS[context.config.calling]
+    calling_format = CALLING_FORMATS[context.config.calling]
     system = system_parts(context)
     known = [schemas[function.sha256] for function in context.config.functions]
-    described = way.described(known)
-    chat, body, held = way.body(context, _joined(system, described), known)
+    described = calling_format.described(known)
+    chat, body, held = calling_format.body(context, _system_message(system, described), known)
     return Request(body, system, chat, described.encode() + held, options(context))
 
 
-def _joined(system: Sequence[tuple[str, str]], described: str = "") -> str:
+def _system_message(system: Sequence[tuple[str, str]], described: str = "") -> str:
     """The system message: what the functions are stands behind the prompt, before what changes."""
     texts = [text for _, text in system]
     return "\n".join([texts[0], described, *texts[1:]] if described else texts)
@@ -75,12 +75,12 @@ def sha256(body: bytes) -> str:
 
 def messages(context: Context) -> list[ChatMessage]:
     """The chat messages that the model sees."""
-    return [message for _, message in numbered(context)]
+    return [message for _, message in numbered_messages(context)]
 
 
-def numbered(context: Context) -> list[tuple[int, ChatMessage]]:
+def numbered_messages(context: Context) -> list[tuple[int, ChatMessage]]:
     """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
-    chat = WAYS[context.config.calling].shown(context, _joined(system_parts(context)))
+    chat = CALLING_FORMATS[context.config.calling].shown(context, _system_message(system_parts(context)))
     return [(seq, msgspec.to_builtins(message)) for seq, message in chat]
 
 
@@ -88,7 +88,7 @@ def system_parts(context: Context) -> list[tuple[str, str]]:
     """The system message: the prompt, the memory header, then each block with what there is to know of it, in lines."""
     header = [
         "",
-        f"### Memory [last modified: {message_format.told(context.modified_at, context.config.zone)}]",
+        f"### Memory [last modified: {message_format.format_time(context.modified_at, context.config.zone)}]",
         f"{context.recall} previous messages between you and the user are stored in recall memory {ACCESS}",
         f"{context.archival} total memories you created are stored in archival memory {ACCESS}",
         "",
@@ -99,7 +99,7 @@ def system_parts(context: Context) -> list[tuple[str, str]]:
 
 
 def _block(context: Context, block: MemoryBlock) -> str:
-    shown = message_format.cut(block.value, message_format.shown_chars(context.trims, block.label), block.seq)
+    shown = message_format.truncate_text(block.value, message_format.shown_chars(context.trims, block.label), block.seq)
     said = f' description="{html.escape(block.description)}"' if block.description else ""
     fixed = ' read_only="true"' if block.read_only else ""
     characters = f"{len(block.value)}/{block.limit}"
@@ -112,7 +112,7 @@ def summary_request(context: Context, covers_to: int, words: int, bytes_max: int
     A transcript of more than `bytes_max` bytes keeps its beginning and its end.
     """
     parts = dict(summary_parts(context, covers_to, words, bytes_max))
-    return WAYS[context.config.calling].summary(context, parts["instructions"], parts["transcript"])
+    return CALLING_FORMATS[context.config.calling].summary(context, parts["instructions"], parts["transcript"])
 
 
 def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) -> list[tuple[str, str]]:
@@ -120,7 +120,7 @@ def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) 
     covered = [m for m in context.messages if m.seq <= covers_to]
     parts = [
         ("instructions", SUMMARIZER.format(words=words)),
-        ("transcript", _squeezed(transcript(context, covered), bytes_max)),
+        ("transcript", _shorten(transcript(context, covered), bytes_max)),
     ]
     chosen = summary_options(context).decode()
     return [*parts, ("options", chosen)] if chosen else parts
@@ -131,7 +131,7 @@ def transcript(context: Context, covered: Sequence[ContextMessage]) -> str:
     summary = summary_of(context)
     lines = [f"Summary so far: {summary.text}"] if summary else []
     for message in covered:
-        lines.extend(_lines(message, message_format.told(message.at, context.config.zone)))
+        lines.extend(_lines(message, message_format.format_time(message.at, context.config.zone)))
     return "\n".join(lines)
 
 
@@ -152,7 +152,7 @@ def _lines(message: ContextMessage, time: str) -> list[str]:
             return []
 
 
-def _squeezed(text: str, bytes_max: int) -> str:
+def _shorten(text: str, bytes_max: int) -> str:
     """`text`, or its first and last half of `bytes_max` where it is longer than `bytes_max` bytes of UTF-8."""
     data = text.encode()
     if len(data) <= bytes_max:

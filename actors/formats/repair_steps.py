@@ -41,11 +41,11 @@ LOSSY: Mapping[str, str] = {
 """What was meant may have been something else."""
 
 
-def is_lossy(rungs: Iterable[str]) -> bool:
+def is_lossy(repairs: Iterable[str]) -> bool:
     """Whether any of them may have changed what was meant."""
-    return any(rung in LOSSY for rung in rungs)
+    return any(repair_step in LOSSY for repair_step in repairs)
 
 
-def told(rungs: Iterable[str]) -> str:
+def format_steps(repairs: Iterable[str]) -> str:
     """Rungs as a reply names them."""
-    return ", ".join(dict.fromkeys(rungs))
+    return ", ".join(dict.fromkeys(repairs))

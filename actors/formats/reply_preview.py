@@ -34,7 +34,7 @@ PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
 """Who hears the pieces of the reply to a turn's step, under a configuration; None: nobody does."""
 
 
-def nobody(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
+def no_preview(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
     """Nobody listens."""
     return None
 
@@ -148,21 +148,21 @@ class ReplyPreview:
 class PreviewStream:
     """What one agent's replies say as they come, for those who want to hear it."""
 
-    def __init__(self, wanted: Callable[[int], bool], tell: Callable[[Preview], None]) -> None:
+    def __init__(self, wanted: Callable[[int], bool], notify: Callable[[Preview], None]) -> None:
         """`wanted`: whether anybody wants to hear of a turn."""
         self._wanted = wanted
-        self._tell = tell
+        self._notify = notify
         self._told: tuple[int, int] = (0, 0)
         """The turn and step of which something was told since it began, or began anew."""
 
-    def hearing(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
+    def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
         """See `PreviewFactory`."""
         if not config.stream or not self._wanted(turn):
             return None
         self._begin_anew(turn, step)  # the reply before it was not taken
         reply = ReplyPreview(config.calling)
 
-        def hear(piece: ReplyDelta) -> None:
+        def on_delta(piece: ReplyDelta) -> None:
             nonlocal reply
             if piece.restart:
                 reply = ReplyPreview(config.calling)
@@ -172,11 +172,11 @@ class PreviewStream:
                     self._begin_anew(turn, step)
                 else:
                     self._told = turn, step
-                    self._tell(Preview(turn, step, kind, text))
+                    self._notify(Preview(turn, step, kind, text))
 
-        return hear
+        return on_delta
 
     def _begin_anew(self, turn: int, step: int) -> None:
         if self._told == (turn, step):
             self._told = 0, 0
-            self._tell(Preview(turn, step, "restart"))
+            self._notify(Preview(turn, step, "restart"))

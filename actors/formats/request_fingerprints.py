@@ -55,7 +55,7 @@ def of_request(
     return found
 
 
-def parted(request: render_request.Request) -> set[int]:
+def repeated_seqs(request: render_request.Request) -> set[int]:
     """Seqs of records that are shown in more than one place."""
     runs = [seq for seq, _ in groupby(request.chat, key=itemgetter(0))]
     return {seq for seq, count in Counter(runs).items() if count > 1}
@@ -81,27 +81,27 @@ def of_summary_request(parts: Iterable[tuple[str, str]]) -> RequestParts:
     return {name: text.encode() for name, text in parts}
 
 
-def mark(part: bytes) -> str:
+def fingerprint(part: bytes) -> str:
     """Six hexadecimal digits."""
     return f"{crc32(part) & 0xFFFFFF:06x}"
 
 
-def marks(parts: Mapping[str, bytes]) -> dict[str, str]:
+def fingerprints(parts: Mapping[str, bytes]) -> dict[str, str]:
     """The mark of each part."""
-    return {name: (_shared if name in _SHARED else mark)(part) for name, part in parts.items()}
+    return {name: (_shared if name in _SHARED else fingerprint)(part) for name, part in parts.items()}
 
 
 _SHARED = ("prompt", "functions")
 """Large, and the same for many agents and in all of their calls."""
-_shared = lru_cache(maxsize=256)(mark)
+_shared = lru_cache(maxsize=256)(fingerprint)
 
 
-def written(marks: Mapping[str, str]) -> str:
+def encode_fingerprints(marks: Mapping[str, str]) -> str:
     """Marks as the log keeps them: one text, which is read in a third of the time that an object takes."""
     return ", ".join([f"{name} {digits}" for name, digits in marks.items()])
 
 
-def read(written: str) -> dict[str, str]:
+def decode_fingerprints(written: str) -> dict[str, str]:
     """Marks by part, from the log."""
     pairs = [pair.rsplit(" ", 1) for pair in written.split(", ")] if written else []
     return {pair[0]: pair[-1] for pair in pairs}

@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.formats import json_call_format
 from everlog.actors.formats.call_extraction import THOUGHTS
-from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, encoded, options
+from everlog.actors.formats.calling_format import AssistantMessage, ParsedReply, encode_fields, options
 from everlog.actors.formats.chat_messages import ChatMessages
 from everlog.actors.formats.native_format import NativeFormat
 from everlog.actors.prompt.context import Context
@@ -31,7 +31,7 @@ class SchemaFormat:
 
     def described(self, schemas: Sequence[str]) -> str:
         """What the system message says of the functions."""
-        return json_call_format.described(tuple(schemas), SHAPE)
+        return json_call_format.describe_functions(tuple(schemas), SHAPE)
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """A chat completion with a `response_format`."""
@@ -47,14 +47,14 @@ class SchemaFormat:
 
     def read(self, said: AssistantMessage) -> ParsedReply:
         """The call in the text."""
-        return json_call_format.read(said, SHAPE)
+        return json_call_format.read_calls(said, SHAPE)
 
 
 @lru_cache(maxsize=256)
 def _format(schemas: tuple[str, ...], chars_max: int) -> bytes:
     """The schema as a request ends with it."""
     held = {"name": "reply", "strict": False, "schema": reply_schema(schemas, chars_max)}
-    return encoded({"response_format": {"type": "json_schema", "json_schema": held}})
+    return encode_fields({"response_format": {"type": "json_schema", "json_schema": held}})
 
 
 def reply_schema(schemas: Sequence[str], chars_max: int = 0) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class TextFormat:
 
     def described(self, schemas: Sequence[str]) -> str:
         """What the system message says of the functions."""
-        return json_call_format.described(tuple(schemas), SHAPE)
+        return json_call_format.describe_functions(tuple(schemas), SHAPE)
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
         """A completion of one prompt."""
@@ -44,9 +44,9 @@ class TextFormat:
 
     def read(self, said: AssistantMessage) -> ParsedReply:
         """The calls in the text, up to the mark that ends the turn."""
-        own, rungs = unstopped(said.text)
-        reading = json_call_format.read(msgspec.structs.replace(said, text=own), SHAPE)
-        return msgspec.structs.replace(reading, rungs=[*rungs, *reading.rungs])
+        own, repairs = unstopped(said.text)
+        reading = json_call_format.read_calls(msgspec.structs.replace(said, text=own), SHAPE)
+        return msgspec.structs.replace(reading, repairs=[*repairs, *reading.repairs])
 
 
 def unstopped(text: str) -> tuple[str, list[str]]:

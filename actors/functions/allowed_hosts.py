@@ -87,14 +87,14 @@ def target(url: str, allowed: AllowedHosts) -> RequestTarget:
     port = PORTS[parts.scheme] if port is None else port
     if port not in allowed.get(host, ()):
         raise FunctionError(
-            f"{host}:{port} is not among the hosts that you may ask: {_told(allowed)}. The user can allow more: "
+            f"{host}:{port} is not among the hosts that you may ask: {_hosts(allowed)}. The user can allow more: "
             "--allow-host HOST[:PORT]."
         )
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return RequestTarget(parts.scheme, host, port, path)
 
 
-def _told(allowed: AllowedHosts) -> str:
+def _hosts(allowed: AllowedHosts) -> str:
     return ", ".join(f"{host} (port {', '.join(map(str, sorted(ports)))})" for host, ports in sorted(allowed.items()))
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from everlog.actors.functions.grants import NO_GRANTS, Grants
-from everlog.actors.functions.helper_model import HelperCall, HelperModel, answer, unasked
+from everlog.actors.functions.helper_model import HelperCall, HelperModel, answer, no_helper
 from everlog.actors.functions.http_function import WebAccess
 from everlog.actors.functions.network_addresses import AddressFilter, HostResolver, is_public, resolved
 from everlog.actors.functions.tools import Effect, Tool, tool
 from everlog.actors.functions.workspace import Workspace
 from everlog.events import FunctionError
 
-__all__ = ["NAMES", "NO_GRANTS", "Grants", "HelperCall", "answer", "extras", "unasked"]
+__all__ = ["NAMES", "NO_GRANTS", "Grants", "HelperCall", "answer", "extras", "no_helper"]
 
 _EFFECTS: Mapping[str, Effect] = {
     "message_chatgpt": "read_only",
@@ -62,6 +62,6 @@ def _functions(
 @functools.cache
 def _shape(name: str) -> Tool:
     """The tool without its grants: schema and arguments are made once, however many agents there are."""
-    function = _functions(NO_GRANTS, unasked, resolved, is_public)[name]
+    function = _functions(NO_GRANTS, no_helper, resolved, is_public)[name]
     made: Tool = tool(function, effect=_EFFECTS[name], faults=(FunctionError,))
     return made

@@ -50,7 +50,7 @@ async def answer(models: Callable[[str], Model], name: str, question: str) -> st
     return text
 
 
-async def unasked(_question: str) -> str:
+async def no_helper(_question: str) -> str:
     """For tools that are only looked at: nobody runs them."""
     raise NotImplementedError
 

@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 import msgspec
 
 from everlog.actors.functions.allowed_hosts import RequestTarget, hosts, target
-from everlog.actors.functions.network_addresses import AddressFilter, HostResolver, checked, is_public, resolved
+from everlog.actors.functions.network_addresses import AddressFilter, HostResolver, check_addresses, is_public, resolved
 from everlog.events import FunctionError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class WebAccess:
         sent: list[str] = []
         try:
             async with asyncio.timeout(self._timeout_s):
-                return _told(await self._followed(goal, url, method, payload, sent))
+                return _response_fields(await self._followed(goal, url, method, payload, sent))
         except TimeoutError:
             fault = f"there was no whole answer within {self._timeout_s:g} seconds"
         except (OSError, ValueError) as error:
@@ -83,7 +83,7 @@ class WebAccess:
         for hop in range(REDIRECTS_MAX + 1):
             try:
                 goal = _next(goal, target(url, self._allowed)) if hop else goal
-                addresses = await checked(goal.host, goal.port, self._resolve, self._admits)
+                addresses = await check_addresses(goal.host, goal.port, self._resolve, self._admits)
             except FunctionError as error:
                 if not hop:
                     raise
@@ -116,7 +116,7 @@ def _payload(method: str, text: str | None) -> bytes | None:
     return text.encode()
 
 
-def _told(response: "HttpResponse") -> dict[str, Any]:
+def _response_fields(response: "HttpResponse") -> dict[str, Any]:
     """An answer as the model is told it."""
     body = response.body.decode(errors="replace")
     return {"status_code": response.status, "headers": response.headers, "body": body}

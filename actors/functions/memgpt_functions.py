@@ -113,7 +113,7 @@ async def _archival_memory_insert(desk: FunctionMemory, content: str, tags: list
         content: What to keep.
         tags: Words to file it under, by which a search can be narrowed.
     """
-    event = archival_rules.inserted(content, tags)
+    event = archival_rules.inserted_event(content, tags)
     if desk.changes.is_fresh(event.text):
         return "Kept already, by a call just before: nothing was added."
     if known := await _holding(desk, event.text):
@@ -155,7 +155,7 @@ async def _archival_memory_update(
         content: The whole new text.
         tags: The new tags, all of them; without it those that it has stay.
     """
-    event = archival_rules.updated(await _memory(desk, memory_id), content, tags)
+    event = archival_rules.updated_event(await _memory(desk, memory_id), content, tags)
     if event is None:
         return "The memory reads so already: nothing was changed."
     desk.archive(event)
@@ -196,15 +196,15 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
     if not page.results:
         return f"No results found{' ' * bool(alone)}{alone}."
     lines = [
-        f"timestamp: {message_format.told(hit.time, zone)}, "
-        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_about(hit)}memory: {hit.text}")
+        f"timestamp: {message_format.format_time(hit.time, zone)}, "
+        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_describe_hit(hit)}memory: {hit.text}")
         for hit in page.results
     ]
     where = f"page {page.page}/{max(page.pages - 1, 0)}{'; ' * bool(alone)}{alone}"
     return f"Showing {len(lines)} of {page.total} results ({where}): {msgspec.json.encode(lines).decode()}"
 
 
-def _about(hit: Hit) -> str:
+def _describe_hit(hit: Hit) -> str:
     """What there is to know of a memory beside its text."""
     known = [
         f"id: {hit.ref}",
@@ -219,24 +219,24 @@ def _about(hit: Hit) -> str:
 _LABEL = {"label": "name"}
 
 
-def _own(function: Callable[..., Any], **options: Any) -> Tool:
+def _memory_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """One of ours: its name is the function's, and only FunctionError is told to the model."""
     made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
     return made
 
 
 BUILTIN: Sequence[Tool] = (
-    _own(_send_message, heartbeat=False),
-    _own(_pause_heartbeats, heartbeat=False),
-    _own(_core_memory_append, aliases=_LABEL),
-    _own(_core_memory_replace, aliases={**_LABEL, "old_str": "old_content", "new_str": "new_content"}),
-    _own(_core_memory_remove, aliases={**_LABEL, "old_content": "content"}),
-    _own(_conversation_search, whole=True),
-    _own(_conversation_search_date, whole=True),
-    _own(_archival_memory_insert),
-    _own(_archival_memory_search, whole=True),
-    _own(_archival_memory_update),
-    _own(_archival_memory_delete),
+    _memory_tool(_send_message, heartbeat=False),
+    _memory_tool(_pause_heartbeats, heartbeat=False),
+    _memory_tool(_core_memory_append, aliases=_LABEL),
+    _memory_tool(_core_memory_replace, aliases={**_LABEL, "old_str": "old_content", "new_str": "new_content"}),
+    _memory_tool(_core_memory_remove, aliases={**_LABEL, "old_content": "content"}),
+    _memory_tool(_conversation_search, whole=True),
+    _memory_tool(_conversation_search_date, whole=True),
+    _memory_tool(_archival_memory_insert),
+    _memory_tool(_archival_memory_search, whole=True),
+    _memory_tool(_archival_memory_update),
+    _memory_tool(_archival_memory_delete),
 )
 """In the order in which the model is shown them."""
 

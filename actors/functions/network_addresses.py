@@ -57,7 +57,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
-async def checked(host: str, port: int, resolve: HostResolver, admits: AddressFilter) -> Sequence[Address]:
+async def check_addresses(host: str, port: int, resolve: HostResolver, admits: AddressFilter) -> Sequence[Address]:
     """The addresses of a host, asked for once. Raises FunctionError if any of them may not be connected to, OSError."""
     addresses = [ip_address(text) for text in await resolve(host, port)]
     refused = [str(address) for address in addresses if not admits(address)]

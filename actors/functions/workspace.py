@@ -47,10 +47,10 @@ class Workspace:
         if line_start < 1 or num_lines < 1:
             raise FunctionError(f"Lines count from 1, and 1 or more are read: not {num_lines} from line {line_start}.")
         with self._opened(filename, os.O_RDONLY) as file:
-            lines = _taken(_after(_chunks(file, filename), line_start - 1), num_lines)
+            lines = _first_lines(_after(_chunks(file, filename), line_start - 1), num_lines)
         if lines is None:
             raise FunctionError(f"{filename!r} has no line {line_start}: it ends before.")
-        text = _decoded(lines[: _ENOUGH_BYTES + 1], filename, whole=len(lines) <= _ENOUGH_BYTES)
+        text = _decode(lines[: _ENOUGH_BYTES + 1], filename, whole=len(lines) <= _ENOUGH_BYTES)
         return text if len(text) <= READ_CHARS_MAX else f"{text[:READ_CHARS_MAX]}\n{LIMIT_REACHED}"
 
     def append_to_text_file(self, filename: str, content: str) -> None:
@@ -73,7 +73,7 @@ class Workspace:
             raise FunctionError("You were given no workspace. The user can give you one: --workspace DIR.")
         parts = _parts(filename)
         try:
-            file = _walked(self._folder, parts, filename, how)
+            file = _open_path(self._folder, parts, filename, how)
             try:
                 yield file
             finally:
@@ -97,7 +97,7 @@ def _parts(filename: str) -> Sequence[str]:
     return parts
 
 
-def _walked(folder: str, parts: Sequence[str], filename: str, how: int) -> int:
+def _open_path(folder: str, parts: Sequence[str], filename: str, how: int) -> int:
     """Open the file, each part from the folder before it. Raises OSError, and FunctionError for no plain file."""
     at = os.open(folder, _FOLDER)
     try:
@@ -151,7 +151,7 @@ def _after(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
         yield chunk[begin:]
 
 
-def _taken(pieces: Iterable[bytes], count: int) -> bytes | None:
+def _first_lines(pieces: Iterable[bytes], count: int) -> bytes | None:
     """The first `count` lines without the last line break, or over _ENOUGH_BYTES of them; None if there is none."""
     found = b""
     for piece in pieces:
@@ -164,7 +164,7 @@ def _taken(pieces: Iterable[bytes], count: int) -> bytes | None:
     return b"\n".join(lines[:count]) if len(lines) > count else found.removesuffix(b"\n")
 
 
-def _decoded(data: bytes, filename: str, *, whole: bool) -> str:
+def _decode(data: bytes, filename: str, *, whole: bool) -> str:
     """As text; where it is not `whole`, the last character may be cut off. Raises FunctionError."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
@@ -177,7 +177,7 @@ def _check_end(file: int, size: int, filename: str) -> None:
     begin = max(0, size - _CHUNK_BYTES)
     end = os.pread(file, _CHUNK_BYTES, begin)
     first = next((n for n, byte in enumerate(end[:4]) if byte & 0xC0 != 0x80), 4) if begin else 0
-    _decoded(end[first:], filename, whole=True)
+    _decode(end[first:], filename, whole=True)
 
 
 def _append(file: int, size: int, data: bytes, filename: str) -> None:
@@ -190,7 +190,7 @@ def _append(file: int, size: int, data: bytes, filename: str) -> None:
             written += os.write(file, data[written:])
         os.fsync(file)
     except OSError as error:
-        if not _cut_back(file, size, written):
+        if not _undo_write(file, size, written):
             raise FunctionError(
                 f"Adding to {filename!r} failed ({error.strerror or error}), and some of the text may stand there. "
                 "Read its end before you add it again."
@@ -198,7 +198,7 @@ def _append(file: int, size: int, data: bytes, filename: str) -> None:
         raise
 
 
-def _cut_back(file: int, size: int, written: int) -> bool:
+def _undo_write(file: int, size: int, written: int) -> bool:
     """Take back the `written` bytes after `size`; whether that was done. What others added is left where it is."""
     try:
         if os.fstat(file).st_size != size + written:

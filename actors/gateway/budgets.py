@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from everlog.actors.gateway.gateway_limits import PREFIX, GatewayLimits, known_prices
+from everlog.actors.gateway.gateway_limits import PREFIX, GatewayLimits, all_prices
 from everlog.actors.models.daily_usage import DAY_US
 from everlog.actors.models.prices import Price, PriceList
 from everlog.actors.ports.effects import NOTHING, Clock, Spent
@@ -54,7 +54,7 @@ class Budgets:
         """`priced` gives the prices that hold now; None: those that the limits say, and the list that is shipped."""
         self._limits = limits
         self._clock = clock
-        self._priced = priced or partial(known_prices, limits)
+        self._priced = priced or partial(all_prices, limits)
         self._prices = PriceList()
         """Those of the newest request."""
         self._all = _Account()

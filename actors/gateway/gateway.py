@@ -40,25 +40,25 @@ DROPPED_MAX = 1000
 class _Listener:
     """Whoever is told the pieces of a reply; those of a try that failed are taken back before the next one."""
 
-    __slots__ = ("_hear", "_told")
+    __slots__ = ("_has_sent", "_on_delta")
 
-    def __init__(self, hear: DeltaCallback | None) -> None:
-        self._hear = hear
-        self._told = False
+    def __init__(self, on_delta: DeltaCallback | None) -> None:
+        self._on_delta = on_delta
+        self._has_sent = False
 
     def next_try(self) -> DeltaCallback | None:
         """Return what is told the pieces of the try that begins; None where nobody listens."""
-        if self._hear is None:
+        if self._on_delta is None:
             return None
-        if self._told:
-            self._hear(ReplyDelta(restart=True))
-            self._told = False
-        return self._tell
+        if self._has_sent:
+            self._on_delta(ReplyDelta(restart=True))
+            self._has_sent = False
+        return self._forward
 
-    def _tell(self, piece: ReplyDelta) -> None:
-        if self._hear is not None:
-            self._told = True
-            self._hear(piece)
+    def _forward(self, piece: ReplyDelta) -> None:
+        if self._on_delta is not None:
+            self._has_sent = True
+            self._on_delta(piece)
 
 
 class Gateway:
@@ -83,7 +83,7 @@ class Gateway:
         self._chance = chance
         self._budgets = Budgets(self._limits, clock or real_clock.RealClock(), partial(prices_at, root, self._limits))
         self._models: dict[tuple[str, str], Model] = {}
-        self._lanes: OrderedDict[str, EndpointQueue] = OrderedDict()
+        self._queues: OrderedDict[str, EndpointQueue] = OrderedDict()
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
         """By place and name."""
         self._inside: Counter[str] = Counter()
@@ -111,9 +111,9 @@ class Gateway:
         """
         if name == OFFLINE:  # in this process, at once, for nothing
             return await self._model(name, base_url).ask(request)
-        lane = self._lane(base_url)
-        with lane.counted():
-            return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), lane, on_delta)
+        queue = self._queue_of(base_url)
+        with queue.counted():
+            return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), queue, on_delta)
 
     def gathered(self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S) -> RequestBatch:
         """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
@@ -138,7 +138,7 @@ class Gateway:
         """What goes on."""
         now = _now()
         return GatewayStatus(
-            endpoints=[lane.status(now) for lane in sorted(self._lanes.values(), key=attrgetter("base_url"))],
+            endpoints=[queue.status(now) for queue in sorted(self._queues.values(), key=attrgetter("base_url"))],
             left_alone=[s for (url, name), b in self._breakers.items() if (s := b.status(url, name, now)) is not None],
             spent=self._budgets.spent,
         )
@@ -152,54 +152,56 @@ class Gateway:
             await model.close()
         self._models.clear()
 
-    async def _answer(self, asking: ModelRequest, lane: EndpointQueue, on_delta: DeltaCallback | None) -> ModelResponse:
+    async def _answer(
+        self, asking: ModelRequest, queue: EndpointQueue, on_delta: DeltaCallback | None
+    ) -> ModelResponse:
         model = self._model(asking.name, asking.base_url)
         ticket = QueueTicket(asking.agent_id, len(asking.request) // BYTES_PER_TOKEN)
-        self._refuse_if_full(lane, ticket.agent_id)
+        self._raise_if_full(queue, ticket.agent_id)
         held = self._budgets.hold(
             ticket.agent_id, file_of(asking.name)[0] or asking.name, ticket.estimate, asking.spent
         )
         used = Usage()
-        self._enter(lane, ticket)
+        self._enter(queue, ticket)
         try:
-            answer = await self._tried(model, asking, lane, ticket, _Listener(on_delta))
-            used = _used(lane, asking.request, answer)
-            lane.succeeded(ticket, used, _now())
+            answer = await self._tried(model, asking, queue, ticket, _Listener(on_delta))
+            used = _used(queue, asking.request, answer)
+            queue.succeeded(ticket, used, _now())
         except BadReply as error:
             if error.raw:
-                used = _used(lane, asking.request, ModelResponse(error.raw, 0))
+                used = _used(queue, asking.request, ModelResponse(error.raw, 0))
             raise
         finally:
-            self._leave(lane, ticket)
+            self._leave(queue, ticket)
             self._budgets.settle(held, used)
         return answer
 
     async def _tried(
-        self, model: Model, asking: ModelRequest, lane: EndpointQueue, ticket: QueueTicket, listener: _Listener
+        self, model: Model, asking: ModelRequest, queue: EndpointQueue, ticket: QueueTicket, listener: _Listener
     ) -> ModelResponse:
         """Try until it is answered, or trying again is of no use."""
         attempts = 0
         breaker = self._breakers.setdefault((asking.base_url, asking.name), CircuitBreaker())
         while True:
             breaker.check(_now())
-            await self._granted(lane, ticket, again=attempts > 0)
+            await self._granted(queue, ticket, again=attempts > 0)
             try:
                 answer = await self._sent(model, asking.request, breaker, listener)
                 return msgspec.structs.replace(answer, attempts=attempts + 1)
             except ModelError as error:
                 attempts += error.attempts
                 backoff_s = self._backoff_s(attempts)
-                self._refuse(lane.failed(error, backoff_s, _now()), lane)
-                given_up = lane.shut or breaker.open or attempts >= self._limits.attempts_max
+                self._fail_tickets(queue.failed(error, backoff_s, _now()), queue)
+                given_up = queue.shut or breaker.open or attempts >= self._limits.attempts_max
                 if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
                     error.attempts = attempts
                     raise
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
             finally:
                 self._under_way -= 1
-                lane.end(_now())
+                queue.end(_now())
                 self._pump()
-            lane.count_retry()
+            queue.count_retry()
             if waits:  # beside the queue: the others need not wait for it
                 await asyncio.sleep(waits)
 
@@ -221,17 +223,17 @@ class Gateway:
         """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
         return min(BACKOFF_S * 2 ** (attempts - 1), BACKOFF_S_MAX) * (1 - self._chance() / 2)
 
-    async def _granted(self, lane: EndpointQueue, ticket: QueueTicket, *, again: bool) -> None:
+    async def _granted(self, queue: EndpointQueue, ticket: QueueTicket, *, again: bool) -> None:
         """Wait until the request may be sent: it is under way then. Raises ModelError where the lane is shut."""
         ticket.granted = asyncio.get_running_loop().create_future()
-        lane.enter(ticket, _now(), again=again)
+        queue.enter(ticket, _now(), again=again)
         self._pump()
         try:
             await ticket.granted
         except asyncio.CancelledError:
             if ticket.granted.done() and not ticket.granted.cancelled() and ticket.granted.exception() is None:
                 self._under_way -= 1  # it was its turn, in the same moment
-                lane.end(_now())
+                queue.end(_now())
                 self._pump()
             raise
 
@@ -239,12 +241,12 @@ class Gateway:
         """Send what may be sent, by lanes in rounds, and in each by agents in rounds; time does the rest."""
         now, soonest = _now(), float("inf")
         while self._under_way < self._limits.asks_max:
-            lane, soonest = self._readiest(now)
-            if lane is None:
+            queue, soonest = self._readiest(now)
+            if queue is None:
                 break
-            self._lanes.move_to_end(lane.base_url)
+            self._queues.move_to_end(queue.base_url)
             self._under_way += 1
-            lane.next(now).granted.set_result(None)
+            queue.next(now).granted.set_result(None)
         if self._under_way < self._limits.asks_max and soonest < float("inf"):
             self._wake_in(soonest, now)
 
@@ -263,19 +265,19 @@ class Gateway:
     def _readiest(self, now: float) -> tuple[EndpointQueue | None, float]:
         """The first lane, in the order of the round, from which something may be sent; else None, and how soon."""
         soonest = float("inf")
-        for lane in self._lanes.values():
-            wait = lane.wait(now)
+        for queue in self._queues.values():
+            wait = queue.wait(now)
             if wait <= 0:
-                return lane, 0
+                return queue, 0
             soonest = min(soonest, wait)
         return None, soonest
 
-    def _refuse(self, tickets: Sequence[QueueTicket], lane: EndpointQueue) -> None:
+    def _fail_tickets(self, tickets: Sequence[QueueTicket], queue: EndpointQueue) -> None:
         for ticket in tickets:
             if not ticket.granted.done():
-                ticket.granted.set_exception(lane.refusal(_now()))
+                ticket.granted.set_exception(queue.refusal(_now()))
 
-    def _refuse_if_full(self, lane: EndpointQueue, agent_id: str) -> None:
+    def _raise_if_full(self, queue: EndpointQueue, agent_id: str) -> None:
         """Raises ModelError where nothing more may wait."""
         limits, full = self._limits, ""
         if self._entered >= limits.waiting_max + limits.asks_max:
@@ -283,7 +285,7 @@ class Gateway:
         elif agent_id and self._inside[agent_id] >= limits.agent_waiting_max:
             full = f"{self._inside[agent_id]} requests of {agent_id!r} wait for model endpoints already"
         if full:
-            hint = lane.hint(_now())
+            hint = queue.hint(_now())
             raise ModelError(
                 f"{full}, the most that may. Try again in {hint:.0f} s. Your message is kept, and answered together "
                 "with the next.",
@@ -292,22 +294,22 @@ class Gateway:
                 retry_after_s=hint,
             )
 
-    def _enter(self, lane: EndpointQueue, ticket: QueueTicket) -> None:
-        lane.arrive()
+    def _enter(self, queue: EndpointQueue, ticket: QueueTicket) -> None:
+        queue.arrive()
         self._entered += 1
         self._inside[ticket.agent_id] += 1
 
-    def _leave(self, lane: EndpointQueue, ticket: QueueTicket) -> None:
-        lane.leave(ticket)
+    def _leave(self, queue: EndpointQueue, ticket: QueueTicket) -> None:
+        queue.leave(ticket)
         self._entered -= 1
         self._inside[ticket.agent_id] -= 1
         if not self._inside[ticket.agent_id]:
             del self._inside[ticket.agent_id]
 
-    def _lane(self, base_url: str) -> EndpointQueue:
-        if base_url not in self._lanes:
-            self._lanes[base_url] = EndpointQueue(base_url, self._limits)
-        return self._lanes[base_url]
+    def _queue_of(self, base_url: str) -> EndpointQueue:
+        if base_url not in self._queues:
+            self._queues[base_url] = EndpointQueue(base_url, self._limits)
+        return self._queues[base_url]
 
     def _model(self, name: str, base_url: str) -> Model:
         """Connections are kept, one model for each name and place. Raises ModelError where there can be none."""
@@ -377,10 +379,10 @@ class GatewayActor:
         return ModelError(f"The gateway sends nothing: {self._unusable}", kind="rejected", attempts=0)
 
 
-def _used(lane: EndpointQueue, request: bytes, answer: ModelResponse) -> Usage:
+def _used(queue: EndpointQueue, request: bytes, answer: ModelResponse) -> Usage:
     """Return what an answer cost, as the endpoint says, and count it; where it does not say, a guess by the bytes."""
-    used = daily_usage.used(request, answer)
-    lane.count_tokens(used)
+    used = daily_usage.usage_of_answer(request, answer)
+    queue.count_tokens(used)
     return used
 
 

@@ -60,7 +60,7 @@ class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
 
 
-def known_prices(limits: GatewayLimits, own: Mapping[str, Price] | None = None) -> PriceList:
+def all_prices(limits: GatewayLimits, own: Mapping[str, Price] | None = None) -> PriceList:
     """All prices: the user's `own` by the name of a model, that of the variables, and the list that everlog ships."""
     given = limits.price_in or limits.price_out
     return PriceList(own, Price(limits.price_in, limits.price_out) if given else None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.agent.local_system import model_for
 from everlog.actors.gateway.gateway_limits import GatewayLimits
-from everlog.actors.models.model_catalogue import asked_at, catalogue_of, place_at
+from everlog.actors.models.model_catalogue import catalogue_of, place_at, request_url
 from everlog.actors.models.model_types import Catalogue, file_of
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import Model
@@ -28,7 +28,7 @@ def served_at(root: Path, name: str, base_url: str) -> str:
         raise ModelError(str(error), kind="rejected", attempts=0) from error
 
 
-def _known(root: Path) -> Catalogue:
+def _catalogue_of(root: Path) -> Catalogue:
     try:
         return catalogue_of(root)
     except BadInput as error:
@@ -45,7 +45,7 @@ def real_models(limits: GatewayLimits, root: Path | None = None) -> ModelFactory
     def make(name: str, base_url: str) -> Model:
         if name == OFFLINE:
             return model_for(name)
-        known = Catalogue() if root is None else _known(root)
+        known = Catalogue() if root is None else _catalogue_of(root)
         path, _ = file_of(name)
         if path:
             from everlog.actors.models.gguf_model import GgufModel, server_of
@@ -55,7 +55,7 @@ def real_models(limits: GatewayLimits, root: Path | None = None) -> ModelFactory
             return GgufModel(name, files[path], known)
         from everlog.actors.models.openai_client import ChatEndpoint, ConnectionPool
 
-        place = base_url, known.key_of(asked_at(base_url))
+        place = base_url, known.key_of(request_url(base_url))
         if place not in places:
             places[place] = ConnectionPool(name, base_url or None, connections_max=limits.asks_max, key_name=place[1])
         return ChatEndpoint(name, connections=places[place])

@@ -20,7 +20,7 @@ class ModelRequest(msgspec.Struct, frozen=True, gc=False):
     base_url: str
     request: bytes
     spent: Spent = NOTHING
-    aloud: bool = False
+    streamed: bool = False
     """Pieces of the reply are wanted as they come."""
 
 
@@ -47,8 +47,8 @@ class RequestBatch:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[ModelOutcome]] = []
         for place, asking in enumerate(askings):
-            hear = partial(self._hear, place) if asking.aloud else None
-            task: asyncio.Task[ModelOutcome] = asyncio.ensure_future(ask(asking, hear))
+            on_delta = partial(self._on_delta, place) if asking.streamed else None
+            task: asyncio.Task[ModelOutcome] = asyncio.ensure_future(ask(asking, on_delta))
             task.add_done_callback(partial(self._end, place))
             self._tasks.append(task)
 
@@ -87,7 +87,7 @@ class RequestBatch:
         if len(self._done) == self._left and not self._ended.done():
             self._ended.set_result(None)
 
-    def _hear(self, place: int, piece: ReplyDelta) -> None:
+    def _on_delta(self, place: int, piece: ReplyDelta) -> None:
         """Pieces that go on where the last one ended are one piece."""
         said = self._said.setdefault(place, [])
         last = said[-1] if said else None

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from everlog.actors.gateway.gateway_limits import GatewayLimits, known_prices
+from everlog.actors.gateway.gateway_limits import GatewayLimits, all_prices
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.models.prices import PriceList, own_prices
 from everlog.events import BadInput, ModelError
@@ -10,13 +10,13 @@ from everlog.events import BadInput, ModelError
 
 def prices_of(root: Path, limits: GatewayLimits) -> PriceList:
     """All prices that are known there. Raises BadInput for a description that cannot be used."""
-    return known_prices(limits, own_prices(catalogue_of(root).models))
+    return all_prices(limits, own_prices(catalogue_of(root).models))
 
 
 def prices_at(root: Path | None, limits: GatewayLimits) -> PriceList:
     """The same for a request that costs something; None: in no store. Raises ModelError instead: the turn says why."""
     if root is None:
-        return known_prices(limits)
+        return all_prices(limits)
     try:
         return prices_of(root, limits)
     except BadInput as error:

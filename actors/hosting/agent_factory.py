@@ -11,7 +11,7 @@ from everlog.actors.agent.local_system import AgentServices, LocalSystem, ModelL
 from everlog.actors.gateway.model_factory import served_at
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.memory.shared_block_rules import BlockClient
-from everlog.actors.models.model_catalogue import known_at
+from everlog.actors.models.model_catalogue import defaults_at
 from everlog.actors.ports.effects import NOTHING, ArchiveClient, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.ports import Ports
 from everlog.store import FileStore, Store
@@ -34,7 +34,7 @@ class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     """`HostHandle.owner` of the host before, which is declared dead: it is fenced should it hold the log; empty for
     none.
     """
-    tell_timers: TimerCallback | None = None
+    notify_timers: TimerCallback | None = None
     """Hears what the timers of an agent are, whenever they change."""
     on_idle: Callable[[], Awaitable[None]] | None = None
     """Called when nobody has used any of its agents for a while; None: they are let go of."""
@@ -78,9 +78,9 @@ def models_through(ask: GatewayCall, agent_id: str, root: Path | None, base_url:
     return asked
 
 
-def lent_system(
+def session_system(
     store: Store,
-    means: SessionCapabilities,
+    capabilities: SessionCapabilities,
     ask: GatewayCall,
     *,
     ports: Ports,
@@ -88,20 +88,20 @@ def lent_system(
     archive: ArchiveClient | None = None,
     blocks: BlockClient | None = None,
 ) -> LocalSystem:
-    """The agents of a store, with the functions of `means`, models that are asked through `ask`, their seats, the
-    archive that they search and the blocks that they share.
+    """The agents of a store, with the functions of `capabilities`, models that are asked through `ask`, their seats,
+    the archive that they search and the blocks that they share.
     """
     root = store.root if isinstance(store, FileStore) else None
 
     return LocalSystem(
         store,
-        tools=means.tools,
-        grants=means.grants,
+        tools=capabilities.tools,
+        grants=capabilities.grants,
         ports=ports,
         enter=enter,
         services=AgentServices(
-            models_of=lambda agent_id: models_through(ask, agent_id, root, means.base_url),
-            known=None if root is None else lambda name: known_at(root, name, means.base_url),
+            models_of=lambda agent_id: models_through(ask, agent_id, root, capabilities.base_url),
+            known=None if root is None else lambda name: defaults_at(root, name, capabilities.base_url),
             archive=archive,
             blocks=blocks,
         ),

@@ -10,15 +10,15 @@ class Alarm:
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
-        self._rung = asyncio.Event()
+        self._repair_name = asyncio.Event()
 
     def ring(self) -> None:
         """Something has changed. Rung while nobody waits, it ends the next wait at once."""
-        self._rung.set()
+        self._repair_name.set()
 
     async def wait(self, seconds: float | None) -> None:
         """Until it is rung, or for so long; None: however long that takes."""
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._rung.wait())]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._repair_name.wait())]
         if seconds is not None:
             waits.append(asyncio.ensure_future(self._sleep(seconds)))
         try:
@@ -27,4 +27,4 @@ class Alarm:
             for waiting in waits:
                 waiting.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-            self._rung.clear()
+            self._repair_name.clear()

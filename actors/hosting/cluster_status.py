@@ -182,7 +182,7 @@ def rates(before: ClusterStatus, now: ClusterStatus) -> dict[tuple[str, str, int
     }
 
 
-def together(each: Mapping[tuple[str, str, int], HostRates]) -> HostRates | None:
+def sum_rates(each: Mapping[tuple[str, str, int], HostRates]) -> HostRates | None:
     """The sum; None where nothing is known."""
     if not each:
         return None

@@ -37,10 +37,12 @@ class BatchOutcome(msgspec.Struct, frozen=True):
     """Why it was not carried out, or not to its end."""
 
 
-async def outcomes(carry_out: CommandExecutor, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
+async def outcomes(
+    perform_and_collect: CommandExecutor, orders: Sequence[BatchCommand]
+) -> AsyncIterator[Sequence[BatchOutcome]]:
     """Have all orders carried out at once; what became of them, as it does, many together. A bug in one is raised."""
     ended: asyncio.Queue[asyncio.Task[BatchOutcome]] = asyncio.Queue()
-    tasks = [asyncio.get_running_loop().create_task(_carried_out(carry_out, order)) for order in orders]
+    tasks = [asyncio.get_running_loop().create_task(_batch_outcome(perform_and_collect, order)) for order in orders]
     for task in tasks:
         task.add_done_callback(ended.put_nowait)
     try:
@@ -56,33 +58,33 @@ async def outcomes(carry_out: CommandExecutor, orders: Sequence[BatchCommand]) -
             task.cancel()
 
 
-async def _carried_out(carry_out: CommandExecutor, order: BatchCommand) -> BatchOutcome:
-    heard: list[Record] = []
+async def _batch_outcome(perform_and_collect: CommandExecutor, order: BatchCommand) -> BatchOutcome:
+    collected: list[Record] = []
     try:
-        value = await carry_out(order.agent_id, order.command, heard)
+        value = await perform_and_collect(order.agent_id, order.command, collected)
     except EverlogError as error:
-        return BatchOutcome(order.number, heard, error=error)
-    return BatchOutcome(order.number, heard, value)
+        return BatchOutcome(order.number, collected, error=error)
+    return BatchOutcome(order.number, collected, value)
 
 
-async def merged(streams: Iterable[AsyncIterator[ItemT]]) -> AsyncIterator[ItemT]:
+async def merge_streams(streams: Iterable[AsyncIterator[ItemT]]) -> AsyncIterator[ItemT]:
     """What comes from any of the streams, as it comes; the first error of one ends it. None of them gives None."""
-    heard: asyncio.Queue[ItemT | BaseException | None] = asyncio.Queue()
+    collected: asyncio.Queue[ItemT | BaseException | None] = asyncio.Queue()
 
-    async def listen(stream: AsyncIterator[ItemT]) -> None:
+    async def forward(stream: AsyncIterator[ItemT]) -> None:
         async for item in stream:
-            heard.put_nowait(item)
+            collected.put_nowait(item)
 
     def ended(task: asyncio.Task[None]) -> None:
-        heard.put_nowait(None if task.cancelled() else task.exception())
+        collected.put_nowait(None if task.cancelled() else task.exception())
 
-    tasks = [asyncio.get_running_loop().create_task(listen(stream)) for stream in streams]
+    tasks = [asyncio.get_running_loop().create_task(forward(stream)) for stream in streams]
     for task in tasks:
         task.add_done_callback(ended)
     try:
         left = len(tasks)
         while left:
-            item = await heard.get()
+            item = await collected.get()
             if isinstance(item, BaseException):
                 raise item
             if item is None:

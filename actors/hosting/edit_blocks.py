@@ -35,7 +35,7 @@ async def change(agent: Agent, command: KINDS) -> bool:
 def _event(command: KINDS, rows: Mapping[str, Mapping[str, Any]]) -> Event:
     """What the command leaves, in view of the blocks that there are. Raises BadInput."""
     if isinstance(command, AddBlock):
-        return _added(command, rows)
+        return _add_rows(command, rows)
     if command.label not in rows:
         raise BadInput(
             f"There is no memory block {command.label[:80]!r}; there are {', '.join(rows) or 'none'}. Nothing "
@@ -43,10 +43,10 @@ def _event(command: KINDS, rows: Mapping[str, Mapping[str, Any]]) -> Event:
         )
     if isinstance(command, RemoveBlock):
         return BlockRemoved(label=command.label)
-    return _changed(command, rows[command.label])
+    return _replace_rows(command, rows[command.label])
 
 
-def _added(command: AddBlock, rows: Mapping[str, Mapping[str, Any]]) -> MemoryEdited:
+def _add_rows(command: AddBlock, rows: Mapping[str, Mapping[str, Any]]) -> MemoryEdited:
     if command.label in rows:
         raise BadInput(
             f"There is a memory block {command.label!r} already; `everlog block set` gives it another value."
@@ -62,7 +62,7 @@ def _added(command: AddBlock, rows: Mapping[str, Mapping[str, Any]]) -> MemoryEd
     )
 
 
-def _changed(command: ChangeBlock, row: Mapping[str, Any]) -> MemoryEdited:
+def _replace_rows(command: ChangeBlock, row: Mapping[str, Any]) -> MemoryEdited:
     if row["origin"]:
         raise BadInput(
             f"{command.label!r} follows the shared block {row['origin']!r}: change that one, or remove this."

@@ -16,7 +16,7 @@ from everlog.store import source_of, stream_of
 def is_plain(command: Command) -> bool:
     """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
     if isinstance(command, commands.OpenAgent):
-        return command.as_it_is
+        return command.keep_configuration
     return isinstance(command, _PLAIN)
 
 

@@ -24,9 +24,9 @@ async def archive(agent: Agent, command: InsertMemory | InsertMemories | UpdateM
         async with agent.archiving:
             match command:
                 case InsertMemory():
-                    return await _keep(agent, command)
+                    return await _insert_text(agent, command)
                 case InsertMemories():
-                    return await _keep_all(agent, command)
+                    return await _insert_texts(agent, command)
                 case UpdateMemory():
                     await _amend(agent, command)
                 case DeleteMemory():
@@ -36,9 +36,9 @@ async def archive(agent: Agent, command: InsertMemory | InsertMemories | UpdateM
     return None
 
 
-async def _keep(agent: Agent, command: InsertMemory) -> str:
+async def _insert_text(agent: Agent, command: InsertMemory) -> str:
     """The id of the memory that holds the text."""
-    event = archival_rules.inserted(command.text, _listed(command.tags))
+    event = archival_rules.inserted_event(command.text, _check_list(command.tags))
     known = await agent.searcher(None, 0).kept(event.text)
     if known:
         return known
@@ -46,9 +46,9 @@ async def _keep(agent: Agent, command: InsertMemory) -> str:
     return command.id
 
 
-async def _keep_all(agent: Agent, command: InsertMemories) -> list[str]:
+async def _insert_texts(agent: Agent, command: InsertMemories) -> list[str]:
     """The ids of the memories that hold the texts."""
-    events = [archival_rules.inserted(text, _listed(command.tags)) for text in _listed(command.texts)]
+    events = [archival_rules.inserted_event(text, _check_list(command.tags)) for text in _check_list(command.texts)]
     by_text = {event.text: event for event in events}
     ids = dict(await agent.searcher(None, 0).kept_of(list(by_text)))
     fresh = [event for text, event in by_text.items() if text not in ids]
@@ -65,9 +65,9 @@ async def _keep_all(agent: Agent, command: InsertMemories) -> list[str]:
 
 
 async def _amend(agent: Agent, command: UpdateMemory) -> None:
-    tags = None if command.tags is None else _listed(command.tags)
+    tags = None if command.tags is None else _check_list(command.tags)
     before = await _memory(agent, command, ArchivalUpdated)
-    event = None if before is None else archival_rules.updated(before, command.text, tags)
+    event = None if before is None else archival_rules.updated_event(before, command.text, tags)
     if event is None:
         return
     try:
@@ -100,7 +100,7 @@ def _says(known: object, event: ArchivalUpdated) -> bool:
     return isinstance(known, ArchivalUpdated) and (known.memory_id, known.text) == (event.memory_id, event.text)
 
 
-def _listed(words: object) -> list[str]:
+def _check_list(words: object) -> list[str]:
     """Raises BadInput for what is no list of words."""
     if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
         return list(words)

@@ -48,19 +48,19 @@ class Host:
         agent_id: str,
         system_of: Callable[[SessionCapabilities], LocalSystem],
         *,
-        means: SessionCapabilities | None = None,
+        capabilities: SessionCapabilities | None = None,
         idle_s: float | None = IDLE_S,
         ports: Ports | None = None,
         link: HostLink = NO_LINK,
     ) -> None:
         """The agent is let go of when nobody has used it for `idle_s` seconds; None: somebody else looks to that."""
         self.agent_id = agent_id
-        self.means = means or SessionCapabilities()
+        self.capabilities = capabilities or SessionCapabilities()
         self._system_of = system_of
         self._idle_s = idle_s
         ports = ports or Ports()
         self._sleep = ports.sleep
-        self._tell_timers = link.tell_timers
+        self._notify_timers = link.notify_timers
         self._on_idle = link.on_idle or self.passivate
         self._note = ports.note
         self._fence = link.fence
@@ -68,7 +68,7 @@ class Host:
         self._worker: TurnWorker | None = None
         self._stack = AsyncExitStack()
         self._gate = asyncio.Lock()
-        self._audience = Subscribers()
+        self._subscribers = Subscribers()
         self._idle: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """Commands that are being carried out."""
@@ -97,31 +97,31 @@ class Host:
         is let go of before it is done. `seen`: the last seq that was heard of this command, when it is sent again.
         """
         held, previews = isinstance(command, LOOKS_BACK), wants_previews(command)
-        with self._audience.joined(command.id, role_of(command), held=held, previews=previews) as listener:
+        with self._subscribers.joined(command.id, role_of(command), held=held, previews=previews) as listener:
             work = self._begun(command, listener, seen)
             try:
-                while (heard := await listener.next()) is not None:
-                    yield heard
+                while (collected := await listener.next()) is not None:
+                    yield collected
             finally:
                 if listener.role == "watcher":
                     work.cancel()
         yield CommandResult(self._value(work))
 
-    async def carry_out(self, command: Command, heard: list[Record]) -> Any:
-        """`perform` for who hears everything at the end: `heard` gets the records. What the command gives back."""
-        gatherer = Collector(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), heard=heard)
-        self._audience.join(gatherer)
+    async def perform_and_collect(self, command: Command, collected: list[Record]) -> Any:
+        """`perform` for who hears everything at the end: `collected` gets the records. What the command gives back."""
+        gatherer = Collector(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), collected=collected)
+        self._subscribers.join(gatherer)
         work = self._begun(command, gatherer, 0)
         try:
             await gatherer.ended
         finally:
-            self._audience.leave(gatherer)
+            self._subscribers.leave(gatherer)
             if gatherer.role == "watcher":
                 work.cancel()
         return self._value(work)
 
     def _begun(self, command: Command, caller: Subscriber, seen: int) -> "asyncio.Task[Any]":
-        work = asyncio.get_running_loop().create_task(self._carry_out(command, caller, seen))
+        work = asyncio.get_running_loop().create_task(self._execute(command, caller, seen))
         self._tasks.add(work)
         if caller.role == "watcher":
             self._watches.add(work)
@@ -146,7 +146,7 @@ class Host:
         async with self._gate:
             if self._used() or self.busy:
                 return False
-            await self._let_go()
+            await self._unload_agent()
             return not self._used()
 
     def spoil(self) -> None:
@@ -164,9 +164,9 @@ class Host:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         async with self._gate:
-            await self._let_go()
+            await self._unload_agent()
 
-    async def _carry_out(self, command: Command, caller: Subscriber, seen: int) -> Any:
+    async def _execute(self, command: Command, caller: Subscriber, seen: int) -> Any:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
@@ -179,7 +179,7 @@ class Host:
             assert agent is not None
             assert worker is not None
             if isinstance(command, OpenAgent) and (opened is not None or command.settings == Settings()):
-                return opened or self._told(born=False)
+                return opened or self._open_report(born=False)
             return await self._do(agent, worker, command, caller, seen)
         finally:
             await self._rest()
@@ -189,8 +189,8 @@ class Host:
         if self.busy or self._busy():
             raise Busy(f"{self.agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=BUSY_S)
         async with self._gate:
-            await self._let_go()
-            self._system_of(self.means).move(self.agent_id, shared=shared)
+            await self._unload_agent()
+            self._system_of(self.capabilities).move(self.agent_id, shared=shared)
 
     def _used(self) -> bool:
         """Whether commands are under way, other than the one that asks."""
@@ -208,7 +208,7 @@ class Host:
         if self._is_stale():
             async with self._gate:
                 if self._is_stale():  # nobody has opened it anew meanwhile
-                    await self._let_go()
+                    await self._unload_agent()
         if not self._used() and self._idle_s is not None:
             self._idle = asyncio.get_running_loop().create_task(self._wait_idle(self._idle_s))
 
@@ -225,17 +225,17 @@ class Host:
 
         Raises EverlogError.
         """
-        other = command.means is not None and command.means.same != self.means.same
+        other = command.capabilities is not None and command.capabilities.same != self.capabilities.same
         if other and self._agent is not None and self._busy():
             raise UsageError(
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
                 "when it is idle."
             )
         if other or self._is_stale():
-            await self._let_go()
-        if command.means is not None:
-            self.means = command.means
-        unattended = isinstance(command, (commands.ResumeTurns, FireTimer)) and not self.means.tools
+            await self._unload_agent()
+        if command.capabilities is not None:
+            self.capabilities = command.capabilities
+        unattended = isinstance(command, (commands.ResumeTurns, FireTimer)) and not self.capabilities.tools
         if self._agent is not None:
             if self._bare and not is_plain(command):
                 await self._agent.set_up(unattended=unattended)
@@ -243,44 +243,46 @@ class Host:
             return None
         wanted = command
         if not isinstance(wanted, OpenAgent):
-            wanted = OpenAgent(id=command.id, create=False, command="everlog host", as_it_is=is_plain(command))
-        return self._told(born=await self._open(wanted, unattended=unattended))
+            wanted = OpenAgent(
+                id=command.id, create=False, command="everlog host", keep_configuration=is_plain(command)
+            )
+        return self._open_report(born=await self._open(wanted, unattended=unattended))
 
     async def _open(self, wanted: OpenAgent, *, unattended: bool) -> bool:
         """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
         kinds: set[str] = set()
 
-        def listen(records: Sequence[Record]) -> None:
+        def on_commit(records: Sequence[Record]) -> None:
             kinds.update(record.type for record in records)
             self._retimed |= any(record.type in TIMED for record in records)
-            self._audience.hear(records)
+            self._subscribers.on_commit(records)
 
         try:
-            self._agent = await self._enter(wanted, listen, take_over=wanted.take_over, unattended=unattended)
+            self._agent = await self._enter(wanted, on_commit, take_over=wanted.take_over, unattended=unattended)
         except PartitionBusy as busy:
             if not self._fence or busy.owner != self._fence:
                 raise
-            self._agent = await self._enter(wanted, listen, take_over=True, unattended=unattended)
-        self._fence, self._bare = "", wanted.as_it_is
-        self._agent.hearing = self._audience.hearing
+            self._agent = await self._enter(wanted, on_commit, take_over=True, unattended=unattended)
+        self._fence, self._bare = "", wanted.keep_configuration
+        self._agent.preview_for = self._subscribers.preview_for
         self._worker = TurnWorker(self._agent, self._report_timers)
         self._retimed = True
         return "agent_created" in kinds
 
-    async def _enter(self, wanted: OpenAgent, listen: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
-        opening = self._system_of(self.means).agent(
+    async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
+        opening = self._system_of(self.capabilities).agent(
             self.agent_id,
             wanted.settings,
             command=wanted.command,
-            listen=listen,
+            on_commit=on_commit,
             create=wanted.create,
             take_over=take_over,
             unattended=unattended,
-            as_it_is=wanted.as_it_is,
+            keep_configuration=wanted.keep_configuration,
         )
         return await self._stack.enter_async_context(opening)
 
-    def _told(self, *, born: bool) -> OpenReport:
+    def _open_report(self, *, born: bool) -> OpenReport:
         agent = self._agent
         assert agent is not None
         return OpenReport(
@@ -293,7 +295,7 @@ class Host:
             warnings=log_warnings.warnings(agent.agent_id, agent.cut, agent.unsealed),
         )
 
-    async def _let_go(self) -> None:
+    async def _unload_agent(self) -> None:
         agent, self._agent, self._worker, self._stale = self._agent, None, None, False
         if self._idle is not None and self._idle is not asyncio.current_task():
             self._idle.cancel()
@@ -304,7 +306,7 @@ class Host:
         except EverlogError as error:  # it is let go of all the same
             self._note(f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}")
         if agent is not None and agent.unsealed:
-            self._note(log_warnings.not_sealed(agent.agent_id, agent.unsealed))
+            self._note(log_warnings.unsealed_warning(agent.agent_id, agent.unsealed))
 
     async def _do(self, agent: Agent, worker: TurnWorker, command: Command, caller: Subscriber, seen: int) -> Any:
         """What stands in the command, on an open agent."""
@@ -320,14 +322,14 @@ class Host:
             case commands.FireTimer():
                 return await self._beat(agent, worker, command, caller, seen)
             case commands.WatchAgent():
-                caller.settle(past=self._audience.of_nobody(agent.records(seen + 1)) if seen else ())
+                caller.attach_turn(past=self._subscribers.of_nobody(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
                 return caller.missed - 1 if caller.missed else agent.head
             case commands.ResumeTurns():
                 return await worker.all_end()
             case OpenAgent(settings=settings) | commands.ConfigureAgent(settings=settings):
                 await worker.guarded(agent.configure(settings, command.id))
-                return self._told(born=False)
+                return self._open_report(born=False)
             case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
                 self._stale = self._retimed = True  # who opens it next begins it anew
@@ -355,7 +357,7 @@ class Host:
         past: list[Record] = []
         if record.seq <= head:  # it was here before: what followed from it is in the log
             past = [other for other in agent.records(record.seq) if other.turn == record.turn]
-        caller.settle(record.turn, [other for other in past if other.seq > seen])
+        caller.attach_turn(record.turn, [other for other in past if other.seq > seen])
         failed = next((other for other in past if other.type in ("model_failed", "budget_exceeded")), None)
         if failed is None:
             return record, None
@@ -383,7 +385,7 @@ class Host:
         return Heartbeat(text=timer["text"], reason="timer", timer=command.timer, late=command.late)
 
     async def _report_timers(self) -> None:
-        if self._retimed and self._tell_timers is not None and self._agent is not None:
+        if self._retimed and self._notify_timers is not None and self._agent is not None:
             self._retimed = False
             rows = () if self._stale else await self._agent.timers()
-            self._tell_timers(self.agent_id, [due_of(row) for row in rows])
+            self._notify_timers(self.agent_id, [due_of(row) for row in rows])

@@ -7,7 +7,7 @@ from typing import Any
 
 from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, TimerCallback, lent_system
+from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, TimerCallback, session_system
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.shard import Shard
@@ -55,14 +55,14 @@ class LocalRuntime:
         """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
         shard = self._ready(agent_id)
         answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
-        async for heard in answer:
-            yield heard
+        async for collected in answer:
+            yield collected
 
-    async def _carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
+    async def _perform_and_collect(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
         shard = self._ready(agent_id)
         if shard is None:
-            return await self.host(agent_id).carry_out(command, heard)
-        return await shard.carry_out(agent_id, command, heard)
+            return await self.host(agent_id).perform_and_collect(command, collected)
+        return await shard.perform_and_collect(agent_id, command, collected)
 
     def _ready(self, agent_id: str) -> Shard | None:
         """The shard that an agent is in, when commands can be carried out. Raises HostLost after `close`."""
@@ -71,12 +71,12 @@ class LocalRuntime:
         self._keep_time()
         return self.shard(agent_id)
 
-    def refuse_unlendable(self, means: SessionCapabilities | None) -> None:
+    def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
         """Everything can be had in this process."""
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Carry out many commands at once; see `api.Runtime`."""
-        return outcomes(self._carry_out, orders)
+        return outcomes(self._perform_and_collect, orders)
 
     def _keep_time(self) -> None:
         if self._timing is None and self._timers:
@@ -104,7 +104,7 @@ class LocalRuntime:
                 self._system_of,
                 idle_s=self._idle_s,
                 ports=self._ports,
-                link=HostLink(tell_timers=self._schedule.know),
+                link=HostLink(notify_timers=self._schedule.know),
             )
         return self._hosts[agent_id]
 
@@ -154,12 +154,12 @@ def local_runtime(
 ) -> LocalRuntime:
     """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
     blocks = SharedBlockWriter(store, ports)
-    system_of = partial(lent_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
+    system_of = partial(session_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 
-    def shard_of(partition: str, tell_timers: TimerCallback) -> Shard:
+    def shard_of(partition: str, notify_timers: TimerCallback) -> Shard:
         return Shard(
-            partition, store, lambda lent, enter: system_of(lent, enter=enter), ports=ports, idle_s=idle_s,
-            link=HostLink(tell_timers=tell_timers),
+            partition, store, lambda capabilities, enter: system_of(capabilities, enter=enter), ports=ports,
+            idle_s=idle_s, link=HostLink(notify_timers=notify_timers),
         )  # fmt: skip
 
     return LocalRuntime(

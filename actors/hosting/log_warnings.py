@@ -3,12 +3,12 @@
 from everlog.store import TornTail
 
 
-def not_sealed(agent_id: str, why: str) -> str:
+def unsealed_warning(agent_id: str, why: str) -> str:
     """That a log could not be sealed."""
     return f"the log of {agent_id!r} could not be sealed; nothing is lost by it. {why}"
 
 
-def cut_off(agent_id: str, cut: TornTail) -> str:
+def truncated_warning(agent_id: str, cut: TornTail) -> str:
     """What was cut off a log when it was opened, and where it is kept."""
     stem = f"{cut.path.name}.{cut.offset}"
     copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
@@ -21,5 +21,5 @@ def cut_off(agent_id: str, cut: TornTail) -> str:
 
 def warnings(agent_id: str, cut: TornTail | None, unsealed: str) -> list[str]:
     """What a person should know of a log; `unsealed` is why it could not be sealed, empty if it could."""
-    told = [cut_off(agent_id, cut)] if cut is not None else []
-    return [*told, not_sealed(agent_id, unsealed)] if unsealed else told
+    told = [truncated_warning(agent_id, cut)] if cut is not None else []
+    return [*told, unsealed_warning(agent_id, unsealed)] if unsealed else told

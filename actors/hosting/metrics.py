@@ -192,11 +192,11 @@ class ProcessMetrics:
     def _meter(self, name: str) -> Instrument:
         if name not in self._meters:
             assert self._makers is not None
-            self._meters[name] = _made(self._makers, name)
+            self._meters[name] = _make_instrument(self._makers, name)
         return self._meters[name]
 
 
-def _made(makers: InstrumentFactory, name: str) -> Instrument:
+def _make_instrument(makers: InstrumentFactory, name: str) -> Instrument:
     if name in HISTOGRAMS:
         told, tags, bounds = HISTOGRAMS[name]
         return cast("Instrument", makers.histogram(name, told, boundaries=list(bounds), tag_keys=tuple(tags)))

@@ -56,10 +56,10 @@ class _Read(msgspec.Struct):
         return _Read(list(names), filtered(self.tables), filtered(self.states))
 
 
-def standings(store: Store, note: LogFunction, agents: Sequence[str] | None = None) -> Iterator[PendingWork]:
+def pending_work(store: Store, note: LogFunction, agents: Sequence[str] | None = None) -> Iterator[PendingWork]:
     """Every agent with something to do, of these or of all. A log that cannot be read or makes no sense is noted."""
     for read in _read(store, note, store.agents() if agents is None else agents):
-        yield from _standing(read, note)
+        yield from _pending_or_split(read, note)
 
 
 async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
@@ -70,7 +70,7 @@ async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequ
 
 async def unfinished(store: Store, note: LogFunction, agents: Sequence[str]) -> set[str]:
     """Which of these agents have unfinished turns; their logs are read in a thread."""
-    found = await asyncio.to_thread(lambda: list(standings(store, note, agents)))
+    found = await asyncio.to_thread(lambda: list(pending_work(store, note, agents)))
     return {standing.agent_id for standing in found if standing.unfinished}
 
 
@@ -125,21 +125,21 @@ def _shared(reader: LogReader, names: Sequence[str]) -> Iterator[_Read]:
         yield _Read([*states.agents], [states.after], [] if states.rows is None else [states.rows])
 
 
-def _standing(read: _Read, note: LogFunction) -> list[PendingWork]:
+def _pending_or_split(read: _Read, note: LogFunction) -> list[PendingWork]:
     """What is to be done. Where many make no sense together, it is asked for fewer, until it is clear who does not."""
     if not read.names:
         return []
     try:
-        return _asked(read)
+        return _pending_of(read)
     except NONSENSE as error:
         if len(read.names) == 1:
             note(f"{read.names[0]!r} cannot be read: {error}")
             return []
     half = len(read.names) // 2
-    return [*_standing(read.of(read.names[:half]), note), *_standing(read.of(read.names[half:]), note)]
+    return [*_pending_or_split(read.of(read.names[:half]), note), *_pending_or_split(read.of(read.names[half:]), note)]
 
 
-def _asked(read: _Read) -> list[PendingWork]:
+def _pending_of(read: _Read) -> list[PendingWork]:
     """What is to be done by agents whose logs make sense."""
     wanted = [(name, HEAD) for name in read.names]
     open_turns: dict[str, list[int]] = defaultdict(list)

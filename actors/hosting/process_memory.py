@@ -12,7 +12,7 @@ PURGE = b"arena.4096.purge"
 """What jemalloc is told to let go of what nobody uses, in all of its arenas."""
 
 
-def thin() -> None:
+def minimize_reserves() -> None:
     """Keep no memory in reserve: one heap for all threads, and Arrow's memory from it instead of a pool of its own.
 
     Nothing here is hot enough to notice. A C library other than glibc is left as it is.

@@ -80,7 +80,7 @@ class Shard:
         self._hosts: dict[str, Host] = {}
         """Least recently used first."""
         self._used_at: dict[str, int] = {}
-        self._lent: dict[str, SessionCapabilities] = {}
+        self._idle_capabilities: dict[str, SessionCapabilities] = {}
         """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
         self._systems: tuple[SessionCapabilities, LocalSystem] | None = None
         self._ticks: ShardJournal | None = None
@@ -105,15 +105,15 @@ class Shard:
                 await self._move(agent_id, shared=command.shared)
                 yield CommandResult()
                 return
-            async for heard in self._host(agent_id).perform(command, seen):
-                yield heard
+            async for collected in self._host(agent_id).perform(command, seen):
+                yield collected
 
-    async def carry_out(self, agent_id: str, command: Command, heard: list[Record]) -> Any:
-        """`perform` for who hears everything at the end; see `Host.carry_out`."""
+    async def perform_and_collect(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
+        """`perform` for who hears everything at the end; see `Host.perform_and_collect`."""
         with self._counted(agent_id, command):
             if isinstance(command, MoveAgent):
                 return await self._move(agent_id, shared=command.shared)
-            return await self._host(agent_id).carry_out(command, heard)
+            return await self._host(agent_id).perform_and_collect(command, collected)
 
     @contextmanager
     def _counted(self, agent_id: str, command: Command) -> Iterator[None]:
@@ -142,11 +142,13 @@ class Shard:
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
-        return outcomes(self.carry_out, orders)
+        return outcomes(self.perform_and_collect, orders)
 
-    async def recover(self, agents: Sequence[str], lent: Mapping[str, SessionCapabilities]) -> None:
-        """Finish what these agents left unfinished, in their order, a few at once. `lent`: what they were lent."""
-        await self._finishing.all_of(agents, lent)
+    async def recover(self, agents: Sequence[str], capabilities: Mapping[str, SessionCapabilities]) -> None:
+        """Finish what these agents left unfinished, in their order, a few at once. `capabilities`: what they were
+        lent.
+        """
+        await self._finishing.all_of(agents, capabilities)
 
     def status(self, node: str) -> HostStatus:
         """How it is doing; `node` is where."""
@@ -187,8 +189,8 @@ class Shard:
         if self._hosts.get(agent_id) is host:
             del self._hosts[agent_id]
             del self._used_at[agent_id]
-            if host.means is not NOTHING:
-                self._lent[agent_id] = host.means
+            if host.capabilities is not NOTHING:
+                self._idle_capabilities[agent_id] = host.capabilities
 
     async def unload(self) -> bool:
         """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
@@ -317,14 +319,14 @@ class Shard:
                 retry_after_s=BUSY_S,
             )
         return Host(
-            agent_id, self._system, means=self._lent.pop(agent_id, NOTHING), idle_s=None, ports=self._ports,
-            link=HostLink(tell_timers=self._link.tell_timers),
+            agent_id, self._system, capabilities=self._idle_capabilities.pop(agent_id, NOTHING), idle_s=None,
+            ports=self._ports, link=HostLink(notify_timers=self._link.notify_timers),
         )  # fmt: skip
 
-    def _system(self, lent: SessionCapabilities) -> LocalSystem:
+    def _system(self, capabilities: SessionCapabilities) -> LocalSystem:
         """The system for what is lent, the same one as long as that stays the same."""
-        if self._systems is None or self._systems[0] is not lent:
-            self._systems = lent, self._make_system(lent, self.enter)
+        if self._systems is None or self._systems[0] is not capabilities:
+            self._systems = capabilities, self._make_system(capabilities, self.enter)
         return self._systems[1]
 
     async def _make_room(self) -> None:

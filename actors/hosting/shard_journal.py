@@ -226,7 +226,7 @@ class ShardJournal:
         if appends:
             await self._commit(appends)
         self._taken = self._waiting()
-        self._seat()
+        self._admit_joining()
         asks, self._asks = self._asks, []
         self._answer(asks)
 
@@ -248,7 +248,7 @@ class ShardJournal:
             self._project(records)
         finally:  # what is on disk is acknowledged, whatever becomes of the engine
             for (_, done), result in zip(appends, results, strict=True):
-                _settle(done, result)
+                _resolve(done, result)
 
     async def _durable(self, appends: Sequence[Append]) -> Sequence[Commit | EverlogError]:
         """The results of appends. Raises StoreError where all of them failed."""
@@ -269,7 +269,7 @@ class ShardJournal:
                 self.projections.forget(agent_id)
                 activate(self.projections, self._reader(agent_id), agent_id)
 
-    def _seat(self) -> None:
+    def _admit_joining(self) -> None:
         """Take in who comes, after who has left."""
         leaving, self._leaving = self._leaving, []
         if leaving:
@@ -278,7 +278,7 @@ class ShardJournal:
         self._entering = []
         if self._lost is not None:
             for _, seated in entering:
-                _settle(seated, self._gone())
+                _resolve(seated, self._gone())
         elif entering:
             self._activate(entering)
 
@@ -295,13 +295,13 @@ class ShardJournal:
         except (EverlogError, duckdb.Error) as error:
             if len(entering) == 1:
                 agent_id, seated = entering[0]
-                _settle(seated, self._unknown(agent_id, error))
+                _resolve(seated, self._unknown(agent_id, error))
             else:
                 for one in entering:
                     self._activate([one])
         else:
             for agent_id, seated in entering:
-                _settle(seated, self.log.head(agent_id).seq)
+                _resolve(seated, self.log.head(agent_id).seq)
 
     def _answer(self, asks: Sequence[_Ask]) -> None:
         """One query for each kind of ask."""
@@ -314,13 +314,13 @@ class ShardJournal:
             answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in asks])
         except (EverlogError, duckdb.Error) as error:
             if len(asks) == 1:
-                _settle(asks[0].rows, self._unknown(asks[0].agent_id, error))
+                _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))
             else:
                 for ask in asks:
                     self._answer_alike(name, [ask])
         else:
             for ask, rows in zip(asks, answers, strict=True):
-                _settle(ask.rows, rows)
+                _resolve(ask.rows, rows)
 
     def _unknown(self, agent_id: str, error: Exception) -> EverlogError:
         """Why nothing can be said of one agent. Raises duckdb.Error where the engine is broken for all of them."""
@@ -330,7 +330,7 @@ class ShardJournal:
         return StoreError(f"What the records of {agent_id!r} mean cannot be told; they are all in its log. {error}")
 
 
-def _settle(waiting: "asyncio.Future[Any]", result: object) -> None:
+def _resolve(waiting: "asyncio.Future[Any]", result: object) -> None:
     """Tell who waits, if they still do."""
     if waiting.done():
         return

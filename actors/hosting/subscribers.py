@@ -17,7 +17,7 @@ SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
 LOOKS_BACK = (SendInput, RetryTurn, FireTimer, WatchAgent)
 """Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
-FORETOLD = (SendInput, RetryTurn, ResumeTurns)
+PREVIEWED_COMMANDS = (SendInput, RetryTurn, ResumeTurns)
 """Commands whose callers may want to hear what replies say while they are coming."""
 _COMMIT = attrgetter("commit")
 
@@ -28,7 +28,7 @@ class Subscriber:
     __slots__ = ("_held", "command_id", "missed", "over", "previews", "role", "turn")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
-        """`held`: hear nothing before `settle`."""
+        """`held`: hear nothing before `attach_turn`."""
         self.command_id = command_id
         self.role = role
         self.turn = 0
@@ -41,16 +41,16 @@ class Subscriber:
         """Whether it is told what replies say while they are coming."""
         self._held: list[Record] | None = [] if held else None
 
-    def hear(self, records: Sequence[Record]) -> None:
+    def on_commit(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
         if self.over:
             return
         if self._held is None:
-            self._tell(records)
+            self._deliver(records)
         else:
             self._held += records
 
-    def settle(self, turn: int = 0, past: Iterable[Record] = ()) -> None:
+    def attach_turn(self, turn: int = 0, past: Iterable[Record] = ()) -> None:
         """The command is about that turn, and `past` is what the log has of it: each record is told once, in order."""
         self.turn = turn
         held, self._held = self._held or [], None
@@ -58,12 +58,12 @@ class Subscriber:
             known = {record.seq: record for record in [*past, *held]}
             held = [known[seq] for seq in sorted(known)]
         for _, commit in groupby(held, _COMMIT):
-            self._tell(list(commit))
+            self._deliver(list(commit))
 
     def end(self) -> None:
         """There is nothing more to hear."""
         if self._held is not None:
-            self.settle()
+            self.attach_turn()
         self.over = True
 
     def owns(self, record: Record) -> bool:
@@ -76,10 +76,10 @@ class Subscriber:
         """Whether the record is for this caller: it is its own, or that of no other."""
         return self.owns(record) or (record.step != 0 and record.turn not in claimed)
 
-    def foretell(self, preview: Preview) -> None:
+    def on_preview(self, preview: Preview) -> None:
         """Something is on its way that may become durable."""
 
-    def _tell(self, records: Sequence[Record]) -> None:
+    def _deliver(self, records: Sequence[Record]) -> None:
         raise NotImplementedError
 
 
@@ -110,11 +110,11 @@ class _Coming:
 class StreamSubscriber(Subscriber):
     """A caller who hears each commit when it is durable."""
 
-    __slots__ = ("_chars", "_deaf", "_last", "heard")
+    __slots__ = ("_chars", "_deaf", "_last", "collected")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
         super().__init__(command_id, role, held=held)
-        self.heard: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
+        self.collected: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
         """Commits as they become durable, and what is coming; None at the end."""
         self._last: _Coming | None = None
         """What is coming and was heard last, while nobody has taken it."""
@@ -125,14 +125,14 @@ class StreamSubscriber(Subscriber):
 
     async def next(self) -> Sequence[Record] | Preview | None:
         """What is heard next; words that came together are one preview. None at the end."""
-        heard = await self.heard.get()
-        if not isinstance(heard, _Coming):
-            return heard
-        self._last = None if self._last is heard else self._last
-        self._chars -= heard.chars
-        return heard.whole
+        collected = await self.collected.get()
+        if not isinstance(collected, _Coming):
+            return collected
+        self._last = None if self._last is collected else self._last
+        self._chars -= collected.chars
+        return collected.whole
 
-    def foretell(self, preview: Preview) -> None:
+    def on_preview(self, preview: Preview) -> None:
         """It is dropped where too much waits, with the rest of its reply: records never are."""
         if preview.kind == "restart":
             self._deaf = None
@@ -143,31 +143,31 @@ class StreamSubscriber(Subscriber):
         self._chars += len(preview.text)
         if self._last is None or not self._last.adds(preview):
             self._last = _Coming(preview)
-            self.heard.put_nowait(self._last)
+            self.collected.put_nowait(self._last)
 
     def end(self) -> None:
         super().end()
-        self.heard.put_nowait(None)
+        self.collected.put_nowait(None)
 
-    def _tell(self, records: Sequence[Record]) -> None:
+    def _deliver(self, records: Sequence[Record]) -> None:
         if not records or self.missed:
             return
-        if self.role == "watcher" and self.heard.qsize() >= HEARD_MAX:
+        if self.role == "watcher" and self.collected.qsize() >= HEARD_MAX:
             self.missed = records[0].seq
         else:
             self._last = None
-            self.heard.put_nowait(records)
+            self.collected.put_nowait(records)
 
 
 class Collector(Subscriber):
     """A caller who hears everything at the end, and is not woken before."""
 
-    __slots__ = ("ended", "heard")
+    __slots__ = ("collected", "ended")
 
-    def __init__(self, command_id: str, role: SubscriberRole, *, held: bool, heard: list[Record]) -> None:
-        """`heard` gets the records."""
+    def __init__(self, command_id: str, role: SubscriberRole, *, held: bool, collected: list[Record]) -> None:
+        """`collected` gets the records."""
         super().__init__(command_id, role, held=held)
-        self.heard = heard
+        self.collected = collected
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done at the end."""
 
@@ -176,8 +176,8 @@ class Collector(Subscriber):
         if not self.ended.done():
             self.ended.set_result(None)
 
-    def _tell(self, records: Sequence[Record]) -> None:
-        self.heard += records
+    def _deliver(self, records: Sequence[Record]) -> None:
+        self.collected += records
 
 
 class Subscribers:
@@ -218,41 +218,41 @@ class Subscribers:
             self._left.append(caller.turn)
 
     @property
-    def hearing(self) -> PreviewFactory:
+    def preview_for(self) -> PreviewFactory:
         """What tells callers of an agent's replies while they are coming."""
-        return PreviewStream(lambda turn: any(self._foretold(turn)), self._foretell).hearing
+        return PreviewStream(lambda turn: any(self._preview_subscribers(turn)), self._send_preview).preview_for
 
-    def _foretold(self, turn: int) -> Iterator[Subscriber]:
+    def _preview_subscribers(self, turn: int) -> Iterator[Subscriber]:
         """Who wants to hear what the replies of a turn say while they are coming."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         for caller in self._callers:
             if caller.previews and (caller.turn == turn or (not caller.turn and turn not in claimed)):
                 yield caller
 
-    def _foretell(self, preview: Preview) -> None:
+    def _send_preview(self, preview: Preview) -> None:
         """Something is on its way that may become durable."""
-        for caller in self._foretold(preview.turn):
-            caller.foretell(preview)
+        for caller in self._preview_subscribers(preview.turn):
+            caller.on_preview(preview)
 
     def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
         """Those of records that are past which no caller asked for."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         return (record for record in records if record.turn not in claimed)
 
-    def hear(self, records: Sequence[Record]) -> None:
+    def on_commit(self, records: Sequence[Record]) -> None:
         """A commit is durable."""
         if len(self._callers) == 1 and self._callers[0].role != "watcher" and all(map(self._callers[0].owns, records)):
-            self._callers[0].hear(records)  # as it mostly is
+            self._callers[0].on_commit(records)  # as it mostly is
             return
         callers = [caller for caller in self._callers if caller.role != "watcher"]
         claimed = {caller.turn for caller in callers} | set(self._left)
         for caller in callers:
-            caller.hear([record for record in records if caller.wants(record, claimed)])
+            caller.on_commit([record for record in records if caller.wants(record, claimed)])
         askers = [caller for caller in callers if caller.role == "asker"]
         unheard = [record for record in records if not any(asker.wants(record, claimed) for asker in askers)]
         for caller in self._callers:
             if caller.role == "watcher":
-                caller.hear(unheard)
+                caller.on_commit(unheard)
 
 
 def role_of(command: Command) -> SubscriberRole:
@@ -264,4 +264,4 @@ def role_of(command: Command) -> SubscriberRole:
 
 def wants_previews(command: Command) -> bool:
     """Whether the caller of a command wants to hear what replies say while they are coming."""
-    return isinstance(command, FORETOLD) and command.preview
+    return isinstance(command, PREVIEWED_COMMANDS) and command.preview

@@ -32,13 +32,13 @@ class TurnRecovery:
         """Whether something is still to be finished."""
         return self._task is not None
 
-    async def all_of(self, agents: Sequence[str], lent: Mapping[str, SessionCapabilities]) -> None:
-        """Finish what these agents left unfinished, in their order. `lent`: what they were lent."""
+    async def all_of(self, agents: Sequence[str], capabilities: Mapping[str, SessionCapabilities]) -> None:
+        """Finish what these agents left unfinished, in their order. `capabilities`: what they were lent."""
         room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
             async with room:
-                command = ResumeTurns(id=self._ids.new(self._clock.now()), means=lent.get(agent_id))
+                command = ResumeTurns(id=self._ids.new(self._clock.now()), capabilities=capabilities.get(agent_id))
                 try:
                     async for _ in self._perform(agent_id, command):
                         pass

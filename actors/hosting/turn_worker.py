@@ -80,7 +80,7 @@ class TurnWorker:
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         """The task is at its end, by itself, by an error that nobody can go on after, or because it was interrupted."""
-        error = _interrupted() if task.cancelled() else task.exception()
+        error = _interrupted_error() if task.cancelled() else task.exception()
         if task is not self._task:  # another goes on with the turns already
             return
         for turn in list(self._waiting):
@@ -97,5 +97,5 @@ class TurnWorker:
                 ended.exception()  # who waits for several turns may have gone away
 
 
-def _interrupted() -> HostLost:
+def _interrupted_error() -> HostLost:
     return HostLost("The agent was let go of while it was at work. What it had acknowledged is in the log.")

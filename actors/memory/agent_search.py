@@ -69,7 +69,7 @@ class AgentSearcher:
         after, before = self._span(filters.start, filters.end)
         attached = self._kept.attached()
         if filters.source and filters.source not in attached.sources:
-            self._refuse_unknown_source(filters.source, attached.sources)
+            self._check_source(filters.source, attached.sources)
         if self._archive is not None:
             wanted = ArchiveQuery(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
@@ -116,7 +116,7 @@ class AgentSearcher:
         except ArchiveDown:
             return None
 
-    def _refuse_unknown_source(self, source: str, attached: Sequence[str]) -> None:
+    def _check_source(self, source: str, attached: Sequence[str]) -> None:
         known = sorted({*attached, *self._kept.sources()})
         if source not in known:
             told = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"

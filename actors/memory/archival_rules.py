@@ -14,12 +14,12 @@ from everlog.events import ArchivalDeleted, ArchivalInserted, ArchivalUpdated, F
 ArchivalChange = ArchivalInserted | ArchivalUpdated | ArchivalDeleted
 
 
-def inserted(text: str, tags: Sequence[str] | None) -> ArchivalInserted:
+def inserted_event(text: str, tags: Sequence[str] | None) -> ArchivalInserted:
     """The event of a memory that is kept: white space around text and tags goes. Raises FunctionError."""
     return ArchivalInserted(text=_text(text), tags=_tags(tags or ()))
 
 
-def updated(before: Hit, text: str, tags: Sequence[str] | None) -> ArchivalUpdated | None:
+def updated_event(before: Hit, text: str, tags: Sequence[str] | None) -> ArchivalUpdated | None:
     """The event of a memory that is to read otherwise; None where it does already. `tags` None: those that it has.
 
     Raises FunctionError.
@@ -52,7 +52,7 @@ def _text(text: str) -> str:
             f"A memory holds {ARCHIVAL_CHARS_MAX:,} characters at most, and this text has {len(text):,}. Keep it in "
             "several memories, or have it loaded as a document. Nothing was kept."
         )
-    return _whole(text)
+    return _check_whole(text)
 
 
 def _tags(tags: Sequence[str]) -> list[str]:
@@ -63,10 +63,10 @@ def _tags(tags: Sequence[str]) -> list[str]:
             f"A memory has {TAGS_MAX} tags at most, each a word or a few of up to {TAG_CHARS_MAX} characters, and none "
             f"empty; these are {len(found)}: {', '.join(repr(tag[:TAG_CHARS_MAX]) for tag in found[:TAGS_MAX])}."
         )
-    return [_whole(tag) for tag in found]
+    return [_check_whole(tag) for tag in found]
 
 
-def _whole(text: str) -> str:
+def _check_whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:

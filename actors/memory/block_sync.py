@@ -12,7 +12,7 @@ from everlog.actors.memory.shared_block_rules import (
     BlockEdit,
     BlockEditOutcome,
     SharedBlock,
-    copied,
+    copy_of,
     id_of,
 )
 from everlog.actors.prompt.context import MemoryBlock
@@ -44,7 +44,7 @@ def _newer(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> Memor
         return None
     newest = found[block.origin]
     if newest is not None:
-        copy = copied(block.label, newest)
+        copy = copy_of(block.label, newest)
         return None if _same(block, copy) else copy
     if block.description == GONE:
         return None
@@ -71,20 +71,20 @@ class AppliedEdits(msgspec.Struct, frozen=True):
     unknown: bool = False
 
 
-async def carried(
-    wishes: Sequence[PendingEdit], shared: BlockClient, *, author: str, key: str, at: int
+async def apply_edits(
+    pending_edits: Sequence[PendingEdit], shared: BlockClient, *, author: str, key: str, at: int
 ) -> AppliedEdits:
     """Carry the edits of one call to their shared blocks, one after the other, until one is refused."""
     newest: dict[str, MemoryEdited] = {}
     versions: dict[str, int] = {}
     merged: list[str] = []
-    for number, wish in enumerate(wishes):
-        block = wish.block
-        edited = await shared.edit(_edit_of(wish, author, id_of(key, number, at), versions.get(block.label)))
+    for number, edit in enumerate(pending_edits):
+        block = edit.block
+        edited = await shared.edit(_edit_of(edit, author, id_of(key, number, at), versions.get(block.label)))
         if edited.newest is not None and edited.newest.version != block.origin_version and not edited.newest.deleted:
-            newest[block.label] = copied(block.label, edited.newest)
+            newest[block.label] = copy_of(block.label, edited.newest)
         if edited.error:
-            return AppliedEdits(list(newest.values()), _told(edited, number), merged, edited.unknown)
+            return AppliedEdits(list(newest.values()), _edit_message(edited, number), merged, edited.unknown)
         if edited.newest is not None:
             versions[block.label] = edited.newest.version
         if edited.merged:
@@ -92,18 +92,18 @@ async def carried(
     return AppliedEdits(list(newest.values()), merged=merged)
 
 
-def _edit_of(wish: PendingEdit, author: str, edit_id: str, version: int | None) -> BlockEdit:
+def _edit_of(edit: PendingEdit, author: str, edit_id: str, version: int | None) -> BlockEdit:
     """`version`: after the edits before it in the same call."""
-    block = wish.block
+    block = edit.block
     base = block.origin_version if version is None else version
     seen = SharedBlock(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
     return BlockEdit(
-        name=block.origin, operation=wish.operation, id=edit_id, content=wish.content, old=wish.old, base=base,
+        name=block.origin, operation=edit.operation, id=edit_id, content=edit.content, old=edit.old, base=base,
         author=author, seen=seen,
     )  # fmt: skip
 
 
-def _told(edited: BlockEditOutcome, before: int) -> str:
+def _edit_message(edited: BlockEditOutcome, before: int) -> str:
     done = f" The {before} edit{'s' * (before > 1)} before it in this call stay." if before else ""
     return edited.error + done
 
@@ -147,7 +147,7 @@ async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -
         check_blocks(len(rows) + 1)
         if any(row["label"] == label for row in rows):
             raise BadInput(f"The agent has a memory block {label!r} of its own. Give this one another label (--label).")
-        return (await agent.commit([copied(label, shared)], turn=agent.turn, step=0, ids=[command_id]))[0]
+        return (await agent.commit([copy_of(label, shared)], turn=agent.turn, step=0, ids=[command_id]))[0]
 
     await agent.once(command_id, write, MemoryEdited)
     return True

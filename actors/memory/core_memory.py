@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from everlog.actors.memory.archival_rules import ArchivalChange, ArchivalChanges
-from everlog.actors.memory.shared_block_rules import added, without
+from everlog.actors.memory.shared_block_rules import append_line, remove_text
 from everlog.actors.ports.effects import Searcher
 from everlog.actors.prompt.context import MemoryBlock
 from everlog.events import Event, FunctionError, MemoryEdited
@@ -34,7 +34,7 @@ class Memory:
     def __init__(self, blocks: Sequence[MemoryBlock]) -> None:
         self._blocks = {block.label: block for block in blocks}
         self._events: list[Event] = []
-        self._wishes: list[PendingEdit] = []
+        self._pending_edits: list[PendingEdit] = []
 
     @property
     def labels(self) -> list[str]:
@@ -47,7 +47,7 @@ class Memory:
 
     def append(self, label: str, content: str) -> None:
         """Add `content` on a line of its own."""
-        self._edit(label, added(self._writable(label).value, content), "appended", content)
+        self._edit(label, append_line(self._writable(label).value, content), "appended", content)
 
     def replace(self, label: str, old: str, new: str) -> None:
         """Put `new` in place of every occurrence of `old`; an empty `new` deletes. `old` must occur exactly so."""
@@ -58,7 +58,7 @@ class Memory:
     def remove(self, label: str, old: str) -> None:
         """Delete every occurrence of `old`, and the line that it leaves empty."""
         value = self._must_hold(label, old)
-        self._edit(label, without(value, old), "removed", "", old)
+        self._edit(label, remove_text(value, old), "removed", "", old)
 
     def set(self, label: str, value: str) -> None:
         """Rewrite the whole block."""
@@ -76,12 +76,12 @@ class Memory:
     def restore(self, blocks: Sequence[MemoryBlock]) -> None:
         """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
         self._blocks = {block.label: block for block in blocks}
-        self._events, self._wishes = [], []
+        self._events, self._pending_edits = [], []
 
-    def wished(self) -> list[PendingEdit]:
+    def take_pending_edits(self) -> list[PendingEdit]:
         """The edits of shared blocks since the last time this was asked, in order. None of them is made yet."""
-        wishes, self._wishes = self._wishes, []
-        return wishes
+        pending_edits, self._pending_edits = self._pending_edits, []
+        return pending_edits
 
     def adopt(self, event: MemoryEdited) -> None:
         """Go by what the log is told of a block, for the calls after this one."""
@@ -122,10 +122,10 @@ class Memory:
 
     def _edit(self, label: str, value: str, operation: MemoryOperation, content: str, old: str = "") -> None:
         block = self._writable(label)
-        if not isinstance(value, str) or not _whole(value):
+        if not isinstance(value, str) or not _is_writable(value):
             raise FunctionError(f"A block holds text, not {type(value).__name__!r} or half a character.")
         if block.origin:
-            self._wishes.append(PendingEdit(label, block, operation, content, old))
+            self._pending_edits.append(PendingEdit(label, block, operation, content, old))
             self._blocks[label] = msgspec.structs.replace(block, value=value)
             return
         if len(value) > block.limit:
@@ -145,7 +145,7 @@ class Memory:
         )
 
 
-def _whole(text: str) -> bool:
+def _is_writable(text: str) -> bool:
     """Whether the text can be written down: a lone half of a surrogate pair cannot."""
     try:
         text.encode()

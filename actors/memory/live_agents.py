@@ -7,7 +7,7 @@ from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import Store
 
 
-def rows_of_living(store: Store, projection: str) -> Iterator[dict[str, Any]]:
+def rows_of_live_agents(store: Store, projection: str) -> Iterator[dict[str, Any]]:
     """The rows of a projection, now, over all agents that were not deleted; in no order."""
     for states in store.states(DERIVER.maker):
         wanted = [(name, HEAD) for name in states.agents]

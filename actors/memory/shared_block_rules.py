@@ -107,12 +107,12 @@ def folded(name: str, records: Sequence[Record], before: SharedBlock | None = No
     return before
 
 
-def added(value: str, content: str) -> str:
+def append_line(value: str, content: str) -> str:
     """`content` on a line of its own after `value`."""
     return f"{value}\n{content}" if value else content
 
 
-def without(value: str, old: str) -> str:
+def remove_text(value: str, old: str) -> str:
     """`value` without any `old`, and without the lines that this leaves empty."""
     kept = "\n".join(line.replace(old, "") for line in value.split("\n") if line != old)
     return kept.replace(old, "")
@@ -157,15 +157,17 @@ def event_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str]
 def _value_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str]) -> str:
     if now is None or edit.operation in ("created", "set"):
         if now is not None and edit.base is not None and (edit.base != now.version or _another(edit.seen, now)):
-            raise FunctionError(_changed(edit, now, authors, "rewriting it would undo that"))
+            raise FunctionError(_edited_value(edit, now, authors, "rewriting it would undo that"))
         return edit.content
     if edit.operation == "appended":
-        return added(now.value, edit.content)
+        return append_line(now.value, edit.content)
     if edit.operation == "changed":
         return now.value
     if edit.old not in now.value:
-        raise FunctionError(_changed(edit, now, authors, f"{edit.old!r} no longer stands there"))
-    return without(now.value, edit.old) if edit.operation == "removed" else now.value.replace(edit.old, edit.content)
+        raise FunctionError(_edited_value(edit, now, authors, f"{edit.old!r} no longer stands there"))
+    return (
+        remove_text(now.value, edit.old) if edit.operation == "removed" else now.value.replace(edit.old, edit.content)
+    )
 
 
 def _another(seen: SharedBlock | None, now: SharedBlock) -> bool:
@@ -178,7 +180,7 @@ def _missing(name: str, now: SharedBlock | None) -> str:
     return f"The shared block {name!r} {why}. What your memory holds is a copy of what it said, and cannot be edited."
 
 
-def _changed(edit: BlockEdit, now: SharedBlock, authors: Sequence[str], why: str) -> str:
+def _edited_value(edit: BlockEdit, now: SharedBlock, authors: Sequence[str], why: str) -> str:
     who = ", ".join(dict.fromkeys(repr(author) if author else "a person" for author in authors)) or "somebody"
     return (
         f"Edit failed: the shared block {edit.name!r} was changed meanwhile by {who}, and {why}. Nothing was edited. "
@@ -186,7 +188,7 @@ def _changed(edit: BlockEdit, now: SharedBlock, authors: Sequence[str], why: str
     )
 
 
-def copied(label: str, shared: SharedBlock) -> MemoryEdited:
+def copy_of(label: str, shared: SharedBlock) -> MemoryEdited:
     """What the log of an agent that follows a shared block is told of it: the block as it is, by value."""
     return MemoryEdited(
         text=shared.value,

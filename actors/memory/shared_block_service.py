@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.memory.live_agents import rows_of_living
+from everlog.actors.memory.live_agents import rows_of_live_agents
 from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
@@ -79,7 +79,7 @@ class SharedBlockService:
     def followers(self) -> Mapping[str, Sequence[BlockSubscription]]:
         """The living agents that follow each block, by name. One pass over the states of all agents."""
         found: dict[str, list[BlockSubscription]] = defaultdict(list)
-        for row in rows_of_living(self._store, "core_memory"):
+        for row in rows_of_live_agents(self._store, "core_memory"):
             if row["origin"]:
                 found[row["origin"]].append(BlockSubscription(row["agent_id"], row["label"]))
         return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}

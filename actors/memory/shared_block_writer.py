@@ -133,7 +133,7 @@ class SharedBlockWriter:
         block = self._block(name)
         if block.log is None and self._keeps:
             try:
-                self._own(block)
+                self._take_ownership(block)
             except (PartitionBusy, UnknownAgent):  # who owns it edits it: look each time
                 self._look(block)
         elif block.log is None and (block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US):
@@ -162,7 +162,7 @@ class SharedBlockWriter:
         """Let go of a block, so that another process can own it; False while edits of it wait."""
         if name in self._tasks:
             return False
-        self._let_go(self._block(name))
+        self._close_block(self._block(name))
         return True
 
     async def close(self) -> None:
@@ -170,7 +170,7 @@ class SharedBlockWriter:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
         for block in self._blocks.values():
-            self._let_go(block)
+            self._close_block(block)
 
     def _block(self, name: str) -> _Block:
         if name not in self._blocks:
@@ -191,24 +191,24 @@ class SharedBlockWriter:
             await asyncio.sleep(0)  # all that are asked for in the same moment come first
             while waiting := self._waiting.pop(name, None):
                 for start in range(0, len(waiting), TOGETHER_MAX):
-                    await self._settle(block, waiting[start : start + TOGETHER_MAX])
+                    await self._append_edits(block, waiting[start : start + TOGETHER_MAX])
                 await asyncio.sleep(0)
         finally:
             del self._tasks[name]
             if not self._keeps:
                 with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
-                    self._let_go(block)
+                    self._close_block(block)
 
-    async def _settle(self, block: _Block, waiting: PendingEdits) -> None:
+    async def _append_edits(self, block: _Block, waiting: PendingEdits) -> None:
         edits = [edit for edit, _ in waiting]
         try:
-            await self._owned(block, create=any(self._refusal(block, edit) is None for edit in edits))
+            await self._owned_block(block, create=any(self._refusal(block, edit) is None for edit in edits))
         except StoreError as error:
             outcomes = [BlockEditOutcome(block.shared, f"It cannot be edited now: {error}", busy=True)] * len(edits)
         except UnknownAgent:
             outcomes = [refused for edit in edits if (refused := self._refusal(block, edit)) is not None]
         else:
-            outcomes = self._made(block, edits)
+            outcomes = self._append_together(block, edits)
         for (_, outcome), edited in zip(waiting, outcomes, strict=True):
             if not outcome.done():
                 outcome.set_result(edited)
@@ -222,13 +222,13 @@ class SharedBlockWriter:
             return BlockEditOutcome(block.shared, str(error))
         return None
 
-    async def _owned(self, block: _Block, *, create: bool) -> None:
+    async def _owned_block(self, block: _Block, *, create: bool) -> None:
         """Own a block; who owns it just now is waited for. Raises UnknownAgent where there is none, StoreError."""
         if create and block.log is None:
             self._store.register(block.stream)
         for left in reversed(range(BUSY_TRIES)):
             try:
-                self._own(block)
+                self._take_ownership(block)
             except PartitionBusy:
                 if not left:
                     raise
@@ -236,7 +236,7 @@ class SharedBlockWriter:
             else:
                 return
 
-    def _own(self, block: _Block) -> None:
+    def _take_ownership(self, block: _Block) -> None:
         if block.log is not None:
             return
         self._store.partition_of(block.stream)  # UnknownAgent where there is none, also behind a retry
@@ -250,7 +250,7 @@ class SharedBlockWriter:
                 log.close()
         block.log = log
 
-    def _let_go(self, block: _Block) -> None:
+    def _close_block(self, block: _Block) -> None:
         log, block.log = block.log, None
         if log is None:
             return
@@ -260,7 +260,7 @@ class SharedBlockWriter:
         finally:
             log.close()
 
-    def _made(self, block: _Block, edits: Sequence[BlockEdit]) -> list[BlockEditOutcome]:
+    def _append_together(self, block: _Block, edits: Sequence[BlockEdit]) -> list[BlockEditOutcome]:
         """Append edits together; what became of each."""
         assert block.log is not None
         plan = _Plan(block, self._clock.now(), self._ids)
@@ -302,14 +302,14 @@ class _Plan:
         self._shared = block.shared
         self._head = block.seq
         self._authors: list[str] = []
-        self._made: set[str] = set()
+        self._append_together: set[str] = set()
         self.appends: list[Append] = []
         self.outcomes: list[tuple[str, bool]] = []
         """Of each edit: why it cannot be, or empty; and whether it was merged."""
 
     def add(self, edit: BlockEdit) -> None:
         """Take the next edit."""
-        if edit.id in self._block.made or edit.id in self._made:
+        if edit.id in self._block.made or edit.id in self._append_together:
             self.outcomes.append(("", False))  # it came again, after a crash or a call that was lost
             return
         authors = [*self._block.authors_since(edit.base), *self._authors]
@@ -329,7 +329,7 @@ class _Plan:
         written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
         self.appends.append(Append(self._block.stream, self._head, [written]))
         self._head += 1
-        self._made.add(edit.id)
+        self._append_together.add(edit.id)
         self._authors.append(edit.author)
         placed = place(written, self._block.stream, self._head, 0)
         self._shared = folded(self._block.name, [placed], self._shared)

@@ -19,7 +19,7 @@ from everlog.actors.memory.document_load import (
     vanished,
     verdict,
 )
-from everlog.actors.memory.live_agents import rows_of_living
+from everlog.actors.memory.live_agents import rows_of_live_agents
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
 from everlog.projections import DERIVER, HEAD, Projections, activate
@@ -61,7 +61,7 @@ class Sources:
     def attached(self) -> Mapping[str, Sequence[str]]:
         """The living agents that each source is attached to, sorted. One pass over the states of all agents."""
         found: dict[str, list[str]] = defaultdict(list)
-        for row in rows_of_living(self._store, "sources"):
+        for row in rows_of_live_agents(self._store, "sources"):
             if row["source"]:
                 found[row["source"]].append(row["agent_id"])
         return {source: sorted(agents) for source, agents in sorted(found.items())}

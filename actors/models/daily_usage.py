@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 4
 """What a request costs is guessed by, before it is sent, and where the endpoint does not say."""
 
 
-def used(request: bytes, answer: ModelResponse) -> Usage:
+def usage_of_answer(request: bytes, answer: ModelResponse) -> Usage:
     """What an answer cost, as the endpoint says; where it does not, a guess by the bytes."""
     told = usage_of(answer.raw)
     if told.total:
@@ -93,7 +93,7 @@ def _usage(event: _Answered) -> Usage:
     """As it was recorded; as the raw reply says, or by the bytes, where nothing was."""
     if event.usage.total:
         return event.usage
-    return used(b" " * event.context_bytes, ModelResponse(event.raw, 0))
+    return usage_of_answer(b" " * event.context_bytes, ModelResponse(event.raw, 0))
 
 
 class Spender(Protocol):
@@ -104,7 +104,7 @@ class Spender(Protocol):
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
 
-async def by_the_log(agent: Spender, journal: Journal, since: int) -> Mapping[str, Usage]:
+async def logged_usage(agent: Spender, journal: Journal, since: int) -> Mapping[str, Usage]:
     """What an agent's log says that it used up since a time (microseconds UTC), by the model that was asked."""
     first = journal.seq_at(agent.agent_id, since - 1) + 1
     before = [row["payload"] for row in await agent.rows("configurations") if row["seq"] < first and row["living"]]
@@ -143,7 +143,7 @@ class Ledger:
 
     def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
         """A model answered."""
-        self._models[name] = plus(self._models.get(name, Usage()), used(request, answer))
+        self._models[name] = plus(self._models.get(name, Usage()), usage_of_answer(request, answer))
 
     def _day(self) -> int:
         return self._clock.now() // DAY_US

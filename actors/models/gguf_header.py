@@ -64,17 +64,17 @@ def header_of(content: "bytes | mmap", path: str) -> GgufHeader:
         raise BadInput(f"{path} is no GGUF file: {_instead(begin)}. Give the path of a model in the format GGUF.")
     reader = _Reader(content, path)
     reader.at = 4
-    version = reader.plain("<I")
+    version = reader.read_plain("<I")
     if version not in VERSIONS:
         raise BadInput(
             f"{path} is a GGUF file of version {version}, and versions {VERSIONS[0]} to {VERSIONS[-1]} can be read. "
             "Get the model in one of these, or convert it with llama.cpp."
         )
-    tensors, keys = reader.plain("<Q"), reader.plain("<Q")
+    tensors, keys = reader.read_plain("<Q"), reader.read_plain("<Q")
     if keys > KEYS_MAX or tensors > TENSORS_MAX:
-        raise reader.broken(f"it says that it has {tensors} tensors and {keys} keys")
+        raise reader.header_error(f"it says that it has {tensors} tensors and {keys} keys")
     values = reader.values(keys)
-    _refuse_cut(reader, tensors, values, size)
+    _raise_if_truncated(reader, tensors, values, size)
     architecture = str(values.get("general.architecture", ""))
     length = values.get(f"{architecture}.context_length")
     if not isinstance(length, int) or not 0 < length < 2**31:  # llama.cpp would end the process
@@ -108,29 +108,29 @@ class _Reader:
         self._content, self._path = content, path
         self.at = 0
 
-    def broken(self, what: str) -> BadInput:
+    def header_error(self, what: str) -> BadInput:
         """The error for a header that cannot be."""
         return BadInput(f"{self._path} is damaged near byte {self.at}: {what}. Fetch the file again.")
 
-    def cut(self, expected: int) -> BadInput:
+    def truncated_error(self, expected: int) -> BadInput:
         """The error for a file that ends too soon."""
         return BadInput(
             f"{self._path} is cut off: it has {len(self._content):,} bytes and should have at least {expected:,}. It "
             "was copied or downloaded in part; fetch it again."
         )
 
-    def plain(self, form: str) -> Any:
+    def read_plain(self, form: str) -> Any:
         """A value of a fixed size."""
         size = struct.calcsize(form)
         if self.at + size > len(self._content):
-            raise self.cut(self.at + size)
+            raise self.truncated_error(self.at + size)
         (value,) = struct.unpack_from(form, self._content, self.at)
         self.at += size
         return value
 
     def string(self) -> str:
         """A text with its length before it."""
-        size = self.plain("<Q")
+        size = self.read_plain("<Q")
         self._pass(size)
         return bytes(self._content[self.at - size : self.at]).decode(errors="replace")
 
@@ -139,50 +139,50 @@ class _Reader:
         found: dict[str, Any] = {}
         for _ in range(count):
             key = self.string()
-            found[key] = self._value(self.plain("<I"))
+            found[key] = self._value(self.read_plain("<I"))
         return found
 
     def _value(self, kind: int) -> Any:
         if kind in _PLAIN:
-            return self.plain(_PLAIN[kind])
+            return self.read_plain(_PLAIN[kind])
         if kind == _STRING:
             return self.string()
         if kind != _ARRAY:
-            raise self.broken(f"there is no value of type {kind}")
-        kind, count = self.plain("<I"), self.plain("<Q")
+            raise self.header_error(f"there is no value of type {kind}")
+        kind, count = self.read_plain("<I"), self.read_plain("<Q")
         if kind in _PLAIN:
             self._pass(count * struct.calcsize(_PLAIN[kind]))
         elif kind == _STRING:
             for _ in range(count):
-                self._pass(self.plain("<Q"))
+                self._pass(self.read_plain("<Q"))
         else:
-            raise self.broken(f"an array of values of type {kind}")
+            raise self.header_error(f"an array of values of type {kind}")
         return None
 
     def _pass(self, size: int) -> None:
         if self.at + size > len(self._content):
-            raise self.cut(self.at + size)
+            raise self.truncated_error(self.at + size)
         self.at += size
 
     def end_of_tensor(self) -> int:
         """Where a tensor ends, in bytes after the header; 0 for one of a type that is not known here."""
         self.string()
         weights = 1
-        for _ in range(self.plain("<I")):
-            weights *= self.plain("<Q")
-        kind, offset = self.plain("<I"), self.plain("<Q")
+        for _ in range(self.read_plain("<I")):
+            weights *= self.read_plain("<Q")
+        kind, offset = self.read_plain("<I"), self.read_plain("<Q")
         if kind not in _BLOCKS:
             return 0
         per_block, block_bytes = _BLOCKS[kind]
         return int(offset + weights // per_block * block_bytes)
 
 
-def _refuse_cut(reader: _Reader, tensors: int, values: Mapping[str, Any], size: int) -> None:
+def _raise_if_truncated(reader: _Reader, tensors: int, values: Mapping[str, Any], size: int) -> None:
     """Raises BadInput where the last tensor ends beyond the file."""
     end = max((reader.end_of_tensor() for _ in range(tensors)), default=0)
     alignment = values.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 0 < alignment <= 1 << 20:
-        raise reader.broken(f"its alignment is {alignment!r}")
+        raise reader.header_error(f"its alignment is {alignment!r}")
     begin = -(-reader.at // alignment) * alignment
     if begin + end > size:
-        raise reader.cut(begin + end)
+        raise reader.truncated_error(begin + end)

@@ -45,14 +45,14 @@ def _header(path: Path, _stamp: object) -> GgufHeader:
         raise BadInput(f"{path} is no file. Give the path of a model in the format GGUF.") from error
 
 
-def known_of(name: str, catalogue: Catalogue) -> ModelDefaults:
+def defaults_of(name: str, catalogue: Catalogue) -> ModelDefaults:
     """What an agent is set up with for a file, where it is not told otherwise. Raises BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     can = abilities(head, _template(entry))
     return ModelDefaults(
         window=entry.window or min(head.context_length, WINDOW_TOKENS),
-        calling=entry.calling or can.way,
+        calling=entry.calling or can.preferred_format,
         stream=True if entry.stream is None else entry.stream,
         sampling=entry.sampling,
         fallback=entry.fallback,
@@ -68,13 +68,13 @@ def abilities(head: GgufHeader, template: str = "") -> Abilities:
     )
 
 
-def described(name: str, catalogue: Catalogue, at: int) -> ProbeFindings:
+def findings_of(name: str, catalogue: Catalogue, at: int) -> ProbeFindings:
     """What is known of a file, in the shape of what a probe finds. Raises BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     said = {"file": f"{head.name or 'a model'} ({head.architecture}), made for {head.context_length:,} tokens"}
     return ProbeFindings(
-        url="", model=name, at=at, server="llama.cpp", window=known_of(name, catalogue).window,
+        url="", model=name, at=at, server="llama.cpp", window=defaults_of(name, catalogue).window,
         abilities=abilities(head, _template(entry)), said=said,
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _template(entry: ModelEntry) -> str:
     return content.decode(errors="replace")
 
 
-def refuse_without_extra() -> None:
+def check_extra_installed() -> None:
     """Raises BadInput where llama.cpp is not installed."""
     if importlib.util.find_spec("xllamacpp") is None:
         raise BadInput(
@@ -156,7 +156,7 @@ class LlamaServer:
     def _start(self) -> Any:
         """A server that has loaded the file. Raises ModelError."""
         try:
-            refuse_without_extra()
+            check_extra_installed()
             header(self._path)
         except BadInput as error:
             raise ModelError(str(error), kind="rejected") from error
@@ -208,7 +208,7 @@ class GgufModel:
 
     def _asked(self) -> int:
         try:
-            return self._window or known_of(self.name, self._catalogue).window or WINDOW_TOKENS
+            return self._window or defaults_of(self.name, self._catalogue).window or WINDOW_TOKENS
         except BadInput as error:
             raise ModelError(str(error), kind="rejected") from error
 

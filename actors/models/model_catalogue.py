@@ -20,7 +20,7 @@ from everlog.actors.models.model_types import (
     ProbeFindings,
     is_gguf,
 )
-from everlog.actors.models.models_toml import described
+from everlog.actors.models.models_toml import parse_models
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.store import FileStamp, read_whole, stamp_of, write_whole
@@ -43,8 +43,8 @@ def catalogue_of(root: Path) -> Catalogue:
     stamps = stamp_of(path), stamp_of(root / FOUND)
     before = _read.get(path)
     if before is None or before[:2] != stamps:
-        endpoints, models = described(_text(path), str(path))
-        before = (*stamps, Catalogue(endpoints, models, tuple(_found(root)), shipped()))
+        endpoints, models = parse_models(_text(path), str(path))
+        before = (*stamps, Catalogue(endpoints, models, tuple(_load_probes(root)), shipped()))
         _read[path] = before
     return before[2]
 
@@ -67,7 +67,7 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
 
 
-def _found(root: Path) -> list[ProbeFindings]:
+def _load_probes(root: Path) -> list[ProbeFindings]:
     """What probes found. A file that cannot be read is as one that is lost: it is asked for again."""
     try:
         return msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile).found
@@ -75,9 +75,9 @@ def _found(root: Path) -> list[ProbeFindings]:
         return []
 
 
-def keep_found(root: Path, found: ProbeFindings) -> None:
+def save_probe(root: Path, found: ProbeFindings) -> None:
     """Keep what a probe found, in the place of what was found before. Raises StoreError."""
-    others = [each for each in _found(root) if (each.url, each.model) != (found.url, found.model)]
+    others = [each for each in _load_probes(root) if (each.url, each.model) != (found.url, found.model)]
     content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=[*others, found])))
     write_whole(root / FOUND, content)
 
@@ -86,7 +86,7 @@ def keep_found(root: Path, found: ProbeFindings) -> None:
 def shipped() -> Mapping[str, EndpointEntry]:
     """The endpoints that everlog knows by itself, by name."""
     text = (resources.files(__package__ or "everlog.actors.models") / "endpoints.toml").read_text(encoding="utf-8")
-    return described(text, "endpoints.toml")[0]
+    return parse_models(text, "endpoints.toml")[0]
 
 
 def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
@@ -96,17 +96,17 @@ def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
     return catalogue_of(root).place(name, base_url)
 
 
-def known_at(root: Path, name: str, base_url: str) -> ModelDefaults:
+def defaults_at(root: Path, name: str, base_url: str) -> ModelDefaults:
     """What an agent of that store is set up with for a model, where it is not told otherwise."""
     if name == OFFLINE:
         return ModelDefaults(calling="native", stream=False)
     if is_gguf(name):
-        from everlog.actors.models.gguf_model import known_of
+        from everlog.actors.models.gguf_model import defaults_of
 
-        return known_of(name, catalogue_of(root))
-    return catalogue_of(root).known(name, asked_at(place_at(root, name, base_url).url))
+        return defaults_of(name, catalogue_of(root))
+    return catalogue_of(root).known(name, request_url(place_at(root, name, base_url).url))
 
 
-def asked_at(url: str) -> str:
+def request_url(url: str) -> str:
     """The address that requests go to from this process, where none is given too."""
     return url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL

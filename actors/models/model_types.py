@@ -43,7 +43,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return msgspec.structs.replace(other, **mine)
 
     @property
-    def way(self) -> CallingFormatName | None:
+    def preferred_format(self) -> CallingFormatName | None:
         """The way of calling functions that suits them; None where too little is known."""
         if self.tools:
             return "native"
@@ -167,7 +167,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
         return ModelDefaults(
             window=window,
-            calling=entry.calling or abilities.way,
+            calling=entry.calling or abilities.preferred_format,
             stream=stream if entry.stream is None else entry.stream,
             sampling=entry.sampling,
             fallback=entry.fallback,

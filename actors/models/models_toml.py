@@ -23,7 +23,7 @@ _SECRET = re.compile(
 """What keys look like that are in use."""
 
 
-def described(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mapping[str, ModelEntry]]:
+def parse_models(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mapping[str, ModelEntry]]:
     """The endpoints and models of a file, by name. Raises BadInput, which repeats no value that could be a key."""
     try:
         tables = tomllib.loads(text)
@@ -32,7 +32,7 @@ def described(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mappin
     for name in tables:
         if name not in _TABLES:
             raise _fault(path, text, [name], "there are tables [endpoints.NAME] and [models.NAME] here, and no others")
-    _refuse_secrets(tables, path, text)
+    _check_no_secrets(tables, path, text)
     endpoints = {
         name: _read(EndpointEntry, "endpoints", name, value, path, text)
         for name, value in _table(tables, "endpoints", path, text)
@@ -103,7 +103,7 @@ _ONLY_NAMES = (
 )
 
 
-def _refuse_secrets(tables: Mapping[str, Any], path: str, text: str) -> None:
+def _check_no_secrets(tables: Mapping[str, Any], path: str, text: str) -> None:
     for where, value in _strings(tables, []):
         if _SECRET.search(value):
             raise _fault(path, text, where, f"what stands there looks like a key; the name of a variable {_ONLY_NAMES}")

@@ -18,7 +18,7 @@ import openai
 from everlog.actors.models.classify_failure import KEPT, refusal
 from everlog.actors.models.failure_classes import cure_of
 from everlog.actors.models.model_types import OPENAI_KEY
-from everlog.actors.models.response_body import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, without_key
+from everlog.actors.models.response_body import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, redact_key
 from everlog.actors.ports.agent_constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
@@ -59,7 +59,7 @@ class ConnectionPool:
         self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url, key_name or OPENAI_KEY)
-        base_url, query = _without_query(base_url)
+        base_url, query = _split_query(base_url)
         self._connections_max = connections_max
         self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
         self._trust = httpx2.create_ssl_context()  # a tenth of a second, once
@@ -112,11 +112,11 @@ class ConnectionPool:
 
     def clean(self, text: str) -> str:
         """`text` without the key, should the endpoint have repeated it."""
-        return without_key(text, self._key)
+        return redact_key(text, self._key)
 
-    def heard(self, hear: DeltaCallback) -> KeyRedactor:
-        """`hear`, told the pieces of a reply without the key."""
-        return KeyRedactor(hear, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
+    def redactor_for(self, on_delta: DeltaCallback) -> KeyRedactor:
+        """`feed`, told the pieces of a reply without the key."""
+        return KeyRedactor(on_delta, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
 
 
 class ChatEndpoint:
@@ -149,13 +149,15 @@ class ChatEndpoint:
         """
         began = monotonic_us()
         reading: ResponseReader | None = None
-        heard = None if on_delta is None else self._connections.heard(on_delta)
+        redactor = None if on_delta is None else self._connections.redactor_for(on_delta)
         try:
             async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
                 if not response.is_success:
                     raise await self._refusal(response)
                 content_type = response.headers.get("content-type", "")
-                reading = ResponseReader(self.name, self._url, self._clean, heard.hear if heard else None, content_type)
+                reading = ResponseReader(
+                    self.name, self._url, self._clean, redactor.feed if redactor else None, content_type
+                )
                 await _read(response, reading, limit)
         except TimeoutError:
             if reading is None or not reading.is_whole():
@@ -164,10 +166,10 @@ class ChatEndpoint:
             if reading is None:
                 raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
             if not reading.is_whole():
-                raise reading.cut(f"broke off ({self._clean(_reason(error))})") from error
+                raise reading.truncated_error(f"broke off ({self._clean(_reason(error))})") from error
         raw = reading.end()
-        if heard is not None:
-            heard.end()
+        if redactor is not None:
+            redactor.end()
         return ModelResponse(raw, monotonic_us() - began)
 
     async def close(self) -> None:
@@ -176,7 +178,7 @@ class ChatEndpoint:
 
     def _late(self, reading: ResponseReader | None) -> ModelError:
         if reading is not None:
-            return reading.cut("did not come to its end in time", kind="timeout")
+            return reading.truncated_error("did not come to its end in time", kind="timeout")
         cure = cure_of("timeout", self.name)
         return ModelError(f"The model endpoint {self._url} did not answer in time. {cure}{KEPT}", kind="timeout")
 
@@ -213,7 +215,7 @@ class EmbeddingsEndpoint:
         self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
-        base_url, query = _without_query(base_url)
+        base_url, query = _split_query(base_url)
         self._path = "/embeddings" + query
         self.name = name
         self._client = openai.OpenAI(
@@ -236,7 +238,7 @@ class EmbeddingsEndpoint:
         self._client.close()
 
     def _clean(self, text: str) -> str:
-        return without_key(text, self._key)
+        return redact_key(text, self._key)
 
 
 def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
@@ -287,7 +289,7 @@ def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY
         )
 
 
-def _without_query(base_url: str | None) -> tuple[str | None, str]:
+def _split_query(base_url: str | None) -> tuple[str | None, str]:
     """An address, and what is asked of every path below it, with its question mark."""
     if base_url is None:
         return None, ""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from everlog.actors.models.response_body import without_key
+from everlog.actors.models.response_body import redact_key
 
 TIMEOUT_S = 120
 """Longest wait for an answer: a server may have to load the model first."""
@@ -48,9 +48,9 @@ def sender(key_name: str) -> ProbeTransport:
                     if len(found) >= BODY_BYTES_MAX:
                         break
                 return ProbeResponse(
-                    answer.status_code, without_key(found[:BODY_BYTES_MAX].decode(errors="replace"), key)
+                    answer.status_code, redact_key(found[:BODY_BYTES_MAX].decode(errors="replace"), key)
                 )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return ProbeResponse(0, without_key(str(error) or type(error).__name__, key))
+            return ProbeResponse(0, redact_key(str(error) or type(error).__name__, key))
 
     return send

@@ -31,7 +31,7 @@ SECRET_CHARS_MIN = 16
 """Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
 
 
-def without_key(text: str, key: str) -> str:
+def redact_key(text: str, key: str) -> str:
     """`text` without the key, should the endpoint have repeated it."""
     return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
@@ -43,8 +43,8 @@ class ResponseReader:
         "_chunks",
         "_clean",
         "_events",
-        "_hear",
         "_name",
+        "_on_delta",
         "_parts",
         "_size",
         "_streamed",
@@ -54,10 +54,10 @@ class ResponseReader:
     )
 
     def __init__(
-        self, name: str, url: str, clean: Callable[[str], str], hear: DeltaCallback | None, content_type: str
+        self, name: str, url: str, clean: Callable[[str], str], on_delta: DeltaCallback | None, content_type: str
     ) -> None:
         """`clean` takes the key out of a text; `content_type` is what the server says of the body."""
-        self._name, self._url, self._clean, self._hear = name, url, clean, hear
+        self._name, self._url, self._clean, self._on_delta = name, url, clean, on_delta
         self._typed = content_type.startswith("text/event-stream")
         self._events: SseDecoder | None = None
         self._streamed = StreamAssembler()
@@ -108,15 +108,15 @@ class ResponseReader:
         if self._events is None:
             text = self.so_far()
             if self._typed and not text:
-                raise self.cut("ended before the reply began")
+                raise self.truncated_error("ended before the reply began")
             if text.startswith('{"error"'):
-                raise self._told(text)
+                raise self._broken_off_error(text)
             return text
         if self.is_whole():
             return self.so_far()
         if not self._streamed.begun:
             raise self._garbage("did not answer with a chat completion, but with a stream without one")
-        raise self.cut("ended before the reply did")
+        raise self.truncated_error("ended before the reply did")
 
     def so_far(self) -> str:
         """What has come, without the key: of a stream, put together."""
@@ -124,7 +124,7 @@ class ResponseReader:
             return self._clean(self._streamed.raw())
         return self._clean(b"".join(self._parts).decode("utf-8", "replace"))
 
-    def cut(self, how: str, kind: str = "cut") -> BadReply:
+    def truncated_error(self, how: str, kind: str = "cut") -> BadReply:
         """The error of an answer that does not come to its end."""
         cure = cure_of(kind, self._name)
         return BadReply(f"The answer of the model endpoint {self._url} {how}. {cure}{KEPT}", self.so_far(), kind=kind)
@@ -137,7 +137,7 @@ class ResponseReader:
             self.done = True
             return
         if name == ERROR:
-            raise self._told(data.decode("utf-8", "replace"))
+            raise self._broken_off_error(data.decode("utf-8", "replace"))
         try:
             chunk = chunk_of(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -147,18 +147,18 @@ class ResponseReader:
                 f"sent an event that is no part of a chat completion ({error}): {data[:200]!r}"
             ) from error
         if chunk.is_error:
-            raise self._told(data.decode("utf-8", "replace"))
+            raise self._broken_off_error(data.decode("utf-8", "replace"))
         self._say(chunk)
 
     def _say(self, chunk: CompletionChunk) -> None:
         self._chunks += 1
         for piece in self._streamed.take(chunk):
-            if self._hear is not None:
-                self._hear(piece)
+            if self._on_delta is not None:
+                self._on_delta(piece)
         if self._parts:
             self._parts.clear()
 
-    def _told(self, error: str) -> Exception:
+    def _broken_off_error(self, error: str) -> Exception:
         return broken_off(self._clean(error), self.so_far(), name=self._name, url=self._url)
 
     def _garbage(self, what: str) -> BadReply:
@@ -217,33 +217,33 @@ class SseDecoder:
 class KeyRedactor:
     """Tells pieces on. The end of a piece that may be the beginning of the key is told with the next one."""
 
-    __slots__ = ("_hear", "_held", "_key")
+    __slots__ = ("_held", "_key", "_on_delta")
 
-    def __init__(self, hear: DeltaCallback, key: str) -> None:
+    def __init__(self, on_delta: DeltaCallback, key: str) -> None:
         """`key` empty: there is none to look for."""
-        self._hear, self._key = hear, key
+        self._on_delta, self._key = on_delta, key
         self._held = ReplyDelta()
         """What was not told yet, as a piece of its own."""
 
-    def hear(self, piece: ReplyDelta) -> None:
+    def feed(self, piece: ReplyDelta) -> None:
         """The next piece."""
         if not self._key:
-            self._hear(piece)
+            self._on_delta(piece)
             return
         if piece.restart or piece.name or piece.call != self._held.call:
             self.end()
         text, text_left = self._parted(self._held.text + piece.text)
         arguments, arguments_left = self._parted(self._held.arguments + piece.arguments)
         self._held = ReplyDelta(text_left, piece.call, arguments=arguments_left)
-        told = replace(piece, text=text, name=piece.name.replace(self._key, KEY_SHOWN), arguments=arguments)
-        if told != ReplyDelta(call=piece.call):
-            self._hear(told)
+        safe = replace(piece, text=text, name=piece.name.replace(self._key, KEY_SHOWN), arguments=arguments)
+        if safe != ReplyDelta(call=piece.call):
+            self._on_delta(safe)
 
     def end(self) -> None:
         """Nothing more comes: what was held back was not the key."""
         held, self._held = self._held, ReplyDelta()
         if held.text or held.arguments:
-            self._hear(held)
+            self._on_delta(held)
 
     def _parted(self, text: str) -> tuple[str, str]:
         """What can be told, and what the key may begin with."""

@@ -52,25 +52,25 @@ def usage_of(raw: str) -> Usage:
     return usage_in(bill.usage, bill.timings)
 
 
-def usage_in(told: UsagePayload | None, timings: object = None) -> Usage:
+def usage_in(payload: UsagePayload | None, timings: object = None) -> Usage:
     """The tokens, each a count that can be. A cached token is one of the prompt's."""
-    if told is None:
+    if payload is None:
         return Usage()
-    prompt, completion, total = map(_count, (told.prompt_tokens, told.completion_tokens, told.total_tokens))
+    prompt, completion, total = map(_count, (payload.prompt_tokens, payload.completion_tokens, payload.total_tokens))
     return Usage(
         prompt=prompt,
         completion=completion,
         total=total or prompt + completion,
-        cached=min(_cached(told, timings), prompt),
+        cached=min(_cached(payload, timings), prompt),
     )
 
 
-def _cached(told: UsagePayload, timings: object) -> int:
+def _cached(payload: UsagePayload, timings: object) -> int:
     """The first figure above 0 that is a number; those of others are 0 or not there."""
     figures = (
-        _within(told.prompt_tokens_details, "cached_tokens"),
-        told.prompt_cache_hit_tokens,
-        told.cache_read_input_tokens,
+        _within(payload.prompt_tokens_details, "cached_tokens"),
+        payload.prompt_cache_hit_tokens,
+        payload.cache_read_input_tokens,
         _within(timings, "cache_n"),
     )
     return next((count for figure in figures if (count := _count(figure))), 0)

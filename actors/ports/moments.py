@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from everlog.events import BadInput
-from everlog.events.times import since_epoch, zoned
+from everlog.events.times import since_epoch, with_zone
 from everlog.store import LogReader
 
 
@@ -19,5 +19,7 @@ def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
         return moment
     seq = reader.seq_at(agent_id, since_epoch(moment))
     if not seq:
-        raise BadInput(f"{agent_id!r} began after {zoned(moment).isoformat()}; it has records 1 to {head}, the head.")
+        raise BadInput(
+            f"{agent_id!r} began after {with_zone(moment).isoformat()}; it has records 1 to {head}, the head."
+        )
     return seq

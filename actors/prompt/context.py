@@ -135,7 +135,7 @@ class Context(msgspec.Struct, frozen=True):
         for reply in self._own_replies():
             if reply.context_bytes and 0 < reply.usage.prompt <= self.config.window:
                 return min(max(reply.usage.prompt / reply.context_bytes, TOKENS_PER_BYTE_MIN), TOKENS_PER_BYTE_MAX)
-        return _guessed(self.model) * (SCHEMA_SHARE if self.config.calling == "schema" else 1)
+        return _tokens_per_byte_of(self.model) * (SCHEMA_SHARE if self.config.calling == "schema" else 1)
 
     def _own_replies(self) -> Iterator[ModelReply]:
         """The replies of the model that is asked, as far as they are known, newest first."""
@@ -162,7 +162,7 @@ def is_version(named: str, model: str) -> bool:
     return bool(named) and named.rpartition("/")[2].startswith(model.rpartition("/")[2])
 
 
-def _guessed(model: str) -> float:
+def _tokens_per_byte_of(model: str) -> float:
     """What a byte costs by the family of a model: by the longest name that it begins with."""
     name = model.rpartition("/")[2].lower()
     fits = [family for family in TOKENS_PER_BYTE_OF if name.startswith(family)]

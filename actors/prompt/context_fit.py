@@ -70,7 +70,7 @@ def measure(context: Context, tokens: int) -> FitMeasure:
         trim = _trim(context, item, size, tokens - limit)
         if trim is not None:
             return trim
-    return summarize(context) or _trim(context, item, size, tokens - limit) or _given_up(tokens, limit)
+    return summarize(context) or _trim(context, item, size, tokens - limit) or _abandoned_turn(tokens, limit)
 
 
 def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | None:
@@ -81,7 +81,7 @@ def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | Non
     units = units_of(context.messages)
     keeps = [keep] if keep is not None else [context.config.keep_last, 1]
     for kept in keeps:
-        cut = _cut(units, context.config.summary_fraction, kept)
+        cut = _trim_count(units, context.config.summary_fraction, kept)
         while cut:
             found = _at(units, cut)
             if found is not None:
@@ -105,7 +105,7 @@ def units_of(messages: Sequence[ContextMessage]) -> list[list[ContextMessage]]:
     return units
 
 
-def _cut(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
+def _trim_count(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
     """How many units, from the oldest, hold `fraction` of all bytes and leave at least `keep` messages."""
     sizes = [sum(_bytes(message) for message in unit) for unit in units]
     wanted, taken, cut = fraction * sum(sizes), 0, 0
@@ -118,7 +118,9 @@ def _cut(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
 
 
 def _at(units: Sequence[MessageGroup], cut: int) -> SummaryMeasure | None:
-    """The summary of the first `cut` units; None where an input that waited would be hidden, or nothing would be."""
+    """The summary of the first `truncate_text` units; None where an input that waited would be hidden, or nothing would
+    be.
+    """
     if cut >= len(units):
         return None
     kept_from = min(message.seq for unit in units[cut:] for message in unit)
@@ -138,12 +140,17 @@ def _bytes(message: ContextMessage) -> int:
 def _largest(context: Context) -> tuple[int | str, int]:
     """The record (by seq) or block (by label) of which most bytes are shown, and how many."""
     sizes: list[tuple[int, int | str]] = [
-        (len((message_format.cut(b.value, message_format.shown_chars(context.trims, b.label), 0)).encode()), b.label)
+        (
+            len(
+                (message_format.truncate_text(b.value, message_format.shown_chars(context.trims, b.label), 0)).encode()
+            ),
+            b.label,
+        )
         for b in context.blocks
     ]
     for message in context.messages:
         shown = message_format.shown_chars(context.trims, message.seq)
-        text = len(message_format.cut(message.event.text or "", shown, 0).encode())
+        text = len(message_format.truncate_text(message.event.text or "", shown, 0).encode())
         calls = message.event.calls if isinstance(message.event, ModelReply) else []
         longest = sum(min(len(call.arguments.encode()), shown or len(call.arguments.encode())) for call in calls)
         sizes.append((max(text, longest), message.seq))
@@ -180,7 +187,7 @@ def _characters(context: Context, key: int | str) -> int:
     return 0
 
 
-def _given_up(tokens: int, limit: int) -> TurnAbandoned:
+def _abandoned_turn(tokens: int, limit: int) -> TurnAbandoned:
     return TurnAbandoned(
         reason="context",
         text=(

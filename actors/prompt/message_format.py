@@ -59,7 +59,7 @@ def _offset(offset: timedelta) -> str:
     return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{seconds:02}" if seconds else "")
 
 
-def told(at: int, zone: str) -> str:
+def format_time(at: int, zone: str) -> str:
     """Time `at` (microseconds UTC) as the model is told it, in the IANA `zone`."""
     return _clock(at // MICROSECONDS, zone)
 
@@ -69,7 +69,7 @@ def day(at: int, zone: str) -> str:
     return datetime.fromtimestamp(at / MICROSECONDS, UTC).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
 
 
-def cut(text: str, shown: int | None, seq: int) -> str:
+def truncate_text(text: str, shown: int | None, seq: int) -> str:
     """The first `shown` characters and a handle to the whole; all of it where `shown` is None."""
     if shown is None or len(text) <= shown:
         return text
@@ -82,13 +82,13 @@ def _dump(told: _InputEnvelope | _ResultEnvelope) -> str:
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
     """A user's words."""
-    return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=told(at, zone)))
+    return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=format_time(at, zone)))
 
 
 def login(event: UserLogin, at: int, zone: str) -> str:
     """A user logged in."""
-    last = told(event.last_login, zone) if event.last_login else "Never (first login)"
-    return _dump(_InputEnvelope("login", last_login=last, time=told(at, zone)))
+    last = format_time(event.last_login, zone) if event.last_login else "Never (first login)"
+    return _dump(_InputEnvelope("login", last_login=last, time=format_time(at, zone)))
 
 
 def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
@@ -96,17 +96,17 @@ def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
     reason = event.text or _REASONS[event.reason]
     if event.timer:
         reason = f"{reason} ({event.timer}{', late' if event.late else ''})"
-    return _dump(_InputEnvelope("heartbeat", reason=reason, time=told(at, zone)))
+    return _dump(_InputEnvelope("heartbeat", reason=reason, time=format_time(at, zone)))
 
 
 def alert(at: int, zone: str, text: str) -> str:
     """A word from the system."""
-    return _dump(_InputEnvelope("system_alert", message=text, time=told(at, zone)))
+    return _dump(_InputEnvelope("system_alert", message=text, time=format_time(at, zone)))
 
 
 def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
     """What a function gave back."""
-    return _encoded_result(ok=event.ok, message=text or None, time=told(at, zone))
+    return _encoded_result(ok=event.ok, message=text or None, time=format_time(at, zone))
 
 
 def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
@@ -115,7 +115,7 @@ def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
 
 def no_result(at: int, zone: str) -> str:
     """What stands in for the result of a call that has none: a request is never sent with an orphaned call."""
-    return _encoded_result(ok=False, message="The call has no result yet.", time=told(at, zone))
+    return _encoded_result(ok=False, message="The call has no result yet.", time=format_time(at, zone))
 
 
 def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
@@ -125,7 +125,7 @@ def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
         f"conversation memory constraints.\nThe following is a summary of the previous {event.summarized} messages:\n"
         f" {event.text}"
     )
-    return _dump(_InputEnvelope("system_alert", message=message, time=told(at, zone)))
+    return _dump(_InputEnvelope("system_alert", message=message, time=format_time(at, zone)))
 
 
 def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:

@@ -45,7 +45,7 @@ def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> TemplateCont
     return TemplateContext(agent_id, [{key: block[key] for key in keys} for block in blocks])
 
 
-async def facts(
+async def template_facts(
     agent: SectionAgent, given: Sequence[Section] | None, recorded: AgentConfigured | None
 ) -> TemplateContext:
     """The facts of an agent now; nothing is asked where there is nothing to render."""
@@ -53,7 +53,7 @@ async def facts(
     return facts_of(agent.agent_id, await agent.rows("core_memory") if templates else ())
 
 
-def told(configured: AgentConfigured, schemas: Iterable[str], facts: TemplateContext) -> str:
+def system_prompt(configured: AgentConfigured, schemas: Iterable[str], facts: TemplateContext) -> str:
     """The system prompt: what the visible sections of `configured` give. Raises BadInput, with the section and line.
 
     `schemas`: the JSON schema texts of its functions.
@@ -66,12 +66,12 @@ def told(configured: AgentConfigured, schemas: Iterable[str], facts: TemplateCon
         "functions": [_function(schema) for schema in schemas],
         "blocks": list(facts.blocks),
     }
-    given = [_given(section, known) for section in configured.sections]
+    given = [_render(section, known) for section in configured.sections]
     shown = [text for section, text in zip(configured.sections, given, strict=True) if section.visible and text]
     return BETWEEN.join(shown)
 
 
-def _given(section: Section, known: Mapping[str, Any]) -> str:
+def _render(section: Section, known: Mapping[str, Any]) -> str:
     """What a section gives. Jinja is imported by whom it is needed for."""
     text = section.text.replace("\r\n", "\n")
     if _SIGNS.search(text):
@@ -86,14 +86,14 @@ def _function(schema: str) -> Mapping[str, str]:
     return {"name": known["name"], "description": known.get("description", "")}
 
 
-def depends(configured: AgentConfigured, recorded: AgentConfigured) -> bool:
+def has_changed_facts(configured: AgentConfigured, recorded: AgentConfigured) -> bool:
     """Whether what templates show of `configured` is not what it was when `recorded` was made."""
     return any(
         getattr(configured, name) != getattr(recorded, name) for name in ("model", "window", "zone", "functions")
     )
 
 
-def checked(sections: Sequence[Section]) -> list[Section]:
+def check_sections(sections: Sequence[Section]) -> list[Section]:
     """The sections as they may be recorded. Raises BadInput."""
     names = [section.name for section in sections]
     if len(names) > SECTIONS_MAX:
@@ -186,7 +186,7 @@ def _at(sections: Sequence[Section], name: str) -> int:
     raise BadInput(f"The prompt has no section {name!r}; it has {names}. Nothing was changed.")
 
 
-def added(sections: Sequence[Section], section: Section, place: int | None) -> list[Section]:
+def add_section(sections: Sequence[Section], section: Section, place: int | None) -> list[Section]:
     """With one more section, at a place from 1; None: at the end. Raises BadInput where there is one of that name."""
     if any(known.name == section.name for known in sections):
         raise BadInput(
@@ -205,7 +205,7 @@ def reworded(sections: Sequence[Section], name: str, text: str) -> list[Section]
     return left
 
 
-def moved(sections: Sequence[Section], name: str, place: int) -> list[Section]:
+def move_section(sections: Sequence[Section], name: str, place: int) -> list[Section]:
     """With a section at another place, from 1."""
     left = list(sections)
     section = left.pop(_at(left, name))
@@ -238,7 +238,9 @@ def _place(place: int, places: int) -> int:
     return place - 1
 
 
-def gives(configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: TemplateContext) -> str:
+def render_section(
+    configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: TemplateContext
+) -> str:
     """What one section gives, whether or not it is shown."""
     alone = msgspec.structs.replace(section, visible=True)
-    return told(msgspec.structs.replace(configured, sections=[alone]), schemas, facts)
+    return system_prompt(msgspec.structs.replace(configured, sections=[alone]), schemas, facts)

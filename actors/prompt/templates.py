@@ -50,7 +50,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, sign: str, left: Any, right: Any) -> Any:
         if sign == "+" and isinstance(left, str) and isinstance(right, str):
-            return _fitting(left + right)
+            return _trim_error_text(left + right)
         for number in (left, right):
             if not isinstance(number, int | float) or abs(number) > _NUMBER_MAX:
                 raise _Refused(f"{sign} is for numbers up to {_NUMBER_MAX:,}, and + for two texts")
@@ -72,14 +72,14 @@ def rendered(section: Section, facts: Mapping[str, Any]) -> str:
         template = sandbox.template_class.from_code(sandbox, code, dict(sandbox.globals))
         return "".join(_bounded(template.generate(**facts)))
     except _FAULTS as error:
-        _refuse(section, error)
+        _raise_template_error(section, error)
 
 
 _FILE = "<section>"
 _TOO_LONG = f"a text in an expression has more than {TEXT_CHARS_MAX:,} characters"
 
 
-def _refuse(section: Section, error: BaseException) -> NoReturn:
+def _raise_template_error(section: Section, error: BaseException) -> NoReturn:
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == _FILE]
     line = error.lineno if isinstance(error, TemplateSyntaxError) else lines[-1] if lines else None
     where = f", line {line}" if line else ""
@@ -177,7 +177,7 @@ def _kind(value: Any) -> str:
     return "a function" if callable(value) else "a list"
 
 
-def _fitting(text: str) -> str:
+def _trim_error_text(text: str) -> str:
     if len(text) > TEXT_CHARS_MAX:
         raise _Refused(_TOO_LONG)
     return text

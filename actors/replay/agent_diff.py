@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.formats.render_request import numbered
+from everlog.actors.formats.render_request import numbered_messages
 from everlog.actors.prompt.context import Context
 from everlog.events import (
     INPUTS,
@@ -166,8 +166,8 @@ class ChangeCauses:
             type=record.type,
             turn=turn,
             time=record.recorded_at,
-            cause=_named(cause),
-            input=_named(began) if began is not cause and began is not record else None,
+            cause=_reference_to(cause),
+            input=_reference_to(began) if began is not cause and began is not record else None,
         )
 
     def of(self, kinds: Iterable[str]) -> list[tuple[Record, AnyEvent]]:
@@ -176,7 +176,7 @@ class ChangeCauses:
         return [(record, event_of(record)) for record in self.between if record.type in wanted]
 
 
-def _named(record: Record | None) -> RecordReference | None:
+def _reference_to(record: Record | None) -> RecordReference | None:
     return None if record is None else RecordReference(record.seq, record.type, record.text)
 
 
@@ -185,7 +185,7 @@ def difference(
 ) -> AgentDiff:
     """What differs. `between` are the records after the one moment up to the other, `earlier` some before those."""
     if before.seq > after.seq:
-        return _undone(difference(after, before, between, earlier))
+        return _reversed(difference(after, before, between, earlier))
     story = ChangeCauses(between, earlier)
     known = [{f.name: f.sha256 for f in side.context.config.functions} if side.context else {} for side in
              (before, after)]  # fmt: skip
@@ -206,14 +206,14 @@ def difference(
     )
 
 
-def _undone(found: AgentDiff) -> AgentDiff:
+def _reversed(found: AgentDiff) -> AgentDiff:
     """The same, told backwards."""
     return msgspec.structs.replace(
         found,
         before=found.after,
         after=found.before,
-        memory=[_swapped(change) for change in found.memory],
-        settings=[_swapped(change) for change in found.settings],
+        memory=[_reversed_change(change) for change in found.memory],
+        settings=[_reversed_change(change) for change in found.settings],
         functions_in=found.functions_out,
         functions_out=found.functions_in,
         shown_in=found.shown_out,
@@ -222,7 +222,7 @@ def _undone(found: AgentDiff) -> AgentDiff:
     )
 
 
-def _swapped(change: ValueChange) -> ValueChange:
+def _reversed_change(change: ValueChange) -> ValueChange:
     return msgspec.structs.replace(change, before=change.after, after=change.before)
 
 
@@ -246,20 +246,20 @@ def _memory(before: AgentSnapshot, after: AgentSnapshot, story: ChangeCauses) ->
 def _settings(before: Context | None, after: Context | None, story: ChangeCauses) -> list[ValueChange]:
     because = [story.because(record) for record, _ in story.of(["agent_configured"])][-1:]
     sides = [None if side is None else side.config for side in (before, after)]
-    return [ValueChange(name, then, now, because) for name, then, now in differing(*sides)]
+    return [ValueChange(name, then, now, because) for name, then, now in setting_changes(*sides)]
 
 
-def differing(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
+def setting_changes(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
     """The settings that two configurations do not share, each with both values in JSON's own kinds."""
     found = []
     for name in SETTINGS:
         then, now = (None if side is None else getattr(side, name) for side in (before, after))
         if then != now:
-            found.append(("system prompt" if name == "text" else name, _told(then), _told(now)))
+            found.append(("system prompt" if name == "text" else name, _json_value(then), _json_value(now)))
     return found
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A setting in JSON's own kinds; templates and sampling as lines."""
     match value:
         case [*sections]:
@@ -274,10 +274,12 @@ def _messages(before: Context | None, after: Context | None, story: ChangeCauses
               ) -> tuple[list[MessageChange], list[MessageChange], list[MessageChange]]:  # fmt: skip
     """What came into the context, what went out of it, and what reads otherwise."""
     then, now = _by_place(before), _by_place(after)
-    came = [_shown(place, now[place], _brought(place[0], story)) for place in now if place not in then]
+    came = [_shown(place, now[place], _cause_in_view(place[0], story)) for place in now if place not in then]
     turns = {message.seq: message.turn for message in before.messages} if before is not None else {}
     went = [
-        _shown(place, then[place], _hid(place[0], turns.get(place[0], 0), story)) for place in then if place not in now
+        _shown(place, then[place], _hiding_cause(place[0], turns.get(place[0], 0), story))
+        for place in then
+        if place not in now
     ]
     other = []
     for place in now:
@@ -292,7 +294,7 @@ def _messages(before: Context | None, after: Context | None, story: ChangeCauses
 def _by_place(context: Context | None) -> dict[tuple[int, int], Mapping[str, Any]]:
     """The chat messages by seq, and by number among those of one seq; not the system message."""
     found: dict[tuple[int, int], Mapping[str, Any]] = {}
-    for seq, message in numbered(context) if context is not None else []:
+    for seq, message in numbered_messages(context) if context is not None else []:
         number = 0
         while (seq, number) in found:
             number += 1
@@ -313,7 +315,7 @@ def _text(message: Mapping[str, Any]) -> str:
     return "\n".join([*said, *(f"{call['name']}({call['arguments']})" for call in calls)])
 
 
-def _brought(seq: int, story: ChangeCauses) -> ChangeCause | None:
+def _cause_in_view(seq: int, story: ChangeCauses) -> ChangeCause | None:
     """What brought a message into view: itself, or what was before it came back by a summary that was taken back."""
     for record in story.between:
         if record.seq == seq:
@@ -322,7 +324,7 @@ def _brought(seq: int, story: ChangeCauses) -> ChangeCause | None:
     return story.because(back[-1]) if back else None
 
 
-def _hid(seq: int, turn: int, story: ChangeCauses) -> ChangeCause | None:
+def _hiding_cause(seq: int, turn: int, story: ChangeCauses) -> ChangeCause | None:
     """What took a message out of view."""
     for record, event in story.of(["summary", "summary_expanded", "turns_hidden", "agent_created"]):
         match event:

@@ -45,14 +45,15 @@ def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
     return [
         f"{name}: the newest state and what came after it do not give what all records give"
         for name in sorted(OF_A_STATE)
-        if _told(name, view.projections.rows(name, view.agent_id)) != _told(name, fresh.rows(name, view.agent_id))
+        if _comparable_rows(name, view.projections.rows(name, view.agent_id))
+        != _comparable_rows(name, fresh.rows(name, view.agent_id))
     ]
 
 
 _COUNTS = ("recall", "archival")
 
 
-def _told(name: str, rows: Sequence[Row]) -> object:
+def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
     """What rows say, whatever their order. Of two it is what they come to: of `waking` a state has fewer rows, and in
     those of `context_window` counts may stand at another record; where there is no configuration they come to nothing.
     """

@@ -17,7 +17,7 @@ from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.context_fit import summary_fault, summary_room
 from everlog.actors.replay.replay_report import RequestDiff
-from everlog.actors.replay.request_diff import compared
+from everlog.actors.replay.request_diff import diff_lines
 from everlog.events import (
     AgentForked,
     ContextOverflow,
@@ -175,7 +175,7 @@ def reply_difference(
 ) -> RequestDiff | None:
     """The first event of the step that would not be what it was; None if all would."""
     recorded = history.of_step(index)
-    again = _again(history.records[index], reply, context, recorded, tools)
+    again = _events_today(history.records[index], reply, context, recorded, tools)
     shapes = [_recorded(record) for record in recorded]
     if len(again) != len(shapes) and history.is_cut_short(index):
         again, shapes = again[: len(shapes)], shapes[: len(again)]
@@ -184,11 +184,11 @@ def reply_difference(
             was, would = then.split(" ", 1)[0], now.split(" ", 1)[0]
             what = f"{would}, another one" if was == would else would
             part = f"event {number} of the step was {was}, and would now be {what}"
-            return RequestDiff(part=part, against="the log", lines=compared(then, now))
+            return RequestDiff(part=part, against="the log", lines=diff_lines(then, now))
     return None
 
 
-def _again(
+def _events_today(
     record: Record, reply: ModelReply, context: Context, recorded: Sequence[Record], tools: Mapping[str, Tool]
 ) -> list[str]:
     """The events that the reply would leave today; calls that reach outside are given their recorded results."""

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
-from everlog.actors.formats.request_fingerprints import RequestParts, mark, marks
+from everlog.actors.formats.request_fingerprints import RequestParts, fingerprint, fingerprints
 from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.actors.replay.replay_report import RequestDiff
 
@@ -40,18 +40,18 @@ def difference(
     then: Mapping[str, str], now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]
 ) -> RequestDiff:
     """The first part that differs, from the marks of `then`. `seen`: marks of single messages in earlier requests."""
-    today = marks(now.parts)
-    changed = [name for name in _merged(list(then), list(today)) if then.get(name) != today.get(name)]
+    today = fingerprints(now.parts)
+    changed = [name for name in _merged_names(list(then), list(today)) if then.get(name) != today.get(name)]
     if not changed:
-        return _arranged(list(then), list(today))
-    names = [_narrowed(name, now, matched, seen) for name in changed]
-    words, name = [_worded(name, now) for name in names], names[0]
-    against, known = _known(name, then.get(changed[0]), now, matched)
-    lines = compared(known, _text(name, now) or "") if known is not None else _said(name, then, now)
+        return _order_diff(list(then), list(today))
+    names = [_describe_item(name, now, matched, seen) for name in changed]
+    words, name = [_part_label(name, now) for name in names], names[0]
+    against, known = _describe_part(name, then.get(changed[0]), now, matched)
+    lines = diff_lines(known, _text(name, now) or "") if known is not None else _said(name, then, now)
     return RequestDiff(part=words[0], also=words[1:], against=against, lines=lines)
 
 
-def _merged(then: Sequence[str], today: Sequence[str]) -> list[str]:
+def _merged_names(then: Sequence[str], today: Sequence[str]) -> list[str]:
     """The names of both in the order of the body, those that are gone where they stood."""
     found = list(today)
     for place, name in enumerate(then):
@@ -61,7 +61,7 @@ def _merged(then: Sequence[str], today: Sequence[str]) -> list[str]:
     return found
 
 
-def _arranged(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
+def _order_diff(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
     """All parts are the same, and the whole is not: their order, or what joins them, is another."""
     for old, new in zip(then, today, strict=True):
         if old != new:
@@ -70,7 +70,7 @@ def _arranged(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
     return RequestDiff(part="what joins its parts, which are all the same")
 
 
-def _worded(name: str, now: RebuiltRequest) -> str:
+def _part_label(name: str, now: RebuiltRequest) -> str:
     """A part, as people call it."""
     if name.startswith("block "):
         return f"the memory block {name.removeprefix('block ')!r}"
@@ -83,7 +83,7 @@ def _worded(name: str, now: RebuiltRequest) -> str:
     return f"the {plain.get(name, name)}"
 
 
-def _narrowed(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]) -> str:
+def _describe_item(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]) -> str:
     """One function, or one message, where it is known to be that one."""
     if name == "functions":
         for function in now.context.config.functions:
@@ -92,7 +92,12 @@ def _narrowed(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, se
     if name == "messages":
         same = matched.singles if matched else {}
         for seq, part in now.singles.items():
-            if seq in seen and mark(part) != seen[seq] and same.get(seq) != part and seq not in now.context.trims:
+            if (
+                seq in seen
+                and fingerprint(part) != seen[seq]
+                and same.get(seq) != part
+                and seq not in now.context.trims
+            ):
                 return str(seq)
     return name
 
@@ -106,14 +111,16 @@ def _text(name: str, made: RebuiltRequest) -> str | None:
     return None if part is None else part.decode(errors="replace")
 
 
-def _known(name: str, then: str | None, now: RebuiltRequest, matched: RebuiltRequest | None) -> tuple[str, str | None]:
+def _describe_part(
+    name: str, then: str | None, now: RebuiltRequest, matched: RebuiltRequest | None
+) -> tuple[str, str | None]:
     """What today's words are held against, in words, and itself; None where nothing is known."""
     today = _text(name, now)
     if then is None or today is None:
         return "", None
     old = _text(name, matched) if matched is not None else None
     if matched is not None and old is not None and old != today:
-        said = mark(old.encode()) == then
+        said = fingerprint(old.encode()) == then
         what = "what it said then, as it did" if said else "the same part of the last call that is equal,"
         return f"{what} at seq {matched.seq}", old
     recorded = _recorded(name, now.context)
@@ -138,10 +145,10 @@ def _said(name: str, then: Mapping[str, str], now: RebuiltRequest) -> list[str]:
         return ["  It was in the request of then, and is not in today's."]
     known = name in then or name not in now.parts
     told = "What it said then is not known. Today it says:" if known else "It was not in the request of then. Today:"
-    return [f"  {told}", *compared("", today)]
+    return [f"  {told}", *diff_lines("", today)]
 
 
-def compared(known: str, now: str) -> list[str]:
+def diff_lines(known: str, now: str) -> list[str]:
     """What differs between two texts, line by line, each line cut to where it differs."""
     ours, theirs = ([line for line in text.splitlines() if line] for text in (known, now))
     found: list[str] = []
@@ -158,9 +165,9 @@ def _replaced(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[str]:
         new = theirs[place] if place < len(theirs) else None
         common = _common(old or "", new or "")
         if old is not None:
-            yield f"- {_cut(old, common)}"
+            yield f"- {_truncate_line(old, common)}"
         if new is not None:
-            yield f"+ {_cut(new, common)}"
+            yield f"+ {_truncate_line(new, common)}"
 
 
 def _common(one: str, other: str) -> int:
@@ -168,7 +175,7 @@ def _common(one: str, other: str) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _cut(line: str, common: int) -> str:
+def _truncate_line(line: str, common: int) -> str:
     start = max(0, common - BEFORE_CHARS) if len(line) > SHOWN_CHARS else 0
     end = start + SHOWN_CHARS
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"

@@ -171,7 +171,7 @@ class Verifier:
         if doubts is None or isinstance(event, Summary):
             return doubts is not None and doubts.config
         if isinstance(event, ModelReply):
-            return doubts.of_desk(request_fingerprints.read(event.parts))
+            return doubts.of_desk(request_fingerprints.decode_fingerprints(event.parts))
         return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
 
     def _is_measure_excused(self, index: int, event: AnyEvent, doubts: UncertainParts | None) -> bool:
@@ -184,7 +184,7 @@ class Verifier:
         self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], UncertainParts | None]
     ) -> Iterator[ReplayMismatch | None]:
         body = _body(event, context, self._schemas)
-        digest, marks = render_request.sha256(body), request_fingerprints.read(event.parts)
+        digest, marks = render_request.sha256(body), request_fingerprints.decode_fingerprints(event.parts)
         if digest == event.context_sha256:
             self._matched = (record, event, context)
             self._part = None
@@ -199,7 +199,7 @@ class Verifier:
         self, record: Record, event: ModelCall, context: Context, doubts: UncertainParts | None, sizes: str
     ) -> ReplayMismatch | None:
         """Where a request differs; None if only in what may differ."""
-        then = request_fingerprints.read(event.parts)
+        then = request_fingerprints.decode_fingerprints(event.parts)
         now = self._made(record, event, context)
         if doubts is not None:
             sure = self._sure(then, event, now, doubts)
@@ -218,14 +218,14 @@ class Verifier:
         """Marks of then and parts of today less those that may differ; None if nothing else does."""
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
-            request = render_request.composed(now.context, self._schemas)
+            request = render_request.compose(now.context, self._schemas)
             today = request_fingerprints.of_request(now.context, request, set(newest_of(then)))
-            parted = request_fingerprints.parted(request)
+            parted = request_fingerprints.repeated_seqs(request)
         excused_names = doubts.excused(then, today, parted)
-        found = request_fingerprints.marks(today)
+        found = request_fingerprints.fingerprints(today)
         sure = {name: mark for name, mark in then.items() if name not in excused_names}
         rest = {name: part for name, part in today.items() if name not in excused_names}
-        if list(sure.items()) != list(request_fingerprints.marks(rest).items()):
+        if list(sure.items()) != list(request_fingerprints.fingerprints(rest).items()):
             return sure, msgspec.structs.replace(now, parts=rest)
         return None if found != then or doubts.config else (then, msgspec.structs.replace(now, parts=today))
 
@@ -236,7 +236,7 @@ class Verifier:
             return RebuiltRequest(
                 record.seq, context, request_fingerprints.of_summary_request(asked), {}, self._schemas
             )
-        request = render_request.composed(context, self._schemas)
+        request = render_request.compose(context, self._schemas)
         found = request_fingerprints.of_request(context, request)
         return RebuiltRequest(record.seq, context, found, request_fingerprints.singles(request), self._schemas)
 
@@ -248,7 +248,7 @@ class Verifier:
             if isinstance(event, ReplyRejected):
                 again = reexecute.refusal_of(event, context)
                 if event.text != again:
-                    yield _refused(record, event, again)
+                    yield _rejection_mismatch(record, event, again)
             elif isinstance(event, Summary):
                 summary = reexecute.summary_text(event, context)
                 if event.text != summary:
@@ -323,12 +323,12 @@ def _body(event: ModelCall, context: Context, schemas: Mapping[str, str]) -> byt
 
 
 def _other_summary(record: Record, event: Summary, today: str) -> ReplayMismatch:
-    lines = request_diff.compared(event.text, today)
+    lines = request_diff.diff_lines(event.text, today)
     difference = RequestDiff(part="the summary", against="the log", lines=lines)
     return _mismatch(record, "reply", "the summary is not what the raw reply says", difference)
 
 
-def _refused(record: Record, event: ReplyRejected, again: str | None) -> ReplayMismatch:
+def _rejection_mismatch(record: Record, event: ReplyRejected, again: str | None) -> ReplayMismatch:
     text = f"the reply was refused because {event.text!r}, and would now be because {again!r}"
     return _mismatch(record, "reply", text)
 

@@ -25,13 +25,13 @@ def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Pat
         store_id=store.store_id,
         made_at=clock.now(),
         sources=sources,
-        streams=_loaded(store, sources) if with_sources else (),
+        streams=_loaded_streams(store, sources) if with_sources else (),
         replace=replace,
         progress=progress,
     )
 
 
-def _loaded(store: FileStore, sources: Sequence[str]) -> list[str]:
+def _loaded_streams(store: FileStore, sources: Sequence[str]) -> list[str]:
     """The streams of those sources that something was loaded into."""
     streams = [stream_of(source) for source in sources if source in store.sources()]
     return [stream for stream in streams if store.reader(stream).head(stream).seq]

@@ -101,7 +101,7 @@ def figures(views: FleetViews, currency: str) -> FleetFigures:
         charts=[
             _said(days),
             _spent(ask, calls, cost, unpriced, currency),
-            _waited(latency, calls["calls"]),
+            _latency_chart(latency, calls["calls"]),
             failed[1],
             edited[1],
             pressed[1],
@@ -176,7 +176,7 @@ def _latency(ask: QueryRunner) -> dict[str, float]:
     return {name: us / 1000 for name, us in zip(("p50", "p90", "p99"), row["us"] or [], strict=False)}
 
 
-def _waited(latency: dict[str, float], calls: int) -> Chart:
+def _latency_chart(latency: dict[str, float], calls: int) -> Chart:
     answer = "No call has a time." if calls else "No model has been called yet."
     if latency:
         answer = (

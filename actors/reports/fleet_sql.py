@@ -50,7 +50,7 @@ def fleet_views(
         ) as views,
     ):
         yield views, position
-        position.refuse_changed()
+        position.check_unchanged()
 
 
 def fleet_sql(

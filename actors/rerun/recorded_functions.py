@@ -35,7 +35,7 @@ def is_refusal(result: FunctionResult) -> bool:
     return not result.ok and result.text.endswith(REFUSED)
 
 
-def stand_in(schema: str, effect: Effect) -> Tool:
+def schema_only_tool(schema: str, effect: Effect) -> Tool:
     """A function of which nothing is there but its schema: it can be asked for, and not run."""
     shape = msgspec.json.decode(schema)
     parameters = shape["parameters"]
@@ -47,7 +47,7 @@ def stand_in(schema: str, effect: Effect) -> Tool:
     ]
     return Tool(
         name=shape["name"],
-        function=_nobody,
+        function=_never_run,
         effect=effect,
         schema=schema,
         arguments=msgspec.defstruct(f"{shape['name']}_arguments", fields, kw_only=True),
@@ -61,11 +61,11 @@ def stand_in(schema: str, effect: Effect) -> Tool:
     )
 
 
-def _nobody(**_: Any) -> FunctionResult:
+def _never_run(**_: Any) -> FunctionResult:
     raise AssertionError("a function that is not there was run")
 
 
-def stand_ins(
+def schema_only_tools(
     agent_id: str, records: Sequence[Record], schemas: Mapping[str, str], tools: Mapping[str, Tool], cut: int
 ) -> dict[str, Tool]:
     """A stand-in for each function that the agent had and that is not among `tools`, by name.
@@ -85,7 +85,7 @@ def stand_ins(
                 f"{name}, a function of {agent_id!r}, edits memory, and its results alone are not what it did: give it "
                 "with --tools. Nothing was begun."
             )
-        made[name] = stand_in(schema, effects.get(name, "read_only" if name in called else "at_most_once"))
+        made[name] = schema_only_tool(schema, effects.get(name, "read_only" if name in called else "at_most_once"))
     return made
 
 
@@ -132,7 +132,7 @@ class FunctionReplayer:
 
     def _runs(self, tool: Tool) -> bool:
         """Whether a call that was not made then may run."""
-        there = tool.function is not _nobody and not self._recorded
+        there = tool.function is not _never_run and not self._recorded
         return there and (self._live or tool.effect == "read_only")
 
 

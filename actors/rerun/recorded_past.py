@@ -232,7 +232,7 @@ def events_in(records: Sequence[Record]) -> list[Event]:
     return [event for event in map(event_of, records) if isinstance(event, Event)]
 
 
-def cut_before(records: Sequence[Record], seq: int, open_at: Callable[[int], Sequence[int]]) -> int:
+def fork_point_before(records: Sequence[Record], seq: int, open_at: Callable[[int], Sequence[int]]) -> int:
     """The cut of a rerun from `seq` on: the last record before it at which no commit and no turn is cut in two.
 
     `records` are all of the agent's; `open_at` tells at which seqs the turns began that are open as of a seq. The

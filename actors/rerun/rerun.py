@@ -24,8 +24,8 @@ from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context, context_of, of_turn
 from everlog.actors.prompt.setting_limits import check_block
-from everlog.actors.rerun.recorded_functions import FunctionReplayer, stand_ins
-from everlog.actors.rerun.recorded_past import RecordedPast, cut_before, last_input, past_of
+from everlog.actors.rerun.recorded_functions import FunctionReplayer, schema_only_tools
+from everlog.actors.rerun.recorded_past import RecordedPast, fork_point_before, last_input, past_of
 from everlog.actors.rerun.rerun_comparison import ForkComparer, RerunComparison, TokenPrices, TurnPair, by_turn
 from everlog.actors.rerun.rerun_driver import ConfigurationChange, RerunDriver
 from everlog.actors.rerun.rerun_effects import (
@@ -37,7 +37,7 @@ from everlog.actors.rerun.rerun_effects import (
     rendered,
 )
 from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
-from everlog.events.times import since_epoch, zoned
+from everlog.events.times import since_epoch, with_zone
 from everlog.store import Store, name_of
 
 TurnPairCallback = Callable[[TurnPair], None]
@@ -98,7 +98,7 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
         return LocalSystem(self.store, tools=self.tools, grants=self.grants, **given)  # type: ignore[arg-type]
 
 
-async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallback = lambda _: None) -> RerunOutcome:
+async def rerun(what: RerunOptions, stage: RerunEnvironment, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
     """Fork the agent before a seq of its past, and do again there what was done to it from then on.
 
     Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
@@ -110,10 +110,10 @@ async def rerun(what: RerunOptions, stage: RerunEnvironment, tell: TurnPairCallb
     with closing(system.view(name_of(what.agent_id))) as view:
         scene = _Scene(what, stage, system, view)
         system.fork(view.agent_id, what.fork, at=scene.past.cut)
-        return await scene.play(tell)
+        return await scene.play(notify)
 
 
-def compared(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparison:
+def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparison:
     """An agent and a fork of it, turn by turn from the cut on, as far as the fork has come. Writes nothing.
 
     Raises BadInput for what is no fork of it, UnknownAgent.
@@ -130,7 +130,7 @@ def compared(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparis
         now = list(child.reader.read(child.agent_id, cut + 1))
         records = list(parent.reader.read(parent.agent_id))
         tools = _all_tools(parent, records, system, cut)
-        comparer = _comparer(parent, past_of(records, cut), _changed(now), tools, stage.prices)
+        comparer = _comparer(parent, past_of(records, cut), _first_values(now), tools, stage.prices)
         for turn, mine in sorted(by_turn(now).items()):
             comparer.turn(turn, mine)
         return comparer.whole(parent.agent_id, child.agent_id, cut)
@@ -143,7 +143,7 @@ class _Scene:
         self._what, self._stage, self._view = what, stage, view
         records = list(view.reader.read(view.agent_id))
         first = _first(view, records, what.from_seq)
-        cut = _cut(view, records, first)
+        cut = _fork_point(view, records, first)
         self._whole = past_of(records, cut)
         self.past = self._whole.upto(what.turns)
         if not self.past.inputs:
@@ -155,7 +155,7 @@ class _Scene:
         self._change = ConfigurationChange(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
         self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
 
-    async def play(self, tell: TurnPairCallback) -> RerunOutcome:
+    async def play(self, notify: TurnPairCallback) -> RerunOutcome:
         """Run it, in the fork that is there."""
         what, stage, past = self._what, self._stage, self.past
         script = RecordedScript(past, stage.ports.clock, stage.ports.ids)
@@ -168,7 +168,7 @@ class _Scene:
 
         heard: dict[int, list[Record]] = defaultdict(list)
 
-        def listen(records: Sequence[Record]) -> None:
+        def on_commit(records: Sequence[Record]) -> None:
             for record in records:
                 heard[record.turn].append(record)
             if what.recorded:
@@ -188,10 +188,10 @@ class _Scene:
         )  # fmt: skip
         changed = {edit.label: edit.text for edit in self._blocks}
         comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
-        opened = system.agent(what.fork, create=False, as_it_is=True, command=COMMAND, listen=listen)
+        opened = system.agent(what.fork, create=False, keep_configuration=True, command=COMMAND, on_commit=on_commit)
         async with opened as agent:
             agent.repeats = next(agent.records(past.cut + 1)).event_id
-            driver = RerunDriver(agent, past, self._change, lambda turn: tell(comparer.turn(turn, heard.pop(turn))))
+            driver = RerunDriver(agent, past, self._change, lambda turn: notify(comparer.turn(turn, heard.pop(turn))))
             try:
                 await self._set_up(agent, driver)
                 model.agent = agent
@@ -239,13 +239,13 @@ def _first(view: AgentView, records: Sequence[Record], moment: int | datetime) -
     found = next((record.seq for record in records if record.recorded_at >= at), 0)
     if not found:
         raise BadInput(
-            f"{view.agent_id!r} cannot be run again from {zoned(moment).isoformat()} on: its newest record, seq "
+            f"{view.agent_id!r} cannot be run again from {with_zone(moment).isoformat()} on: its newest record, seq "
             f"{view.head.seq}, is older."
         )
     return found
 
 
-def _cut(view: AgentView, records: Sequence[Record], seq: int) -> int:
+def _fork_point(view: AgentView, records: Sequence[Record], seq: int) -> int:
     head = view.head.seq
     if not 1 <= seq <= head:
         raise BadInput(f"{view.agent_id!r} cannot be run again from seq {seq}: it has records 1 to {head}, the head.")
@@ -253,7 +253,7 @@ def _cut(view: AgentView, records: Sequence[Record], seq: int) -> int:
     def open_at(at: int) -> list[int]:
         return [row["opened_seq"] for row in view.rows("open_turns", at)]
 
-    return cut_before(records, seq, open_at)
+    return fork_point_before(records, seq, open_at)
 
 
 def _nothing(agent_id: str, records: Sequence[Record], seq: int) -> BadInput:
@@ -284,12 +284,12 @@ def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
 
 def _all_tools(view: AgentView, records: Sequence[Record], system: LocalSystem, cut: int) -> dict[str, Tool]:
     """The functions that there are, and a stand-in for each that the agent had beside them."""
-    missing = stand_ins(view.agent_id, records, view.schemas(), system.tools, cut)
+    missing = schema_only_tools(view.agent_id, records, view.schemas(), system.tools, cut)
     own = {name: tool for name, tool in system.tools.items() if name not in EXTRAS}
     return {**own, **missing, **system.tools}
 
 
-def _changed(now: Sequence[Record]) -> dict[str, str]:
+def _first_values(now: Sequence[Record]) -> dict[str, str]:
     """Values of blocks that a fork was given before its first turn."""
     changed: dict[str, str] = {}
     for record in now:

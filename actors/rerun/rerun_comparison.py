@@ -264,7 +264,7 @@ class ForkComparer:
         """All turns that were compared."""
         pairs = self.pairs
         return RerunComparison(
-            agent_id, fork, cut, pairs, _sum(p.then for p in pairs), _sum(p.now for p in pairs), _counted(pairs),
+            agent_id, fork, cut, pairs, _sum(p.then for p in pairs), _sum(p.now for p in pairs), _count_origins(pairs),
             next((_diverged(pair) for pair in pairs if pair.differs), None),
         )  # fmt: skip
 
@@ -319,7 +319,7 @@ def _sum(sides: Iterable[TurnTrace | None]) -> CallCosts:
     return total
 
 
-def _counted(pairs: Sequence[TurnPair]) -> dict[ResultOrigin, int]:
+def _count_origins(pairs: Sequence[TurnPair]) -> dict[ResultOrigin, int]:
     counts: dict[ResultOrigin, int] = {"own": 0, "recorded": 0, "ran": 0, "refused": 0}
     for pair in pairs:
         for call in pair.now.calls if pair.now is not None else ():

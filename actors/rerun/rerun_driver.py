@@ -63,7 +63,7 @@ class RerunDriver:
         if not always and same(configured, recorded):
             return
         await self.agent.commit([configured], turn=self.agent.turn, step=0)
-        await self.agent.activate(Settings(), create=False, as_it_is=True)
+        await self.agent.activate(Settings(), create=False, keep_configuration=True)
         await self.agent.models.keep()
 
     async def do(self, act: ExternalInput) -> None:

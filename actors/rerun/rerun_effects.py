@@ -30,9 +30,9 @@ from everlog.events import (
     Record,
     ReplyRejected,
     Summary,
-    current,
     event_of,
     is_erased,
+    upcast_record,
 )
 
 MEANWHILE = ("input", "by_hand")
@@ -63,9 +63,9 @@ _SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq")
 def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
     """What a record says, and where: all but its ids and times, its number, and keys, which are of one agent.
 
-    `then` tells which number a record had that it names.
+    `recorded_seq` tells which number a record had that it names.
     """
-    payload = msgspec.json.decode(current(record).payload)
+    payload = msgspec.json.decode(upcast_record(record).payload)
     payload.pop("parts", None)  # of a request, which is known by its sha256
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
@@ -74,7 +74,7 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
     return record.type, record.turn, record.step, record.said_at, words, payload
 
 
-def _other(then: Record | None, now: Record) -> str:
+def _difference_text(then: Record | None, now: Record) -> str:
     if then is None:
         return f"{now.type} was written, and nothing was then"
     if then.type != now.type:
@@ -179,18 +179,18 @@ class RecordedScript:
         for record in records if self._agent is not None and self.fault is None else ():
             then = self._at(record.seq - self._base - 1)
             if then is None or self.shape(record) != shape_of(then):
-                self.fault = RerunDiverged(0 if then is None else then.seq, _other(then, record))
+                self.fault = RerunDiverged(0 if then is None else then.seq, _difference_text(then, record))
                 return
 
     def shape(self, record: Record) -> RecordShape:
         """What a record of the fork says, with the seqs that its records had then."""
-        shape = shape_of(record, self.then)
+        shape = shape_of(record, self.recorded_seq)
         known = self.renumbered.get(shape[-1].get("context_sha256", ""))
         if known is None:
             return shape
         return (*shape[:-1], {**shape[-1], "context_sha256": known[0], "context_bytes": known[1]})
 
-    def then(self, seq: int) -> int:
+    def recorded_seq(self, seq: int) -> int:
         """Which seq a record of the fork had then."""
         record = self._at(seq - self._base - 1) if seq > self._base else None
         return seq if record is None else record.seq
@@ -241,7 +241,7 @@ class RecordedModel:
         assert self.agent is not None
         rows = await self.agent.rows("context_window")
         context = renumbered(
-            of_turn(context_of(self.agent.agent_id, self.agent.head, rows), record.turn), self._script.then
+            of_turn(context_of(self.agent.agent_id, self.agent.head, rows), record.turn), self._script.recorded_seq
         )
         if render_request.sha256(rendered(context, self.agent.schemas, event)) != event.context_sha256:
             return False

@@ -47,7 +47,7 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
     async with joined(store, "", idle_s=IDLE_S) as runtime:
         await runtime.ready()
         yield AgentSystem(
-            runtime, store, means=SessionCapabilities(base_url=base_url), ports=ports, ask=runtime.ask,
+            runtime, store, capabilities=SessionCapabilities(base_url=base_url), ports=ports, ask=runtime.ask,
             archive=runtime.archive, placement="shared",
         )  # fmt: skip
 

@@ -35,7 +35,7 @@ Logs do so by themselves when an agent is opened or closed and a megabyte waits.
 A log that another process has open is left alone and told of (exit code 1)."""
 
 
-def _crowd(parser: argparse.ArgumentParser) -> None:
+def _load_size(parser: argparse.ArgumentParser) -> None:
     for option, default, what in (
         ("--agents", 100, "how many agents (100): fleet-00001 and so on, made where there are none"),
         ("--messages", 5, "messages that each of them is told (5)"),
@@ -65,7 +65,7 @@ COMMANDS = (
         "fleet.fleet_command:fleet",
         "talk to many agents at once, and report what it took",
         "everlog fleet --agents 2000 --messages 5",
-        (_crowd, json, runtime),
+        (_load_size, json, runtime),
         _FLEET,
     ),
     CommandSpec("up", "fleet.cluster_commands:up", "keep a local Ray running for this store", "everlog up", (), _UP),

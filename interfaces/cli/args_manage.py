@@ -16,7 +16,7 @@ from everlog.interfaces.cli.args_shared import (
     runtime,
     settings,
     shards,
-    yes,
+    yes_option,
 )
 
 _CONFIGURE = """\
@@ -65,11 +65,11 @@ def _model(parser: argparse.ArgumentParser) -> None:
     model(parser, "the model that is asked from now on")
 
 
-def _cut(parser: argparse.ArgumentParser) -> None:
+def _fork_point(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as-of", metavar="SEQ|TIME", help="the cut: the last record that both share (the newest)")
 
 
-def _new_home(parser: argparse.ArgumentParser) -> None:
+def _new_placement(parser: argparse.ArgumentParser) -> None:
     placement(parser, None)
 
 
@@ -123,7 +123,7 @@ COMMANDS = (
         "manage.fork_command:fork",
         "begin another agent as what this one was at any moment",
         "everlog fork sam --as-of 40 --new-name sam-before-the-trip",
-        (name, _cut, new_name, placement, json, runtime),
+        (name, _fork_point, new_name, placement, json, runtime),
         _FORK,
     ),
     CommandSpec(
@@ -131,21 +131,21 @@ COMMANDS = (
         "manage.agent_commands:move",
         "let an agent live among others, or by itself",
         "everlog move sam --placement shared",
-        (name, _new_home, runtime),
+        (name, _new_placement, runtime),
     ),
     CommandSpec(
         "delete",
         "manage.fork_command:delete",
         "end an agent; its records stay",
         "everlog delete sam --yes",
-        (name, _with_forks, yes, runtime),
+        (name, _with_forks, yes_option, runtime),
     ),
     CommandSpec(
         "erase",
         "manage.erase_command:erase",
         "take out what records say, in every file; their places stay",
         "everlog erase sam --from 12 --to 14",
-        (name, records, yes, json, runtime),
+        (name, records, yes_option, json, runtime),
         _ERASING,
     ),
     CommandSpec(

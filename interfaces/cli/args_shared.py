@@ -77,7 +77,7 @@ def follow(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C")
 
 
-def yes(parser: argparse.ArgumentParser) -> None:
+def yes_option(parser: argparse.ArgumentParser) -> None:
     """Add the answer to what would be asked."""
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
@@ -116,7 +116,9 @@ def tags(parser: argparse.ArgumentParser) -> None:
 
 def block_options(parser: argparse.ArgumentParser) -> None:
     """Add what there is to say of a memory block besides its value."""
-    parser.add_argument("--limit", metavar="N", type=argument_values.whole, help="characters that it may hold, at most")
+    parser.add_argument(
+        "--limit", metavar="N", type=argument_values.whole_number, help="characters that it may hold, at most"
+    )
     parser.add_argument("--description", metavar="TEXT", help="what it is for, in words for the model")
     switch(parser, "--read-only", "agents see it and cannot edit it")
 
@@ -199,7 +201,7 @@ def variables(parser: Group) -> None:
         "--var",
         metavar="NAME=VALUE",
         action="append",
-        type=argument_values.named,
+        type=argument_values.name_value,
         help="a variable of your own for the sections that are given (repeatable)",
     )
 
@@ -209,7 +211,7 @@ def switch(group: Group, option: str, what: str) -> None:
     group.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=what)
 
 
-def granting(parser: argparse.ArgumentParser) -> None:
+def grant_options(parser: argparse.ArgumentParser) -> None:
     """Add what is allowed to the functions of the preset `extras`."""
     group = parser.add_argument_group(
         "what it may reach", "For the functions of the preset `extras`. Never kept: give them each time."
@@ -254,7 +256,7 @@ def opening(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--human", metavar="PRESET|FILE", help="what it knows of the user: a preset or a file (*)")
     _first_blocks(group)
     tools(parser)
-    granting(parser)
+    grant_options(parser)
     runtime(parser)
     parser.add_argument("--take-over", action="store_true", help="fence the process that has the agent open")
 
@@ -266,7 +268,7 @@ def _first_blocks(group: Group) -> None:
         "--block-description",
         metavar="LABEL=TEXT",
         action="append",
-        type=argument_values.named,
+        type=argument_values.name_value,
         help="what a block is for, in words for the model (*, repeatable)",
     )
     group.add_argument(
@@ -303,7 +305,7 @@ def _prompt(group: Group) -> None:
         "--section",
         metavar="SECTION=FILE",
         action="append",
-        type=argument_values.named,
+        type=argument_values.name_value,
         help="a section of the system prompt, a text or a template; again for the next one",
     )
     group.add_argument("--sections", metavar="DIR", help="a folder of sections, 10-base.md, 20-memory.md and so on")
@@ -346,7 +348,7 @@ def _limits(group: Group) -> None:
 
 
 def _number(group: Group, option: str, dest: str, what: str) -> None:
-    group.add_argument(option, dest=dest, metavar="N", type=argument_values.whole, help=what)
+    group.add_argument(option, dest=dest, metavar="N", type=argument_values.whole_number, help=what)
 
 
 ENDS = (tools, json, runtime)

@@ -121,7 +121,7 @@ def _asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--position", action="store_true", help="say on stderr how far each partition is read")
 
 
-def _over(parser: argparse.ArgumentParser) -> None:
+def _over_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as-of", metavar="TIME", help="only what was recorded up to then: an ISO time, or 2h for that long ago"
     )
@@ -238,7 +238,7 @@ COMMANDS = (
         "show.sql_command:sql",
         "ask all agents one SQL question",
         'everlog sql "SELECT agent_id, sum(tokens) FROM model_calls GROUP BY ALL"',
-        (_asking, _over, json),
+        (_asking, _over_option, json),
         _SQL,
     ),
     CommandSpec(
@@ -246,7 +246,7 @@ COMMANDS = (
         "show.report_command:report",
         "show how the whole fleet is doing",
         "everlog report --html report.html",
-        (_reporting, _over, json),
+        (_reporting, _over_option, json),
         _REPORT,
     ),
     CommandSpec(

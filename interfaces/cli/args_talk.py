@@ -6,7 +6,7 @@ from everlog.interfaces.cli.args_shared import (
     CommandSpec,
     base_url,
     blocks,
-    granting,
+    grant_options,
     json,
     model,
     name,
@@ -58,7 +58,7 @@ def _cancelling(parser: argparse.ArgumentParser) -> None:
 def _timing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="what the agent is told when the timer goes off")
     parser.add_argument(
-        "--every", metavar="DURATION", type=argument_values.often, help="how often, as 30m or 1h30m (once)"
+        "--every", metavar="DURATION", type=argument_values.heartbeat_seconds, help="how often, as 30m or 1h30m (once)"
     )
     first = parser.add_mutually_exclusive_group()
     first.add_argument(
@@ -113,6 +113,6 @@ COMMANDS = (
             'everlog timer sam "Does it rain?" --every 30m', (name, _timing, json, runtime), _TIMERS),
     CommandSpec("rerun", "talk.rerun_command:rerun", "what if: tell a fork again what the agent was told, and compare",
             "everlog rerun sam --from 40 --model gpt-4o --new-name sam-otherwise",
-            (name, _rerunning, tools, granting, json), _RERUN),
+            (name, _rerunning, tools, grant_options, json), _RERUN),
 )  # fmt: skip
 """In the order of the help."""

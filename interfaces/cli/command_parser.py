@@ -10,12 +10,12 @@ from typing import NoReturn, TypeAlias
 
 from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
 from everlog.interfaces.cli.args_shared import CommandSpec
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        super().error(plain(message))
+        super().error(sanitize(message))
 
 
 _Subparsers: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - it has no public name

@@ -45,7 +45,7 @@ def duration(text: str) -> int:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def often(text: str) -> int:
+def heartbeat_seconds(text: str) -> int:
     """Seconds between two heartbeats, from 1."""
     from everlog.actors.ports.agent_constants import TIMER_EVERY_S_MAX
 
@@ -96,7 +96,7 @@ def window(text: str) -> int:
     return _number(text, 1, WINDOW_TOKENS_MAX)
 
 
-def whole(text: str) -> int:
+def whole_number(text: str) -> int:
     """A whole number from 0."""
     return _number(text, 0, 10**15)
 
@@ -109,7 +109,7 @@ def decimal(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number, such as 0.75") from None
 
 
-def named(text: str) -> str:
+def name_value(text: str) -> str:
     """NAME=SOMETHING."""
     name, sign, _ = text.partition("=")
     if not (name and sign):

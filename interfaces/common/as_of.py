@@ -14,7 +14,7 @@ SEQ_DIGITS_MAX = 20
 _AGO = re.compile(r"-?((?:\d+[smhd])+)(?: ago)?")
 
 
-def asked(given: str | None, world: CommandEnvironment) -> int | datetime | None:
+def moment_of_option(given: str | None, world: CommandEnvironment) -> int | datetime | None:
     """The moment that --as-of names: a seq, or a time; "2h" and "2h ago" are that long before now.
 
     Raises BadInput for anything else.
@@ -40,7 +40,7 @@ def time_in(args: Namespace, world: CommandEnvironment) -> int | None:
 
     Raises BadInput for a seq, which is one agent's own.
     """
-    when = asked(args.as_of, world)
+    when = moment_of_option(args.as_of, world)
     if isinstance(when, int):
         raise BadInput(f"{when} is a seq, which is one agent's own. Give a time, such as 2024-01-31T12:00 or 2h.")
     return None if when is None else time_text.since_epoch(when)

@@ -26,10 +26,10 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.actors.prompt import presets
 from everlog.events import BadInput, Fenced, PartitionBusy
-from everlog.interfaces.common.as_of import asked
+from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.settings_from_args import described, wanted
+from everlog.interfaces.common.settings_from_args import describe_blocks, settings_in
 from everlog.store import FileStore, name_of
 
 DEFAULT_STORE = "~/.everlog"
@@ -62,7 +62,7 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
 
 @contextmanager
 def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
-    """An agent for searching: by words and by meaning, or by words alone where --words says so. See `looking`."""
+    """An agent for searching: by words and by meaning, or by words alone where --words says so. See `open_view`."""
     archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
         with viewing(args, world, archive) as view:
@@ -130,16 +130,16 @@ def warn(text: str) -> None:
 
 
 @contextmanager
-def looking(
-    system: LocalSystem | AgentSystem, name: str, *, tell: bool = True, as_of: int | datetime | None = None
+def open_view(
+    system: LocalSystem | AgentSystem, name: str, *, notify: bool = True, as_of: int | datetime | None = None
 ) -> Iterator[AgentView]:
-    """An agent for reading, now or as of a moment. A torn tail is warned about, with `tell` a deleted agent too;
+    """An agent for reading, now or as of a moment. A torn tail is warned about, with `notify` a deleted agent too;
     nothing is changed.
     """
     view = system.view(name_of(name), as_of=as_of)
     try:
         warn_of_damage(view.reader)
-        if tell and view.rows("standing")[0]["deleted"]:
+        if notify and view.rows("standing")[0]["deleted"]:
             complain(f"{view.agent_id!r} was deleted; this is how it was when it ended.")
         yield view
     finally:
@@ -148,14 +148,14 @@ def looking(
 
 @contextmanager
 def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> Iterator[AgentView]:
-    """The agent that a command reads, as of its --as-of. See `looking`. Raises BadInput, which names the head."""
+    """The agent that a command reads, as of its --as-of. See `open_view`. Raises BadInput, which names the head."""
     system = system_of(args, world, archive)
     try:
-        moment = asked(args.as_of, world)
+        moment = moment_of_option(args.as_of, world)
     except BadInput as error:
-        with looking(system, args.name, tell=False) as view:
+        with open_view(system, args.name, notify=False) as view:
             raise BadInput(f"{error} {view.agent_id!r} has records 1 to {view.head.seq}, the head.") from error
-    with looking(system, args.name, as_of=moment) as view:
+    with open_view(system, args.name, as_of=moment) as view:
         yield view
 
 
@@ -219,7 +219,7 @@ def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
         elif given:
             blocks[label] = InitialBlock(label, _preset_file(label, given, known))
     blocks.update((block.label, block) for block in map(_block, args.block))
-    described(blocks, chosen, args)
+    describe_blocks(blocks, chosen, args)
     return Settings(
         model=chosen_model(args, world, root_of(args), warn),
         window=args.window,
@@ -230,7 +230,7 @@ def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
         blocks=tuple(blocks.values()),
         persona=chosen.get("persona", Settings().persona),
         human=chosen.get("human", Settings().human),
-        **wanted(args, text_of),
+        **settings_in(args, text_of),
     )
 
 
@@ -290,7 +290,7 @@ def tools_in(path: Path) -> list[Tool]:
     except _LOADING as error:
         del sys.modules[spec.name]
         raise BadInput(
-            f"--tools {path}{_line_in(path, error)}: {_told(error)}. Nothing was loaded; `python {path}` shows more."
+            f"--tools {path}{_line_in(path, error)}: {_text_of(error)}. Nothing was loaded; `python {path}` shows more."
         ) from error
     found = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not found:
@@ -311,7 +311,7 @@ def _line_in(path: Path, error: BaseException) -> str:
     return f", line {lines[-1]}" if lines else ""
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     """An exception in words."""
     if isinstance(error, SystemExit):
         return f"the file ends the program (SystemExit: {error.code})"

@@ -7,7 +7,7 @@ from everlog.events import BadInput
 from everlog.interfaces.common.bootstrap import text_of
 
 
-def checked(text: str) -> str:
+def check_text(text: str) -> str:
     """Return `text` if it can be written. Raise BadInput, which names the first byte that was no text."""
     try:
         text.encode()
@@ -25,10 +25,10 @@ def given_text(args: Namespace) -> str | None:
     if args.text is not None and args.file is not None:
         args.fail("give either a TEXT or --file FILE")
     if args.file is not None:
-        return checked(text_of(args.file))
+        return check_text(text_of(args.file))
     if args.text is None:
         return None
-    return checked(sys.stdin.read().rstrip("\r\n") if args.text == "-" else args.text)
+    return check_text(sys.stdin.read().rstrip("\r\n") if args.text == "-" else args.text)
 
 
 def needed_text(args: Namespace) -> str:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from everlog.actors.models.model_catalogue import asked_at, catalogue_of, descriptions_of, keep_found
+from everlog.actors.models.model_catalogue import catalogue_of, descriptions_of, request_url, save_probe
 from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
 from everlog.actors.models.probe import is_own
 from everlog.actors.ports.agent_constants import OFFLINE
@@ -25,16 +25,16 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: C
     if is_gguf(name):
         from everlog.actors.models import gguf_model
 
-        gguf_model.refuse_without_extra()
+        gguf_model.check_extra_installed()
         path = gguf_model.path_of(name)
         gguf_model.header(path)
         return str(path)
-    place = placed(name, args.base_url, root)
+    place = model_address(name, args.base_url, root)
     if place.url:
         args.base_url = place.url
-    url = asked_at(place.url)
+    url = request_url(place.url)
     if world.probe is not None and not getattr(args, "no_probe", False) and not is_known(place.name, url, root):
-        found = probed(place.name, url, world, root)
+        found = probe_and_save(place.name, url, world, root)
         if found.fault:
             warn(
                 f"nothing could be found out about {place.name!r}: {found.fault} It is asked with native tools, unless "
@@ -43,7 +43,7 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: C
     return place.name
 
 
-def placed(name: str, base_url: str | None, root: Path) -> ModelAddress:
+def model_address(name: str, base_url: str | None, root: Path) -> ModelAddress:
     """Where a model is asked. Raises BadInput where --base-url says otherwise than its description."""
     place = catalogue_of(root).place(name, base_url or "")
     if base_url and place.endpoint and not same_url(place.url, base_url):
@@ -60,14 +60,14 @@ def is_known(name: str, url: str, root: Path) -> bool:
     entry = catalogue.models.get(name)
     if is_own(url) or (entry is not None and entry.calling is not None):
         return True
-    return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).way is not None
+    return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).preferred_format is not None
 
 
-def probed(name: str, url: str, world: CommandEnvironment, root: Path) -> ProbeFindings:
+def probe_and_save(name: str, url: str, world: CommandEnvironment, root: Path) -> ProbeFindings:
     """Ask an endpoint what it can do, and keep what it was."""
     assert world.probe is not None
     complain(f"asking {url} what it can do with {name!r}, this once (--no-probe leaves it out)")
     found = world.probe(url, name, catalogue_of(root).key_of(url))
     if not found.fault:
-        keep_found(root, found)
+        save_probe(root, found)
     return found

@@ -10,10 +10,10 @@ from types import FrameType
 
 from everlog.events import BadInput
 
-BESIDE_MB = 2048
+RESERVED_MB = 2048
 """Room beside what the query may use: what is not sealed, rows, and what threads reserve and do not touch."""
 TIMES = 2
-"""What DuckDB allocates beside its own limit is held to this multiple of it, and `BESIDE_MB`."""
+"""What DuckDB allocates beside its own limit is held to this multiple of it, and `RESERVED_MB`."""
 TERMINATED = 128 + signal.SIGTERM
 _DATA = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
 
@@ -22,7 +22,7 @@ def hold_memory(memory_mb: int) -> None:
     """From now on this process may allocate what a query with `memory_mb` should need. Never raises a limit."""
     used = _DATA.search(Path("/proc/self/status").read_text())
     assert used is not None
-    most = int(used[1]) * 1024 + (TIMES * memory_mb + BESIDE_MB) * 1024 * 1024
+    most = int(used[1]) * 1024 + (TIMES * memory_mb + RESERVED_MB) * 1024 * 1024
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=most)
     resource.setrlimit(resource.RLIMIT_DATA, (min(least, most), hard))

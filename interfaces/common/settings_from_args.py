@@ -21,7 +21,7 @@ _ENDINGS = (".md", ".txt")
 SECTION_FILES_MAX = 1000
 
 
-def wanted(args: Namespace, read: TextReader) -> dict[str, Any]:
+def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
     """The settings that the arguments name; a command that has no such argument names none. Raises BadInput."""
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
@@ -72,7 +72,7 @@ def _folder(folder: str, read: TextReader) -> list[Section]:
     return made
 
 
-def described(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], args: Namespace) -> None:
+def describe_blocks(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], args: Namespace) -> None:
     """Add to the blocks of a new agent what --block-description and --block-read-only say of them. Raises BadInput."""
     for word in getattr(args, "block_description", None) or ():
         label, _, text = word.partition("=")

@@ -36,10 +36,10 @@ def text_of(path: Path, encoding: str = "utf-8") -> str:
         content = file.read(DOCUMENT_BYTES_MAX + 1)
     if len(content) > DOCUMENT_BYTES_MAX:
         raise BadInput(f"it grew while it was read, beyond {DOCUMENT_BYTES_MAX:,} bytes")
-    return decoded(content, encoding)
+    return decode_text(content, encoding)
 
 
-def decoded(content: bytes, encoding: str = "utf-8") -> str:
+def decode_text(content: bytes, encoding: str = "utf-8") -> str:
     """Bytes as text. Raises BadInput, which says where they are none."""
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), encoding)
     try:

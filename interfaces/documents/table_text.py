@@ -63,17 +63,17 @@ def read_json(path: Path) -> ExtractedText:
     """Each value as a line, under the names that lead to it; the items of a list apart. Raises BadInput."""
     value = _parsed(text_of(path), "")
     items = value if isinstance(value, list) else [value]
-    return ExtractedText(_bounded(_apart(items), "\n"))
+    return ExtractedText(_bounded(_separate_lines(items), "\n"))
 
 
 def read_json_lines(path: Path) -> ExtractedText:
     """The same, with a value in each line of the file. Raises BadInput, which names the line."""
     lines = enumerate(text_of(path).split("\n"), 1)
     values = (_parsed(line, f"line {number:,} is no JSON: ") for number, line in lines if line.strip())
-    return ExtractedText(_bounded(_apart(values), "\n"))
+    return ExtractedText(_bounded(_separate_lines(values), "\n"))
 
 
-def _apart(values: Iterable[Any]) -> Iterator[str]:
+def _separate_lines(values: Iterable[Any]) -> Iterator[str]:
     """The lines of each value, and an empty one between two."""
     for number, value in enumerate(values):
         if number:

@@ -24,7 +24,7 @@ _OLD = bytes.fromhex("d0cf11e0a1b11ae1")
 
 def read(path: Path) -> ExtractedText:
     """The text, and the title that it was given. Raises BadInput where it cannot be read."""
-    _refuse(path)
+    _check_archive(path)
     import docx
     from docx.opc.exceptions import OpcError
     from docx.table import Table
@@ -55,7 +55,7 @@ def _rows(table: "Table") -> Iterator[str]:
         yield " | ".join(" ".join(cell.text.split()) for cell in cells)
 
 
-def _refuse(path: Path) -> None:
+def _check_archive(path: Path) -> None:
     """Raises BadInput for what should not be unpacked, or cannot be."""
     with path.open("rb") as file:
         begins = file.read(len(_OLD))

@@ -15,15 +15,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everlog.actors.api import open_system, place_of
-from everlog.actors.cluster.os_processes import keeps
-from everlog.actors.cluster.ray_address import kept, running
+from everlog.actors.cluster.os_processes import keeps_cluster
+from everlog.actors.cluster.ray_address import local_cluster, running
 from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource
 from everlog.events import ClusterError, UsageError
 from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of, warn
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import caveat, refuse_unsafe
+from everlog.store import caveat, check_storage
 
 STOP_S = 60
 """Agents that are at work when the cluster stops are interrupted; it takes no longer than this."""
@@ -36,14 +36,14 @@ FOLLOW_S = 1.0
 def up(args: Namespace, world: CommandEnvironment) -> int:
     """The command `up`."""
     place_of(None, root_of(args))  # a word in EVERLOG_RUNTIME that is no runtime is refused before a store is made
-    refuse_unsafe(root_of(args))
+    check_storage(root_of(args))
     store = store_of(args, world, create=True)
     if known := caveat(store.root):
         warn(f"{known}.")
     address = running(store.root)
     if address:
         raise UsageError(f"A Ray cluster runs already at {address}; agents of this store run in it.")
-    complain(f"starting Ray for {plain(str(store.root))}; this takes a few seconds")
+    complain(f"starting Ray for {sanitize(str(store.root))}; this takes a few seconds")
     with tempfile.TemporaryFile() as errors:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "everlog.actors.cluster.local_daemon", str(store.root.resolve())],
@@ -63,9 +63,9 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
 def down(args: Namespace, world: CommandEnvironment) -> int:
     """The command `down`."""
     root = root_of(args)
-    known = kept(root)
-    if known is None or not keeps(known.pid, root):
-        raise UsageError(f"No Ray is kept running for the store {plain(str(root))}; `everlog up` starts one.")
+    known = local_cluster(root)
+    if known is None or not keeps_cluster(known.pid, root):
+        raise UsageError(f"No Ray is kept running for the store {sanitize(str(root))}; `everlog up` starts one.")
     os.kill(known.pid, signal.SIGTERM)
     if not asyncio.run(_gone(known.pid, root, world)):
         raise ClusterError(f"Ray (process {known.pid}) does not stop; end it by hand: kill -9 {known.pid}.")
@@ -76,7 +76,7 @@ def down(args: Namespace, world: CommandEnvironment) -> int:
 async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
     """Wait until the process has ended; False if it does not."""
     for _ in range(int(STOP_S / LOOK_S)):
-        if not keeps(pid, root):
+        if not keeps_cluster(pid, root):
             return True
         await world.sleep(LOOK_S)
     return False
@@ -92,7 +92,7 @@ def status(args: Namespace, world: CommandEnvironment) -> int:
     """The command `cluster status`."""
     root = root_of(args)
     if not running(root):
-        print(json_shapes.line({"running": False}) if args.json else plain(_nothing_runs(root)))
+        print(json_shapes.line({"running": False}) if args.json else sanitize(_nothing_runs(root)))
         return 0
     store_of(args, world)  # one that is not there is an error, and is not made
     asyncio.run(_watch(args, world))
@@ -127,7 +127,7 @@ async def _watch(args: Namespace, world: CommandEnvironment) -> None:
         elif sys.stdout.isatty() and not args.json:
             await _redraw(source, world, before, now)
         else:
-            await _go_on(args, source, world, before, now)
+            await _repeat_status(args, source, world, before, now)
 
 
 def _show(args: Namespace, before: ClusterStatus, now: ClusterStatus) -> None:
@@ -140,7 +140,7 @@ def _show(args: Namespace, before: ClusterStatus, now: ClusterStatus) -> None:
         show_pages.show(status_page.page(before, now))
 
 
-async def _go_on(
+async def _repeat_status(
     args: Namespace, source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus
 ) -> None:
     """A line for each look, until Ctrl-C."""

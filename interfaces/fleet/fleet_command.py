@@ -18,14 +18,14 @@ from everlog.actors.hosting.process_memory import own_memory_bytes
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import BadInput, UsageError, UserMessage
 from everlog.interfaces.common.bootstrap import agents_of, lines_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.fleet import load_generator as load
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import Progress
 
 NAME = "fleet-{:05}"
-TOLD_PARTS = 10
+PROGRESS_PARTS = 10
 """Where no bar can be shown, a line is printed after each tenth."""
 EXAMPLE_CHARS = 200
 """Longest example of an error in the report."""
@@ -80,7 +80,7 @@ def fleet(args: Namespace, world: CommandEnvironment) -> int:
     words = lines(args.file)
     names = [NAME.format(number) for number in range(1, args.agents + 1)]
     report = asyncio.run(_fleet(args, world, names, words))
-    print(json_shapes.line(report) if args.json else plain(page(report, args.store)), flush=True)
+    print(json_shapes.line(report) if args.json else sanitize(page(report, args.store)), flush=True)
     if report.interrupted:
         raise KeyboardInterrupt("what was acknowledged is kept, and unfinished turns are finished later.")
     return int(not report.fine)
@@ -119,7 +119,7 @@ async def _fleet(args: Namespace, world: CommandEnvironment, names: Sequence[str
         await _make(args, world, system, names)
         created_s = (monotonic_us() - began) / 1e6
         size = load.store_bytes(system.store, names)
-        with told("messages") as moved:
+        with progress_lines("messages") as moved:
             run = load.LoadRun(
                 system, names, words, args.messages, at_once=args.at_once, now=monotonic_us, sleep=world.sleep,
                 moved=moved,
@@ -150,7 +150,7 @@ async def _fleet(args: Namespace, world: CommandEnvironment, names: Sequence[str
 
 
 async def _make(args: Namespace, world: CommandEnvironment, system: AgentSystem, names: Sequence[str]) -> None:
-    with told("agents") as moved:
+    with progress_lines("agents") as moved:
         failed = await load.make(
             system, names, Settings(model=args.model), at_once=args.at_once, sleep=world.sleep, moved=moved
         )
@@ -191,7 +191,7 @@ def latencies(taken_us: Sequence[int]) -> dict[str, float]:
 
 
 @contextmanager
-def told(what: str) -> Iterator[Progress]:
+def progress_lines(what: str) -> Iterator[Progress]:
     """How far it is: a bar on a terminal, else a line on stderr after each tenth."""
     if sys.stderr.isatty():
         with progress_bar.shown(what) as moved:
@@ -199,14 +199,14 @@ def told(what: str) -> Iterator[Progress]:
         return
     last = 0
 
-    def tell(done: int, total: int) -> None:
+    def notify(done: int, total: int) -> None:
         nonlocal last
-        part = done * TOLD_PARTS // max(1, total)
+        part = done * PROGRESS_PARTS // max(1, total)
         if part > last:
             last = part
             print(f"{done:,} of {total:,} {what}", file=sys.stderr, flush=True)
 
-    yield tell
+    yield notify
 
 
 def page(report: FleetReport, store: str | None) -> str:

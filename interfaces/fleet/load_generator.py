@@ -69,7 +69,7 @@ class LoadTally(msgspec.Struct):
         fault = self.faults.setdefault(kind_of(error), ErrorTally(0, str(error), retry_after_s(error) is not None))
         fault.count += 1
 
-    def heard(self, sent: SendOutcome) -> None:
+    def record_outcome(self, sent: SendOutcome) -> None:
         """Take note of what followed from a message."""
         if any(record.event_id == sent.event_id for record in sent.records):
             self.acknowledged.append(sent.event_id)
@@ -216,7 +216,7 @@ class LoadRun:
         sent, took_us = news
         self._under_way -= 1
         turn = self._turns[sent.agent_id]
-        self.tally.heard(sent)
+        self.tally.record_outcome(sent)
         again = retry_after_s(sent.error)
         if again is not None and turn.tries < RETRIES_MAX:
             turn.tries += 1
@@ -228,9 +228,9 @@ class LoadRun:
             self.tally.latencies_us.append(took_us)
         else:
             self.tally.fault(sent.error)
-        self._go_on(turn)
+        self._send_next(turn)
 
-    def _go_on(self, turn: _LoadTurn) -> None:
+    def _send_next(self, turn: _LoadTurn) -> None:
         self._done += 1
         turn.said += 1
         turn.tries = 0

@@ -13,10 +13,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostRates, HostStatus, rates, together
+from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostRates, HostStatus, rates, sum_rates
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output.json_shapes import JsonObject, size
 from everlog.interfaces.output.terminal_output import console, one_line
 
@@ -36,7 +36,7 @@ def shape(before: ClusterStatus, now: ClusterStatus) -> JsonObject:
     """Everything, for programs; a rate that is not known yet is null."""
     each = rates(before, now)
     found: JsonObject = msgspec.to_builtins(now)
-    found |= {"running": True, "at": time_text.iso(now.at), **_rates(together(each))}
+    found |= {"running": True, "at": time_text.iso(now.at), **_rates(sum_rates(each))}
     for host, built in zip(now.hosts, found["hosts"], strict=True):
         built |= _rates(each.get(host.key))
     if now.supervisor is not None and now.supervisor.next_due is not None:
@@ -56,7 +56,7 @@ def _rates(found: HostRates | None) -> JsonObject:
 
 def line(before: ClusterStatus, now: ClusterStatus) -> str:
     """The totals on one line, as --follow prints them where nobody can redraw."""
-    sums = together(rates(before, now))
+    sums = sum_rates(rates(before, now))
     rate = "–" if sums is None else f"{_rate(sums.messages)} messages/s, {_rate(sums.commits)} commits/s"
     silent = f", {_many(now.silent, 'host')} silent" if now.silent else ""
     return f"{time_text.clock(now.at)}  {_many(len(now.hosts), 'host')}, {_agents(now)}, {_queue(now)}, {rate}{silent}"
@@ -65,7 +65,7 @@ def line(before: ClusterStatus, now: ClusterStatus) -> str:
 def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) -> RenderableType:
     """The whole view; at most `shown` hosts have a line."""
     each = rates(before, now)
-    parts: list[RenderableType] = [_heading(now), Text(""), _totals(now, together(each))]
+    parts: list[RenderableType] = [_heading(now), Text(""), _totals(now, sum_rates(each))]
     if now.nodes:
         parts += [Text(""), _nodes(now)]
     if now.hosts:
@@ -80,7 +80,7 @@ def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) ->
 
 def _heading(now: ClusterStatus) -> Text:
     return Text.assemble(
-        ("everlog cluster", "bold"), (f" · {plain(now.address)} · {time_text.clock(now.at)} UTC", "dim")
+        ("everlog cluster", "bold"), (f" · {sanitize(now.address)} · {time_text.clock(now.at)} UTC", "dim")
     )
 
 
@@ -88,9 +88,9 @@ def _totals(now: ClusterStatus, sums: HostRates | None) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_row("agents", f"{_agents(now)} in {_many(len(now.hosts), 'host')}")
     done = sum(host.messages for host in now.hosts)
-    table.add_row("messages", f"{_known(sums, 'messages')}/s, {done:,} since the hosts started")
+    table.add_row("messages", f"{_text_or_dash(sums, 'messages')}/s, {done:,} since the hosts started")
     tick = "" if sums is None or sums.tick is None else f", {_rate(sums.tick)} in a tick"
-    table.add_row("commits", f"{_known(sums, 'commits')}/s{tick}")
+    table.add_row("commits", f"{_text_or_dash(sums, 'commits')}/s{tick}")
     table.add_row("queues", _queue(now))
     table.add_row("hosts", Text(_supervised(now)))
     if now.supervisor is not None:
@@ -144,7 +144,7 @@ def _timers(now: ClusterStatus) -> str:
 def _gateway(now: ClusterStatus) -> str:
     assert now.gateway is not None
     parts = [
-        f"{plain(found.endpoint)}: {found.under_way:,} under way, {found.waiting:,} waiting, {found.asked:,} asked, "
+        f"{sanitize(found.endpoint)}: {found.under_way:,} under way, {found.waiting:,} waiting, {found.asked:,} asked, "
         f"{sum(found.failures.values()):,} failed, {found.tokens:,} tokens"
         for found in now.gateway.endpoints
     ]
@@ -168,7 +168,7 @@ def _nodes(now: ClusterStatus) -> Table:
 
 def _hosts(hosts: Sequence[HostStatus], each: RatesByHost) -> Table:
     rows = [_cells(host, each.get(host.key)) for host in hosts]
-    columns = _fitting(rows, console().width)
+    columns = _fitting_columns(rows, console().width)
     table = _table(columns, left=2 if "node" in columns else 1)
     for row in rows:
         table.add_row(*(row[column] for column in columns))
@@ -186,15 +186,15 @@ def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
         "turns": f"{host.turns:,}",
         "waiting": f"{host.waiting:,}",
         "lag": _lag(host.lag_us),
-        "messages/s": _known(found, "messages"),
-        "commits/s": _known(found, "commits"),
-        "a tick": _known(found, "tick"),
+        "messages/s": _text_or_dash(found, "messages"),
+        "commits/s": _text_or_dash(found, "commits"),
+        "a tick": _text_or_dash(found, "tick"),
         "memory": _bytes(host.memory_bytes),
         "unsealed": _bytes(host.unsealed_bytes),
     }
 
 
-def _fitting(rows: Sequence[dict[str, str]], width: int) -> list[str]:
+def _fitting_columns(rows: Sequence[dict[str, str]], width: int) -> list[str]:
     """The columns that fit the width beside each other, the least wanted ones left out."""
     widths = {column: max(cell_len(text) for text in (column, *(row[column] for row in rows))) for column in rows[0]}
     for column in LEAST_WANTED:
@@ -228,7 +228,7 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def _known(found: HostRates | None, what: str) -> str:
+def _text_or_dash(found: HostRates | None, what: str) -> str:
     value = getattr(found, what) if found is not None else None
     return "–" if value is None else _rate(value)
 

@@ -16,16 +16,16 @@ from everlog.interfaces.common.bootstrap import (
     agents_of,
     leaving_alone,
     lines_of,
-    looking,
+    open_view,
     owning,
     settings_of,
     store_of,
     warn_of_unused,
 )
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import name_of, refuse_reserved
+from everlog.store import check_not_reserved, name_of
 
 
 def create(args: Namespace, world: CommandEnvironment) -> int:
@@ -36,20 +36,20 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
 
 async def _create(args: Namespace, world: CommandEnvironment) -> None:
     name = name_of(args.name)
-    refuse_reserved(name)
+    check_not_reserved(name)
     settings = settings_of(args, world)
     async with agents_of(args, world) as system:
-        if lives(system, name):
+        if agent_exists(system, name):
             raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
         async with owning(args, system, name, settings) as agent:
             shape = {"agent": name, "events": agent.opened.head}
-    print(json_shapes.line(shape) if args.json else plain(f"Created {name}. Talk to it: everlog chat {name}"))
+    print(json_shapes.line(shape) if args.json else sanitize(f"Created {name}. Talk to it: everlog chat {name}"))
 
 
-def lives(system: AgentSystem, name: str) -> bool:
+def agent_exists(system: AgentSystem, name: str) -> bool:
     """Whether there is an agent of that name that was not deleted."""
     try:
-        with looking(system, name, tell=False) as view:
+        with open_view(system, name, notify=False) as view:
             return not view.rows("standing")[0]["deleted"]
     except UnknownAgent:
         return False
@@ -59,7 +59,7 @@ def import_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `import`. The whole file is read and checked before anything is written."""
     name = name_of(args.name)
     settings = settings_of(args, world)
-    with _watched(args.file) as lines:
+    with _with_progress(args.file) as lines:
         said = conversation(lines, Path(args.file).name)
     shape = asyncio.run(_import(args, world, name, settings, said))
     if args.json:
@@ -67,7 +67,7 @@ def import_(args: Namespace, world: CommandEnvironment) -> int:
     else:
         print(
             f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} "
-            f"into {plain(name)}; "
+            f"into {sanitize(name)}; "
             f"{shape['summaries']} summar{'y was' if shape['summaries'] == 1 else 'ies were'} made."
         )
     return 0
@@ -81,7 +81,7 @@ async def _import(
         warn_of_unused(args, agent)
         agent.notify(made.extend)
         if not args.again:
-            _refuse_known(system, name, said, args.file)
+            _check_not_imported(system, name, said, args.file)
         with _busy(f"importing {len(said):,} messages"):
             imported = await agent.import_messages(said)
     if imported.delayed is not None:
@@ -99,12 +99,12 @@ async def _import(
     }
 
 
-def _refuse_known(system: AgentSystem, name: str, said: Sequence[ImportedMessage], path: str) -> None:
+def _check_not_imported(system: AgentSystem, name: str, said: Sequence[ImportedMessage], path: str) -> None:
     """Raises BadInput where every message of the file that has a ref is in recall already."""
     refs = {getattr(message.event, "ref", "") for message in said} - {""}
     if not refs:
         return
-    with looking(system, name) as view:
+    with open_view(system, name) as view:
         known = refs <= {row["ref"] for row in view.rows("recall_memory")}
     if known:
         raise BadInput(
@@ -126,7 +126,7 @@ def _busy(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(path: str) -> Iterator[Iterator[bytes]]:
+def _with_progress(path: str) -> Iterator[Iterator[bytes]]:
     """The lines of a file, under a progress bar on a terminal."""
     if not sys.stderr.isatty() or not Path(path).is_file():
         yield lines_of(path)
@@ -151,11 +151,11 @@ def move(args: Namespace, world: CommandEnvironment) -> int:
     with leaving_alone():
         asyncio.run(_move(args, world, name))
     store = store_of(args, world)
-    print(plain(f"{name} is in {store.partition_of(name)} now; its log goes on there."))
+    print(sanitize(f"{name} is in {store.partition_of(name)} now; its log goes on there."))
     return 0
 
 
 async def _move(args: Namespace, world: CommandEnvironment, name: str) -> None:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, as_it_is=True, command="everlog move")
+        agent = await system.agent(name, create=False, keep_configuration=True, command="everlog move")
         await agent.move(args.placement)

@@ -10,10 +10,10 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, searching, system_of, viewing, warn
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, searching, system_of, viewing, warn
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import checked, needed_text
+from everlog.interfaces.common.input_text import check_text, needed_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -24,10 +24,10 @@ SEARCH_RESULTS = 5
 
 def insert(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive insert`."""
-    text, tags = _text(args), tuple(map(checked, args.tags or ()))
-    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
+    text, tags = _text(args), tuple(map(check_text, args.tags or ()))
+    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
         known = asyncio.run(view.searcher().kept(text))
-        kept = asyncio.run(_done(args, world, lambda agent: agent.archive.insert(text, tags)))
+        kept = asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.insert(text, tags)))
     if args.json:
         print(json_shapes.line({"agent": view.agent_id, "memory": kept, "known": known == kept}))
     else:
@@ -40,31 +40,33 @@ def update(args: Namespace, world: CommandEnvironment) -> int:
     if args.no_tags and args.tags:
         args.fail("give either --tag or --no-tags")
     text = _text(args)
-    tags = list(map(checked, args.tags)) if args.tags else [] if args.no_tags else None
-    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
-        asyncio.run(_done(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
-    return _told(args, view, "Changed")
+    tags = list(map(check_text, args.tags)) if args.tags else [] if args.no_tags else None
+    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+        asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
+    return _print_memory(args, view, "Changed")
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive delete`."""
-    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
-        asyncio.run(_done(args, world, lambda agent: agent.archive.delete(args.memory)))
-    return _told(args, view, "Deleted")
+    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+        asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.delete(args.memory)))
+    return _print_memory(args, view, "Deleted")
 
 
-def _told(args: Namespace, view: AgentView, what: str) -> int:
+def _print_memory(args: Namespace, view: AgentView, what: str) -> int:
     shape = {"agent": view.agent_id, "memory": id_of(args.memory)}
-    print(json_shapes.line(shape) if args.json else plain(f"{what} {shape['memory']}."))
+    print(json_shapes.line(shape) if args.json else sanitize(f"{what} {shape['memory']}."))
     return 0
 
 
-async def _done(
+async def _run_on_agent(
     args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str | None]]
 ) -> str | None:
     """Have an agent that exists do something that runs no turn."""
     async with agents_of(args, world) as system:
-        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        agent = await system.agent(
+            name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
+        )
         return await work(agent)
 
 
@@ -76,27 +78,27 @@ def _text(args: Namespace) -> str:
     return text
 
 
-def listed(args: Namespace, world: CommandEnvironment) -> int:
+def list_command(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive list`."""
     with viewing(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
-        page = _asked(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
+        page = _ask_page(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
     return _page(args, page, world, "")
 
 
 def search(args: Namespace, world: CommandEnvironment) -> int:
     """The command `archive search`."""
-    if args.query is None or not checked(args.query).strip():
+    if args.query is None or not check_text(args.query).strip():
         args.fail("give a QUERY")
     with searching(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
-        page = _asked(lambda: asyncio.run(_found(searcher, args, filters)))
+        page = _ask_page(lambda: asyncio.run(_find_page(searcher, args, filters)))
     if page.archive_down:
         warn("the archive does not answer, so this was found by words alone, and no documents.")
     return _page(args, page, world, args.query)
 
 
-async def _found(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
+async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
     return await searcher.archival(args.query, args.page, SEARCH_RESULTS, filters)
 
 
@@ -120,11 +122,11 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
 
 def _filters(args: Namespace) -> Filters:
     return Filters(
-        tags=tuple(map(checked, args.tags or ())), start=args.since, end=args.until, source=checked(args.source)
+        tags=tuple(map(check_text, args.tags or ())), start=args.since, end=args.until, source=check_text(args.source)
     )
 
 
-def _asked(ask: Callable[[], Page]) -> Page:
+def _ask_page(ask: Callable[[], Page]) -> Page:
     """What is found. Raises BadInput for days or a source that cannot be."""
     try:
         return ask()

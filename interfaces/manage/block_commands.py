@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import checked, given_text
+from everlog.interfaces.common.input_text import check_text, given_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -18,19 +18,19 @@ def add(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block add`."""
     value = given_text(args) or ""
     limit = BLOCK_CHARS if args.limit is None else args.limit
-    description = checked(args.description or "")
+    description = check_text(args.description or "")
 
     async def work(agent: AgentRef) -> bool:
         await agent.add_block(args.label, value, limit=limit, description=description, read_only=bool(args.read_only))
         return True
 
-    return _done(args, world, work, "Added")
+    return _edit_agent(args, world, work, "Added")
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `block set`."""
     value = given_text(args)
-    description = None if args.description is None else checked(args.description)
+    description = None if args.description is None else check_text(args.description)
     if value is None and args.limit is None and description is None and args.read_only is None:
         args.fail("say what is to change: TEXT, --file, --limit, --description or --read-only")
 
@@ -39,7 +39,7 @@ def set_(args: Namespace, world: CommandEnvironment) -> int:
             args.label, value, limit=args.limit, description=description, read_only=args.read_only
         )
 
-    return _done(args, world, work, "Changed")
+    return _edit_agent(args, world, work, "Changed")
 
 
 def remove(args: Namespace, world: CommandEnvironment) -> int:
@@ -49,21 +49,25 @@ def remove(args: Namespace, world: CommandEnvironment) -> int:
         await agent.remove_block(args.label)
         return True
 
-    return _done(args, world, work, "Removed")
+    return _edit_agent(args, world, work, "Removed")
 
 
-def _done(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str) -> int:
+def _edit_agent(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str
+) -> int:
     """Have it done to an agent that exists, and say so."""
-    with looking(system_of(args, world), args.name, tell=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
         changed = asyncio.run(_perform(args, world, work))
     if args.json:
         print(json_shapes.line({"agent": view.agent_id, "block": args.label, "changed": changed}))
     else:
-        print(plain(f"{what} {args.label}." if changed else f"{args.label} is so already: nothing was changed."))
+        print(sanitize(f"{what} {args.label}." if changed else f"{args.label} is so already: nothing was changed."))
     return 0
 
 
 async def _perform(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        agent = await system.agent(
+            name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
+        )
         return await work(agent)

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import Settings, refuse_without
-from everlog.actors.replay.agent_diff import SETTINGS, differing
+from everlog.actors.agent.agent_setup import Settings, check_functions_given
+from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of, text_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of, text_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
@@ -30,15 +30,17 @@ def configure(args: Namespace, world: CommandEnvironment) -> int:
         preset=args.preset,
         system=text_of(args.system) if args.system else None,
         verify_first=args.verify_first,
-        **settings_from_args.wanted(args, text_of),
+        **settings_from_args.settings_in(args, text_of),
     )
     if wanted == Settings():
         return _show(args, world)
-    before, after = changed(args, world, wanted)
-    return told(args, before, after)
+    before, after = configure_agent(args, world, wanted)
+    return print_changes(args, before, after)
 
 
-def changed(args: Namespace, world: CommandEnvironment, wanted: Settings) -> tuple[AgentConfigured, AgentConfigured]:
+def configure_agent(
+    args: Namespace, world: CommandEnvironment, wanted: Settings
+) -> tuple[AgentConfigured, AgentConfigured]:
     """Set an agent that exists up anew; its configurations before and after. Raises BadInput."""
     before = recorded(args, world)
     with leaving_alone():
@@ -49,21 +51,23 @@ def changed(args: Namespace, world: CommandEnvironment, wanted: Settings) -> tup
 def recorded(args: Namespace, world: CommandEnvironment) -> AgentConfigured:
     """How the agent is set up now. Raises UsageError where it has functions that --tools does not bring."""
     system = system_of(args, world)
-    with looking(system, args.name) as view:
+    with open_view(system, args.name) as view:
         config = view.context().config
-        refuse_without(view.agent_id, config, system.tools)
+        check_functions_given(view.agent_id, config, system.tools)
     return config
 
 
 async def _configure(args: Namespace, world: CommandEnvironment, wanted: Settings) -> None:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        agent = await system.agent(
+            name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
+        )
         await agent.configure(wanted)
 
 
-def told(args: Namespace, before: AgentConfigured, after: AgentConfigured) -> int:
+def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigured) -> int:
     """Say what changed: before, and after."""
-    changes: list[tuple[str, Any, Any]] = list(differing(before, after))
+    changes: list[tuple[str, Any, Any]] = list(setting_changes(before, after))
     names = [sorted(function.name for function in side.functions) for side in (before, after)]
     if names[0] != names[1]:
         changes.append(("functions", ", ".join(names[0]), ", ".join(names[1])))
@@ -73,14 +77,14 @@ def told(args: Namespace, before: AgentConfigured, after: AgentConfigured) -> in
         return 0
     for name, then, now in changes:
         if name == "sections":
-            then, now = (", ".join(map(_named, side.sections)) for side in (before, after))
-        print(plain(f"{name}: {_short(then)} -> {_short(now)}"))
+            then, now = (", ".join(map(_option_of, side.sections)) for side in (before, after))
+        print(sanitize(f"{name}: {_short(then)} -> {_short(now)}"))
     if not changes:
         print("Nothing is different: it was set up so already.")
     return 0
 
 
-def _named(section: Section) -> str:
+def _option_of(section: Section) -> str:
     return section.name if section.visible else f"({section.name})"
 
 
@@ -93,10 +97,10 @@ def _short(value: Any) -> str:
 
 def _show(args: Namespace, world: CommandEnvironment) -> int:
     """Without options: the settings that there are."""
-    with looking(system_of(args, world), args.name) as view:
+    with open_view(system_of(args, world), args.name) as view:
         config = view.context().config
     blank = AgentConfigured(model="", window=0, renderer=0)
-    known = {name: value for name, _, value in differing(blank, config)}
+    known = {name: value for name, _, value in setting_changes(blank, config)}
     rows: Sequence[tuple[str, Any]] = [
         (name, known.get(name, getattr(blank, name, None))) for name in SETTINGS if name not in {"text", "sections"}
     ]
@@ -107,5 +111,5 @@ def _show(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": name_of(args.name), "settings": values}))
         return 0
     for name, value in rows:
-        print(plain(f"{name}: {_short('' if name == 'sampling' and not isinstance(value, str) else value)}"))
+        print(sanitize(f"{name}: {_short('' if name == 'sampling' and not isinstance(value, str) else value)}"))
     return 0

@@ -14,7 +14,7 @@ from everlog.interfaces.common.as_of import time_in
 from everlog.interfaces.common.bootstrap import (
     agents_of,
     leaving_alone,
-    looking,
+    open_view,
     owning,
     root_of,
     settings_of,
@@ -23,7 +23,7 @@ from everlog.interfaces.common.bootstrap import (
     viewing,
     warn_of_unused,
 )
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.documents import FileSelection, find, query_rows, read
 from everlog.interfaces.output import json_shapes, progress_bar
@@ -47,7 +47,7 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
             query_rows.rows(args.sql, query_rows.databases(args.paths)),
             FileSelection(origins=[query_rows.SQL]),
         )
-    attached = False if args.dry_run else asyncio.run(_attached(args, world, name, source, settings))
+    attached = False if args.dry_run else asyncio.run(_ensure_attached(args, world, name, source, settings))
     with leaving_alone(), progress_bar.shown(f"loading into {source}") as moved:
         brought = _read(found, moved) if rows is None else rows
         loaded = _sources(args, world).load(
@@ -58,7 +58,7 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({"agent": name, "attached": attached, **_shape(loaded, found, dry_run=args.dry_run)}))
     else:
-        _tell(loaded, found, dry_run=args.dry_run)
+        _print_load(loaded, found, dry_run=args.dry_run)
     return int(bool(loaded.failed))
 
 
@@ -79,7 +79,9 @@ def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
     return Sources(store_of(args, world), clock=world.clock, ids=world.ids)
 
 
-async def _attached(args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings) -> bool:
+async def _ensure_attached(
+    args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings
+) -> bool:
     """Have the agent search the source, an agent that is made if there is none; False if it could already."""
     async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
@@ -99,17 +101,17 @@ def _shape(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> json_s
     }
 
 
-def _tell(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> None:
+def _print_load(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> None:
     """Say what a load did, or would do."""
     parts = [f"{len(getattr(loaded, key)):,} {key}" for key in ("new", "changed", "unchanged", "removed")]
     did = ", ".join(part for part in parts if not part.startswith("0 "))
     failed = f"; {len(loaded.failed):,} could not be read" if loaded.failed else ""
     begin = f"{'Would load' if dry_run else 'Loaded'} {_documents(loaded.documents)}"
-    print(plain(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
+    print(sanitize(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
     if loaded.vanished:
-        print(plain(f"No longer where they were loaded from: {_some(loaded.vanished)}. They stay, unless --prune."))
+        print(sanitize(f"No longer where they were loaded from: {_some(loaded.vanished)}. They stay, unless --prune."))
     if found.skipped:
-        print(plain(f"Passed over, being of no kind that can be read: {_some(found.skipped)}."))
+        print(sanitize(f"Passed over, being of no kind that can be read: {_some(found.skipped)}."))
 
 
 def _documents(count: int) -> str:
@@ -141,10 +143,10 @@ def sources(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for one in found:
         readers = _some(one["agents"]) or "nobody"
-        print(plain(f"{one['source']}  {_documents(one['documents'])}, {one['characters']:,} characters  {readers}"))
+        print(sanitize(f"{one['source']}  {_documents(one['documents'])}, {one['characters']:,} characters  {readers}"))
     if not found:
         whose = "This store has" if args.name is None else f"{args.name} has"
-        print(plain(f"{whose} no sources; `everlog load` fills one."))
+        print(sanitize(f"{whose} no sources; `everlog load` fills one."))
     return 0
 
 
@@ -180,9 +182,9 @@ def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
         return 0
     for row in rows:
         title = f"  {row['title']}" if row["title"] else ""
-        print(plain(f"{row['document']}  {row['chars']:,} characters{title}"))
+        print(sanitize(f"{row['document']}  {row['chars']:,} characters{title}"))
     if not rows:
-        print(plain(f"The source {args.source} is empty."))
+        print(sanitize(f"The source {args.source} is empty."))
     return 0
 
 
@@ -194,34 +196,34 @@ def attach(args: Namespace, world: CommandEnvironment) -> int:
         near = difflib.get_close_matches(args.source, known, 3) or known[:3]
         hint = f"Near it: {', '.join(near)}." if near else "The store has none yet."
         raise BadInput(f"There is no source {args.source!r} here. {hint} `everlog load` fills one.")
-    changed = _changed(args, world, name, attach=True)
+    changed = _set_attached(args, world, name, attach=True)
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": True, "changed": changed}))
     else:
-        print(plain(f"{name} {'can now search' if changed else 'could already search'} the source {args.source}."))
+        print(sanitize(f"{name} {'can now search' if changed else 'could already search'} the source {args.source}."))
     return 0
 
 
 def detach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `detach`."""
     name = name_of(args.name)
-    if not _changed(args, world, name, attach=False):
-        with looking(system_of(args, world), name, tell=False) as view:
+    if not _set_attached(args, world, name, attach=False):
+        with open_view(system_of(args, world), name, notify=False) as view:
             own = ", ".join(row["source"] for row in view.rows("sources") if row["source"]) or "none"
         raise BadInput(f"{name!r} cannot search a source {args.source!r}; those that it can search: {own}.")
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": False, "changed": True}))
     else:
-        print(plain(f"{name} can no longer search the source {args.source}; what is in it stays."))
+        print(sanitize(f"{name} can no longer search the source {args.source}; what is in it stays."))
     return 0
 
 
-def _changed(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
-    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+def _set_attached(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
+    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
         return asyncio.run(_change(args, world, name, attach=attach))
 
 
 async def _change(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, as_it_is=True, command=f"everlog {args.command}")
+        agent = await system.agent(name, create=False, keep_configuration=True, command=f"everlog {args.command}")
         return await (agent.attach_source(args.source) if attach else agent.detach_source(args.source))

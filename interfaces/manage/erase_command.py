@@ -5,12 +5,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.actors.agent.erase_agent import forks_reached, forks_untold, refuse_of_ancestor
+from everlog.actors.agent.erase_agent import check_own_records, forks_reached, unnotified_forks
 from everlog.actors.agent.local_system import AgentView, LocalSystem
-from everlog.actors.archive.archive_index import caught_up
+from everlog.actors.archive.archive_index import catch_up
 from everlog.events import BadInput, RecordsErased, is_erased
-from everlog.interfaces.common.bootstrap import leaving_alone, looking, release, store_of, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import leaving_alone, open_view, release, store_of, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, progress_bar
@@ -21,25 +21,25 @@ def erase(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     name = name_of(args.name)
     system = system_of(args, world)
-    with looking(system, name, tell=False) as view:
+    with open_view(system, name, notify=False) as view:
         first, last = _range(args, view)
-        refuse_of_ancestor(system.store, name, first)
+        check_own_records(system.store, name, first)
         count = sum(not is_erased(record.payload) for record in view.reader.read(name, first, last))
     where = f"seq {first}" if first == last else f"seq {first} to {last}"
-    if not count and not forks_untold(system.store, name, first, last):
+    if not count and not unnotified_forks(system.store, name, first, last):
         raise BadInput(f"What {name!r} had at {where} was erased already. `everlog events {name}` shows what is left.")
     forks = list(forks_reached(system.store, name, first, last))
-    what = f"{count:,} record{'s' * (count > 1)} of {plain(name)} ({where})"
-    if not args.yes and not _agreed(args, world, what, forks):
+    what = f"{count:,} record{'s' * (count > 1)} of {sanitize(name)} ({where})"
+    if not args.yes and not _confirm(args, world, what, forks):
         print("Nothing was erased.")
         return 1
     asyncio.run(release(args, world, [name, *forks]))
     try:
         with leaving_alone(), interruptible(), progress_bar.shown(f"erasing {name}") as moved:
             done = system.erase(name, first, last, moved)
-            caught_up(store_of(args, world), [name, *forks])
+            catch_up(store_of(args, world), [name, *forks])
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(_interrupted(system, name, last)) from error
+        raise KeyboardInterrupt(_interrupted_message(system, name, last)) from error
     if args.json:
         print(
             json_shapes.line(
@@ -51,29 +51,29 @@ def erase(args: Namespace, world: CommandEnvironment) -> int:
         )  # fmt: skip
     else:
         stay = "Their places stay" if count > 1 else "Its place stays"
-        print(f"Erased {what}. {stay} in the log.{_reaching('Also gone in its fork', forks, '.')}")
+        print(f"Erased {what}. {stay} in the log.{_forks_sentence('Also gone in its fork', forks, '.')}")
         print("Copies made before still hold it: files of `everlog export`, and backups. Remove or make them anew.")
     return 0
 
 
-def _agreed(args: Namespace, world: CommandEnvironment, what: str, forks: Sequence[str]) -> bool:
+def _confirm(args: Namespace, world: CommandEnvironment, what: str, forks: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
         args.fail("nobody can be asked here: say --yes")
-    also = _reaching("It will be gone in its fork", forks, " too.")
+    also = _forks_sentence("It will be gone in its fork", forks, " too.")
     answer = world.ask(f"Erase {what}?{also} It cannot be undone. [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
 
-def _reaching(what: str, forks: Sequence[str], end: str) -> str:
+def _forks_sentence(what: str, forks: Sequence[str], end: str) -> str:
     """A sentence about the forks that are reached, after a blank; nothing where there are none."""
-    return f" {what}{'s' * (len(forks) > 1)} {plain(', '.join(forks))}{end}" if forks else ""
+    return f" {what}{'s' * (len(forks) > 1)} {sanitize(', '.join(forks))}{end}" if forks else ""
 
 
-def _interrupted(system: LocalSystem, name: str, last: int) -> str:
+def _interrupted_message(system: LocalSystem, name: str, last: int) -> str:
     """What an erasure came to that was interrupted."""
     later = system.store.reader(name).read(name, last + 1)
     if any(record.type == RecordsErased.kind for record in later):
-        return f"the erasure is in the log and is finished by what opens it next: `everlog log seal {plain(name)}`."
+        return f"the erasure is in the log and is finished by what opens it next: `everlog log seal {sanitize(name)}`."
     return "nothing was erased."
 
 

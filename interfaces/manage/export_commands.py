@@ -5,7 +5,7 @@ from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent
 from everlog.interfaces.common.bootstrap import leaving_alone, store_of, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.time_text import iso
@@ -38,16 +38,16 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": name, "file": str(path), "bytes": size, **_contents(contents)}))
         return 0
     own = contents.own
-    print(plain(f"Exported {_records(own)} of {name} to {path} ({json_shapes.size(size)}); chain {_short(own)}."))
+    print(sanitize(f"Exported {_records(own)} of {name} to {path} ({json_shapes.size(size)}); chain {_short(own)}."))
     others = [f"{_records(stream)} of {_who(stream)}" for stream in contents.streams if stream is not own]
     if others:
-        print(plain(f"With it: {', '.join(others)}."))
+        print(sanitize(f"With it: {', '.join(others)}."))
     erased = sum(stream.erased for stream in contents.streams)
     if erased:
         print(f"Erased before, and so without words: {erased:,} of the records.")
-    left = _left_out(contents)
+    left = _missing_sources(contents)
     if left:
-        print(plain(f"Not in it: documents of {', '.join(left)}. --with-sources takes them along."))
+        print(sanitize(f"Not in it: documents of {', '.join(left)}. --with-sources takes them along."))
     return 0
 
 
@@ -65,14 +65,14 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": done.contents.agent_id, "file": str(path), "streams": restored}))
         return 0
     for each in done.streams:
-        print(plain(_told(each)))
-    left = _left_out(done.contents)
+        print(sanitize(_restore_summary(each)))
+    left = _missing_sources(done.contents)
     if left:
-        print(plain(f"Not in the export: documents of {', '.join(left)}."))
+        print(sanitize(f"Not in the export: documents of {', '.join(left)}."))
     return 0
 
 
-def _told(restored: RestoredStream) -> str:
+def _restore_summary(restored: RestoredStream) -> str:
     stream = restored.stream
     if not restored.written:
         return f"{_who(stream)}: here already, seq {stream.from_seq} to {stream.to_seq}, chain {_short(stream)} equal."
@@ -96,7 +96,7 @@ def _short(stream: ExportedStream) -> str:
     return stream.chain[:CHAIN_DIGITS]
 
 
-def _left_out(contents: ExportHeader) -> list[str]:
+def _missing_sources(contents: ExportHeader) -> list[str]:
     """Sources that the agent could search, and that are not in the export."""
     inside = {source_of(stream.agent_id) for stream in contents.streams if is_source(stream.agent_id)}
     return [source for source in contents.sources if source not in inside]
@@ -107,7 +107,7 @@ def _contents(contents: ExportHeader) -> json_shapes.JsonObject:
         "made_at": iso(contents.made_at),
         "store": contents.store_id,
         "streams": [_stream(stream) for stream in contents.streams],
-        "sources_left_out": _left_out(contents),
+        "sources_left_out": _missing_sources(contents),
     }
 
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from everlog.actors.agent.fork_agent import NewFork
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.as_of import moment_of_option
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
@@ -19,7 +19,7 @@ from everlog.store import name_of
 
 def fork(args: Namespace, world: CommandEnvironment) -> int:
     """The command `fork`."""
-    made = asyncio.run(_fork(args, world, asked(args.as_of, world)))
+    made = asyncio.run(_fork(args, world, moment_of_option(args.as_of, world)))
     if args.json:
         print(
             json_shapes.line(
@@ -30,7 +30,7 @@ def fork(args: Namespace, world: CommandEnvironment) -> int:
             )
         )  # fmt: skip
         return 0
-    print(plain(f"{made.agent_id} is {made.parent} as of seq {made.parent_seq}, and goes on by itself from there."))
+    print(sanitize(f"{made.agent_id} is {made.parent} as of seq {made.parent_seq}, and goes on by itself from there."))
     if made.closed:
         which = " and ".join(map(str, made.closed))
         print(f"Turn {which} was open there: it goes on in the parent, and is closed in the fork.")
@@ -46,27 +46,27 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `delete`."""
     name = name_of(args.name)
     system = system_of(args, world)
-    with looking(system, name, tell=False) as view:
+    with open_view(system, name, notify=False) as view:
         deleted = view.rows("standing")[0]["deleted"]
         row = {} if deleted or args.yes else view.rows("agents")[0]
     if deleted:
         raise UnknownAgent(f"{name!r} was deleted already. `everlog events` still shows its log.")
-    forks = system.living_forks(name)
+    forks = system.live_forks(name)
     if forks and not args.with_forks:
-        system.refuse_with_forks(name)
+        system.check_no_forks(name)
     if not args.yes:
         if not sys.stdin.isatty():
             args.fail("nobody can be asked here: say --yes")
         said = time_text.relative(row["last_active"], world.clock.now())
-        also = f" and its forks {plain(', '.join(forks))}" if forks else ""
-        answer = world.ask(f"Delete {plain(name)} ({row['messages']:,} messages, last active {said}){also}? [y/N] ")
+        also = f" and its forks {sanitize(', '.join(forks))}" if forks else ""
+        answer = world.ask(f"Delete {sanitize(name)} ({row['messages']:,} messages, last active {said}){also}? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
     with leaving_alone():
         ended = asyncio.run(_delete(args, world, name))
     for one in ended:
-        print(plain(f"Deleted {one}. Its records stay in the log; `everlog create {one}` begins anew."))
+        print(sanitize(f"Deleted {one}. Its records stay in the log; `everlog create {one}` begins anew."))
     return 0
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.archive.archive_index import index_of
 from everlog.interfaces.common.bootstrap import store_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, progress_bar
 
@@ -48,7 +48,7 @@ def rebuild(args: Namespace, world: CommandEnvironment) -> int:
                            "dimension": made.dimension}))  # fmt: skip
     else:
         print(
-            f"Made the index anew from the logs: {made.rows:,} rows, vectors of {plain(made.embedder)}; "
+            f"Made the index anew from the logs: {made.rows:,} rows, vectors of {sanitize(made.embedder)}; "
             f"{made.embedded:,} texts had to be embedded, the others were known."
         )
     return 0
@@ -63,7 +63,7 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"ok": not faults, "faults": faults}))
     else:
         for fault in faults:
-            print(plain(fault))
+            print(sanitize(fault))
         print("The index says what the logs say." if not faults else "`everlog archive rebuild` makes it anew.")
     return int(bool(faults))
 

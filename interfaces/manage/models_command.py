@@ -12,15 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.actors.agent.agent_setup import window_of
-from everlog.actors.models.model_catalogue import asked_at, catalogue_of, known_at, place_at
+from everlog.actors.models.model_catalogue import catalogue_of, defaults_at, place_at, request_url
 from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindings, is_gguf
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import root_of
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.model_choice import placed, probed
+from everlog.interfaces.common.model_choice import model_address, probe_and_save
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.show_pages import show
 
@@ -57,20 +57,20 @@ def _test(args: Namespace, world: CommandEnvironment) -> int:
         from everlog.actors.models import gguf_model
 
         path = str(gguf_model.path_of(name))
-        found = gguf_model.described(path, catalogue_of(root), world.clock.now())
-        gguf_model.refuse_without_extra()
+        found = gguf_model.findings_of(path, catalogue_of(root), world.clock.now())
+        gguf_model.check_extra_installed()
     else:
-        place = placed(name, args.base_url, root)
-        url = asked_at(place.url)
+        place = model_address(name, args.base_url, root)
+        url = request_url(place.url)
         if world.probe is None:
             raise BadInput("There is nobody here who could ask an endpoint.")
-        found = probed(place.name, url, world, root)
-    known = known_at(root, found.model, found.url)
+        found = probe_and_save(place.name, url, world, root)
+    known = defaults_at(root, found.model, found.url)
     shown = {**msgspec.to_builtins(found), "abilities": _abilities(found.abilities), "calling": known.calling}
     if args.json:
         print(json_shapes.line(shown))
     else:
-        show(tested(found, known.calling or ""))
+        show(test_page(found, known.calling or ""))
     if found.fault and not args.json:
         complain(found.fault)
     return int(bool(found.fault))
@@ -83,12 +83,12 @@ def rows_of(root: Path) -> Iterator[dict[str, Any]]:
     seen: set[tuple[str, str]] = set()
     for name, url in [*((name, "") for name in catalogue.models), *_served(catalogue.found)]:
         place = place_at(root, name, url)
-        at = "" if is_gguf(name) else asked_at(place.url)
+        at = "" if is_gguf(name) else request_url(place.url)
         if (place.name, at) in seen:
             continue
         seen.add((place.name, at))
         try:
-            known = known_at(root, name, url)
+            known = defaults_at(root, name, url)
         except BadInput as error:  # a file that is described and is not there
             complain(error)
             continue
@@ -138,9 +138,9 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
         table.add_column(column, justify="right" if column == "window" else "left", overflow="fold")
     for row in rows:
         table.add_row(
-            Text(plain(row["model"]), "bold"),
+            Text(sanitize(row["model"]), "bold"),
             Text(
-                plain(
+                sanitize(
                     row["endpoint"]
                     or row["url"]
                     or ("in this process" if row["model"] == OFFLINE or is_gguf(row["model"]) else "")
@@ -148,7 +148,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
             ),
             "–" if row["window"] is None else f"{row['window']:,}",
             row["calling"] or "–",
-            _can(row["abilities"]),
+            _ability_text(row["abilities"]),
             _price(row),
             "–" if row["tested"] is None else time_text.day(row["tested"]),
         )
@@ -158,7 +158,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     return Group(table, Text(hint, "dim"))
 
 
-def _can(abilities: Mapping[str, bool | None]) -> Text:
+def _ability_text(abilities: Mapping[str, bool | None]) -> Text:
     """What a model can do in green, what it cannot struck through; what is not known is left out."""
     words = Text()
     for name, word in ABILITIES.items():
@@ -175,16 +175,16 @@ def _price(row: Mapping[str, Any]) -> str:
     return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
 
 
-def tested(found: ProbeFindings, calling: str) -> RenderableType:
+def test_page(found: ProbeFindings, calling: str) -> RenderableType:
     """What a test found, for people."""
     table = Table.grid(padding=(0, 2))
-    table.add_row("model", Text(plain(found.model), "bold"))
+    table.add_row("model", Text(sanitize(found.model), "bold"))
     if found.url:
-        table.add_row("served at", Text(plain(f"{found.url}{f' ({found.server})' if found.server else ''}")))
+        table.add_row("served at", Text(sanitize(f"{found.url}{f' ({found.server})' if found.server else ''}")))
     if not found.fault:
         table.add_row("window", "not told" if found.window is None else f"{found.window:,} tokens")
-        table.add_row("can", _can(_abilities(found.abilities)))
+        table.add_row("can", _ability_text(_abilities(found.abilities)))
         table.add_row("calling", calling or "not known; native unless --calling says otherwise")
     for question, said in found.said.items():
-        table.add_row(Text(question, "dim"), Text(plain(said), "dim"))
+        table.add_row(Text(question, "dim"), Text(sanitize(said), "dim"))
     return table

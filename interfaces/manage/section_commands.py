@@ -7,11 +7,11 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.prompt import prompt_sections
 from everlog.events import BadInput, Section
 from everlog.interfaces.common.bootstrap import viewing
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import needed_text
 from everlog.interfaces.common.settings_from_args import variables_of
-from everlog.interfaces.manage.configure_command import changed, recorded, told
+from everlog.interfaces.manage.configure_command import configure_agent, print_changes, recorded
 from everlog.interfaces.output import json_shapes
 
 SectionTransform = Callable[[Sequence[Section]], list[Section]]
@@ -28,7 +28,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
     facts = prompt_sections.facts_of(agent_id, blocks)
     schemas = [known[function.sha256] for function in config.functions if function.sha256 in known]
     rows = [
-        _row(place, section, prompt_sections.gives(config, section, schemas, facts), context.tokens_per_byte)
+        _row(place, section, prompt_sections.render_section(config, section, schemas, facts), context.tokens_per_byte)
         for place, section in enumerate(prompt_sections.of(config), 1)
         if args.section in {None, section.name}
     ]
@@ -66,20 +66,20 @@ def _tokens(text: str, tokens_per_byte: float) -> int:
 def _print(shape: json_shapes.JsonObject, *, one: bool) -> None:
     if not one:
         preset = f", preset {shape['preset']}" if shape["preset"] else ""
-        print(plain(f"{shape['agent']}: {shape['characters']:,} characters, ~{shape['tokens']:,} tokens{preset}"))
+        print(sanitize(f"{shape['agent']}: {shape['characters']:,} characters, ~{shape['tokens']:,} tokens{preset}"))
     for row in shape["sections"]:
         hidden = "" if row["visible"] else ", hidden"
         size = f"{row['characters']:,} characters, ~{row['tokens']:,} tokens"
-        print(plain(f"\n{row['place']}. {row['name']} ({size}{hidden})"))
+        print(sanitize(f"\n{row['place']}. {row['name']} ({size}{hidden})"))
         if one and row["template"] != row["text"]:
-            print(plain(f"--- template\n{row['template']}\n--- what it gives"))
-        print(plain(row["text"]))
+            print(sanitize(f"--- template\n{row['template']}\n--- what it gives"))
+        print(sanitize(row["text"]))
 
 
 def add(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt add`."""
     section = _section(args)
-    return _change(args, world, lambda known: prompt_sections.added(known, section, args.place))
+    return _change(args, world, lambda known: prompt_sections.add_section(known, section, args.place))
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
@@ -90,7 +90,7 @@ def set_(args: Namespace, world: CommandEnvironment) -> int:
 
 def move(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt move`."""
-    return _change(args, world, lambda known: prompt_sections.moved(known, args.section, args.place))
+    return _change(args, world, lambda known: prompt_sections.move_section(known, args.section, args.place))
 
 
 def hide(args: Namespace, world: CommandEnvironment) -> int:
@@ -115,7 +115,7 @@ def render(args: Namespace, world: CommandEnvironment) -> int:
 
 def reset(args: Namespace, world: CommandEnvironment) -> int:
     """The command `prompt reset`."""
-    return told(args, *changed(args, world, Settings(sections=(), preset=args.preset)))
+    return print_changes(args, *configure_agent(args, world, Settings(sections=(), preset=args.preset)))
 
 
 def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) -> int:
@@ -123,8 +123,8 @@ def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) 
     config = recorded(args, world)
     wanted = work(prompt_sections.of(config))
     if wanted == prompt_sections.of(config) and not config.sections:
-        return told(args, config, config)
-    return told(args, *changed(args, world, Settings(sections=wanted)))
+        return print_changes(args, config, config)
+    return print_changes(args, *configure_agent(args, world, Settings(sections=wanted)))
 
 
 def _section(args: Namespace) -> Section:

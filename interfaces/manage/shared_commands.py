@@ -12,11 +12,11 @@ from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, ports_of, store_of, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.as_of import moment_of_option
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, ports_of, store_of, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import checked, given_text, needed_text
+from everlog.interfaces.common.input_text import check_text, given_text, needed_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -28,37 +28,37 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
     text = (given_text(args) or "").strip()
     limit = BLOCK_CHARS if args.limit is None else args.limit
     made = asyncio.run(
-        _edited(
+        _edit_block(
             args,
             world,
             lambda blocks: blocks.create(
                 args.block,
                 text,
                 limit=limit,
-                description=checked(args.description or ""),
+                description=check_text(args.description or ""),
                 read_only=bool(args.read_only),
             ),
         )
     )
-    return _told(args, made, "Made")
+    return _print_block(args, made, "Made")
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared set`."""
     text = needed_text(args).strip()
-    _there(args, world)
-    made = asyncio.run(_edited(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
-    return _told(args, made, "Rewrote")
+    _check_there(args, world)
+    made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
+    return _print_block(args, made, "Rewrote")
 
 
 def describe(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared describe`."""
     if args.limit is None and args.description is None and args.read_only is None:
         args.fail("say what to change: --limit, --description, --read-only or --no-read-only")
-    description = None if args.description is None else checked(args.description)
-    _there(args, world)
+    description = None if args.description is None else check_text(args.description)
+    _check_there(args, world)
     made = asyncio.run(
-        _edited(
+        _edit_block(
             args,
             world,
             lambda blocks: blocks.change(
@@ -66,33 +66,33 @@ def describe(args: Namespace, world: CommandEnvironment) -> int:
             ),
         )
     )
-    return _told(args, made, "Changed")
+    return _print_block(args, made, "Changed")
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared delete`."""
-    _there(args, world)
-    made = asyncio.run(_edited(args, world, lambda blocks: blocks.delete(args.block)))
-    return _told(args, made, "Deleted")
+    _check_there(args, world)
+    made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.delete(args.block)))
+    return _print_block(args, made, "Deleted")
 
 
-async def _edited(
+async def _edit_block(
     args: Namespace, world: CommandEnvironment, edit: Callable[[SharedBlockService], Awaitable[SharedBlock]]
 ) -> SharedBlock:
     async with agents_of(args, world) as system:
         return await edit(system.shared)
 
 
-def _there(args: Namespace, world: CommandEnvironment) -> None:
+def _check_there(args: Namespace, world: CommandEnvironment) -> None:
     """Raises BadInput where there is no such block, StoreError where there is no store: none is made."""
     _reading(args, world).show(args.block)
 
 
-def _told(args: Namespace, block: SharedBlock, what: str) -> int:
+def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
     if args.json:
         print(json_shapes.line(_shape(block)))
     else:
-        print(plain(f"{what} the shared block {block.name}: version {block.version}, {_size(block)}."))
+        print(sanitize(f"{what} the shared block {block.name}: version {block.version}, {_size(block)}."))
     return 0
 
 
@@ -113,7 +113,7 @@ def listed(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for block, follows in found:
         who = ", ".join(one["agent"] for one in follows) or "nobody"
-        print(plain(f"{block.name}  version {block.version}, {_size(block)}{_marks(block)}  {who}"))
+        print(sanitize(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}  {who}"))
     if not found:
         print("This store has no shared blocks; `everlog shared create` makes one.")
     return 0
@@ -121,16 +121,16 @@ def listed(args: Namespace, world: CommandEnvironment) -> int:
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared show`."""
-    block = _reading(args, world).show(args.block, as_of=asked(args.as_of, world))
+    block = _reading(args, world).show(args.block, as_of=moment_of_option(args.as_of, world))
     if args.json:
         print(json_shapes.line(_shape(block)))
         return 0
     by = block.author or "a person"
     when = time_text.relative(block.at, world.clock.now())
-    print(plain(f"{block.name}  version {block.version}, {_size(block)}{_marks(block)}, edited {when} by {by}"))
+    print(sanitize(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}, edited {when} by {by}"))
     if block.description:
-        print(plain(block.description))
-    print(plain(block.value))
+        print(sanitize(block.description))
+    print(sanitize(block.value))
     return 0
 
 
@@ -142,22 +142,22 @@ def history(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for version in versions:
         head = f"{version.version}  {time_text.iso(version.at)}  {version.operation}  {version.author or 'a person'}"
-        print(plain(head))
+        print(sanitize(head))
         for line in version.value.split("\n") if version.value else ():
-            print(plain(f"    {line}"))
+            print(sanitize(f"    {line}"))
     return 0
 
 
 def attach(args: Namespace, world: CommandEnvironment) -> int:
     """The command `shared attach`."""
-    changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, checked(args.label)))
+    changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, check_text(args.label)))
     name, label = name_of(args.name), args.label or args.block
     if args.json:
         print(
             json_shapes.line({"agent": name, "block": args.block, "label": label, "attached": True, "changed": changed})
         )
     else:
-        print(plain(f"{name} {'now follows' if changed else 'followed already'} {args.block}, as {label}."))
+        print(sanitize(f"{name} {'now follows' if changed else 'followed already'} {args.block}, as {label}."))
     return 0
 
 
@@ -169,20 +169,22 @@ def detach(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))
     else:
-        print(plain(f"{name} no longer follows {args.block}; the block stays for others."))
+        print(sanitize(f"{name} no longer follows {args.block}; the block stays for others."))
     return 0
 
 
 def _of_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
-    with looking(system_of(args, world), name_of(args.name), tell=False), leaving_alone():
-        return asyncio.run(_done(args, world, work))
+    with open_view(system_of(args, world), name_of(args.name), notify=False), leaving_alone():
+        return asyncio.run(_run_owned(args, world, work))
 
 
-async def _done(
+async def _run_owned(
     args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[BlockResultT]]
 ) -> BlockResultT:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name_of(args.name), create=False, as_it_is=True, command=f"everlog {args.command}")
+        agent = await system.agent(
+            name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
+        )
         return await work(agent)
 
 
@@ -196,7 +198,7 @@ def _size(block: SharedBlock) -> str:
     return f"{len(block.value):,} of {block.limit:,} characters"
 
 
-def _marks(block: SharedBlock) -> str:
+def _flags(block: SharedBlock) -> str:
     return ", deleted" if block.deleted else ", read-only" if block.read_only else ""
 
 

@@ -52,13 +52,13 @@ class Narrator:
         """Tell each record that people are told of."""
         for record in records:
             if record.type not in self._leave_out:
-                self._tell(event_of(record), record.agent_id)
+                self._narrate(event_of(record), record.agent_id)
 
     def on_error(self, error: EverlogError) -> None:
         """Tell the error."""
         self._front_end.error(error)
 
-    def _tell(self, event: AnyEvent, agent_id: str) -> None:
+    def _narrate(self, event: AnyEvent, agent_id: str) -> None:
         match event:
             case UserMessage():
                 self._front_end.user_message(event.text, event.name)
@@ -87,7 +87,7 @@ class Narrator:
             self._front_end.function_message(call, result.text, ok=result.ok)
 
 
-def given_up(records: Iterable[Record]) -> dict[int, str]:
+def abandon_reasons(records: Iterable[Record]) -> dict[int, str]:
     """Return why each turn that was given up was, by its number; `records` hold those turns to their end."""
     last = {record.turn: record for record in records if record.type in _ENDINGS}
     ended = sorted(last.items())

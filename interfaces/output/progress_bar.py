@@ -15,7 +15,7 @@ WHAT_CHARS = 40
 def shown(what: str) -> Iterator[Progress]:
     """While the block runs `what` is shown; what it is given tells how much is done, of how much in all."""
     if not sys.stderr.isatty():
-        yield _unheard
+        yield _ignore_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -37,5 +37,5 @@ def shown(what: str) -> Iterator[Progress]:
         yield moved
 
 
-def _unheard(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     """Nobody looks."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output.json_shapes import JsonObject, size
 from everlog.interfaces.output.terminal_output import call_text, console, indented, one_line
 from everlog.store import PartitionStats
@@ -92,7 +92,7 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -
                 ("  read-only" if row["read_only"] else "", "yellow"),
             ),
             *([Text(f"  {one_line(row['description'])}", "dim italic")] if row["description"] else []),
-            indented(Text(plain(row["value"])) if row["value"] else Text("(empty)", "dim italic"), out),
+            indented(Text(sanitize(row["value"])) if row["value"] else Text("(empty)", "dim italic"), out),
         ]
     if not rows:
         parts.append(Text("no memory blocks", "dim italic"))
@@ -129,7 +129,7 @@ def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
     for message in shape["messages"]:
         role = message["role"]
         if role == "tool":
-            told = _shortened(plain(readable(message["content"])), full=full)
+            told = _shortened(sanitize(readable(message["content"])), full=full)
             parts.append(Text(f"  → {told}", "dim"))
             continue
         where = f"seq {message['seq']}" if message["seq"] else "prompt, memory and counts"
@@ -139,13 +139,13 @@ def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
             Rule(Text.assemble((role, style), (f" · {where}", "dim")), align="left", style="bright_black"),
         ]
         if message.get("content"):
-            parts.append(Text(_shortened(plain(readable(message["content"])), full=full)))
+            parts.append(Text(_shortened(sanitize(readable(message["content"])), full=full)))
         for call in message.get("tool_calls", ()):
             function = call["function"]
             words = (
                 call_text(function["name"], function["arguments"], MESSAGE_CHARS) if not full else _whole_call(function)
             )
-            parts.append(Text(f"ƒ {plain(words)}", "cyan"))
+            parts.append(Text(f"ƒ {sanitize(words)}", "cyan"))
     return Group(*parts)
 
 
@@ -225,7 +225,7 @@ def search(query: str, found: JsonObject, now: int, *, more: bool = True, scores
     """One page of results, the best first."""
     if not found["results"]:
         what = "no such page" if found["total"] else "nothing found"
-        return Text(f"{what} for “{plain(query)}”" if query else what, "dim italic")
+        return Text(f"{what} for “{sanitize(query)}”" if query else what, "dim italic")
     last = found["pages"] - 1
     shown = f"Showing {len(found['results'])} of {found['total']:,} results (page {found['page']}/{last})"
     parts: list[RenderableType] = [Text(shown, "dim"), Text("")]
@@ -251,7 +251,7 @@ def one(result: JsonObject, now: int, words: Sequence[str] = (), *, score: bool 
         f"part {result['part']} of {result['parts']}" if result["parts"] > 1 else "",
         f"score {result['score']:.2f}" if score else "",
     ]
-    text = Text(plain(result["text"]))
+    text = Text(sanitize(result["text"]))
     text.highlight_words(words, "bold yellow", case_sensitive=False)
     return Group(
         Text.assemble(

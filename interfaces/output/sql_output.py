@@ -14,7 +14,7 @@ from rich.text import Text
 from everlog.events import BadInput
 from everlog.events.times import EPOCH
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output.json_shapes import JsonObject, line
 from everlog.store import Snapshot
 
@@ -56,7 +56,7 @@ def _row(row: Sequence[Any]) -> bytes:
     try:
         return msgspec.json.encode([_json(value) for value in row])
     except (TypeError, ValueError, OverflowError) as error:
-        raise _untold(error) from error
+        raise _unwritable_value(error) from error
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
@@ -78,7 +78,7 @@ def _values(column: pa.Array) -> list[Any]:
             return list(column.cast(pa.string()).to_pylist())
         return list(column.to_pylist())
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise _untold(error) from error
+        raise _unwritable_value(error) from error
 
 
 def _iso(at: int, unit: str, ends: str) -> str:
@@ -103,7 +103,7 @@ def _day(day: int) -> str:
         return f"{day} days"
 
 
-def _untold(error: Exception) -> BadInput:
+def _unwritable_value(error: Exception) -> BadInput:
     return BadInput(
         f"The query was answered, and a value cannot be written ({error}). Cast the column to VARCHAR in the query."
     )
@@ -138,7 +138,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     text = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else str(value)
-    text = plain(text).replace("\n", "\\n").replace("\t", "\\t")
+    text = sanitize(text).replace("\n", "\\n").replace("\t", "\\t")
     return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
 
 
@@ -147,7 +147,7 @@ def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) 
     try:
         _write(form, schema, batches, out)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        raise _untold(error) from error
+        raise _unwritable_value(error) from error
 
 
 def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from everlog.actors.formats.reply_preview import PreviewKind
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 
 WIDTH_MIN = 20
 _TOKENS = re.compile(r"\n|[^\S\n]+|\S+")
@@ -107,7 +107,7 @@ class StreamingText:
             self._show(told.text)
 
     def _show(self, text: str) -> None:
-        for token in _TOKENS.findall(plain(text)):
+        for token in _TOKENS.findall(sanitize(text)):
             if token == "\n":
                 self._put_word()
                 self._break()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from everlog.actors.formats.reply_preview import Preview, PreviewKind
 from everlog.events import Call, EverlogError, Record, is_erased
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.interfaces.common.time_text import clock
 from everlog.interfaces.output.streaming_text import StreamingText
@@ -83,7 +83,7 @@ def console() -> Console:
 
 def one_line(text: str, chars: int | None = None) -> str:
     """`text` on one line, and no longer than `chars`."""
-    flat = " ".join(plain(text).split())
+    flat = " ".join(sanitize(text).split())
     return flat if chars is None or len(flat) <= chars else flat[: chars - 1] + "…"
 
 
@@ -168,38 +168,38 @@ class TerminalFrontEnd(FrontEnd):
         self._labelled = verbose if labelled is None else labelled
         self._name = ""
         """Whose words are coming."""
-        self._telling = StreamingText(out, self._before, wrap=self._labelled and out.is_terminal)
+        self._streaming = StreamingText(out, self._before, wrap=self._labelled and out.is_terminal)
 
     def preview(self, preview: Preview, name: str) -> None:
         """Show words as they come; thoughts if wanted."""
         self._name = name
         match preview.kind:
             case "end":
-                self._telling.end()
+                self._streaming.end()
             case "restart":
-                if self._telling.drop():
+                if self._streaming.drop():
                     self._note(ANEW, "yellow")
             case kind if kind == "message" or self._verbose:
-                self._telling.add(kind, preview.text)
+                self._streaming.add(kind, preview.text)
 
     @property
     def coming(self) -> bool:
         """Whether words stand in a line that is not finished."""
-        return self._telling.open
+        return self._streaming.open
 
-    def settled(self) -> None:
+    def drop_unfinished(self) -> None:
         """Nothing more comes: what was shown and is not final was never said."""
-        if self._telling.drop():
+        if self._streaming.drop():
             self._note(UNSAID, "yellow")
 
     def assistant_message(self, text: str, name: str) -> None:
         """Show the words, if they do not stand there already."""
-        if not self._telling.final("message", text):
+        if not self._streaming.final("message", text):
             self.said(name, text, "bold cyan")
 
     def inner_monologue(self, text: str) -> None:
         """Show the thought, if wanted."""
-        if self._verbose and not self._telling.final("thought", text):
+        if self._verbose and not self._streaming.final("thought", text):
             self._note(text, "dim italic")
 
     def function_message(self, call: Call, text: str, *, ok: bool) -> None:
@@ -207,13 +207,13 @@ class TerminalFrontEnd(FrontEnd):
         if not self._verbose:
             return
         called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
-        self._telling.finish()
+        self._streaming.finish()
         line = Text("ƒ ", "cyan") + Text(called, "cyan dim")
         if ok:
             line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
         else:
             line += Text(f" → {one_line(text, RESULT_CHARS)}", "red")
-        self._out.print(self._beside(Text("  "), line), soft_wrap=True)
+        self._out.print(self._labelled_text(Text("  "), line), soft_wrap=True)
 
     def notice(self, about: Notice, text: str) -> None:
         """Show a turn that was given up; the others if wanted."""
@@ -222,18 +222,18 @@ class TerminalFrontEnd(FrontEnd):
 
     def error(self, error: EverlogError) -> None:
         """Show the paragraph, on stderr."""
-        self._telling.finish()
+        self._streaming.finish()
         self._out.file.flush()
         complain(error)
 
     def said(self, who: str, text: str, style: str) -> None:
         """Words, with who said them before."""
-        self._telling.finish()
-        words = Text(plain(text))
+        self._streaming.finish()
+        words = Text(sanitize(text))
         if not self._labelled:
             self._out.print(words, soft_wrap=True)
             return
-        self._out.print(self._beside(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
+        self._out.print(self._labelled_text(Text(f"{one_line(who)}  ", style), words), soft_wrap=True)
 
     def _before(self, kind: PreviewKind) -> tuple[Text, str]:
         if kind == "thought":
@@ -241,10 +241,10 @@ class TerminalFrontEnd(FrontEnd):
         return Text(f"{one_line(self._name)}  " if self._labelled else "", "bold cyan"), ""
 
     def _note(self, text: str, style: str) -> None:
-        self._telling.finish()
-        self._out.print(self._beside(Text("  "), Text(plain(text), style)), soft_wrap=True)
+        self._streaming.finish()
+        self._out.print(self._labelled_text(Text("  "), Text(sanitize(text), style)), soft_wrap=True)
 
-    def _beside(self, label: Text, words: Text) -> Text:
+    def _labelled_text(self, label: Text, words: Text) -> Text:
         """Wrapped on a terminal only: a program wants a message on one line."""
         return hanging(label, words, self._out, wrap=self._out.is_terminal)
 

@@ -6,7 +6,7 @@ from everlog.interfaces.common.time_text import clock, span
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.replay_console import console_panes
 from everlog.interfaces.replay_console.console_state import Console
-from everlog.interfaces.replay_console.line_fitting import beside, fitted, sides, stacked
+from everlog.interfaces.replay_console.line_fitting import fit_line, side_by_side, sides, stack_lines
 from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
@@ -60,7 +60,7 @@ def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> T
             spare += 1
     body = height - len(above) - len(below)
     lines = [*above, *_body(console, story, width, body), *below][: max(height, 1)]
-    shown = Text("\n").join(fitted(line, width) for line in lines)
+    shown = Text("\n").join(fit_line(line, width) for line in lines)
     shown.no_wrap = True
     return shown
 
@@ -70,23 +70,23 @@ def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> l
     if height < 2:
         return []
     if console.mode == "help":
-        return stacked([_rule("keys", width), *_help()], width, height)
+        return stack_lines([_rule("keys", width), *_help()], width, height)
     seq = console.playback.seq
     if width >= SIDES_WIDTH:
         right = min(width * 2 // 5, MEMORY_WIDTH_MAX)
         left = width - right - 2
-        happened = console_panes.happened(story, seq, left - 1, height - 1, console.sought)
-        story_lines = stacked(happened, left, height - 1)
-        memory_lines = stacked(console_panes.memory(story, seq, right, height - 1), right, height - 1)
+        happened = console_panes.event_lines(story, seq, left - 1, height - 1, console.sought)
+        story_lines = stack_lines(happened, left, height - 1)
+        memory_lines = stack_lines(console_panes.memory(story, seq, right, height - 1), right, height - 1)
         heading = Text.assemble(_rule("story", left), ("┬", "bright_black"), _rule("core memory", right + 1))
-        return [heading, *beside(story_lines, memory_lines)]
+        return [heading, *side_by_side(story_lines, memory_lines)]
     lower = max(height // 3, MEMORY_LINES_MIN) if height >= MEMORY_LINES_MIN * 2 else 0
     upper = height - lower - 1
     lines = [_rule("story", width)]
-    lines += stacked(console_panes.happened(story, seq, width, upper, console.sought), width, upper)
+    lines += stack_lines(console_panes.event_lines(story, seq, width, upper, console.sought), width, upper)
     if lower:
         lines += [_rule("core memory", width)]
-        lines += stacked(console_panes.memory(story, seq, width, lower - 1), width, lower - 1)
+        lines += stack_lines(console_panes.memory(story, seq, width, lower - 1), width, lower - 1)
     return lines
 
 
@@ -96,7 +96,7 @@ def _help() -> list[Text]:
 
 def _rule(what: str, width: int) -> Text:
     head = Text.assemble(("─ ", "bright_black"), (what, "dim"), (" ", ""))
-    return fitted(Text.assemble(head, ("─" * max(0, width - head.cell_len), "bright_black")), width)
+    return fit_line(Text.assemble(head, ("─" * max(0, width - head.cell_len), "bright_black")), width)
 
 
 def _head(story: ReplayTimeline, playback: Playback, width: int) -> Text:
@@ -132,7 +132,7 @@ def _status(story: ReplayTimeline, playback: Playback, width: int) -> Text:
     if summaries:
         parts.insert(1, f"{known.hidden:,} of {known.total:,} messages summarized")
     right = Text(f"  {' · '.join(parts)} ", "dim")
-    return sides(left, right, width) if left.cell_len + right.cell_len <= width else fitted(left, width)
+    return sides(left, right, width) if left.cell_len + right.cell_len <= width else fit_line(left, width)
 
 
 def _since(story: ReplayTimeline, seq: int) -> str:
@@ -170,7 +170,7 @@ def _keys(width: int) -> Text:
             kept.add(key)
             room -= _cells(key)
     parts = [((f" {key}", "bold cyan"), (f" {does} ", "dim")) for key, does in KEYS if (key, does) in kept]
-    return fitted(Text.assemble(*(part for pair in parts for part in pair)), width)
+    return fit_line(Text.assemble(*(part for pair in parts for part in pair)), width)
 
 
 def _cells(key: tuple[str, str]) -> int:

@@ -15,7 +15,7 @@ from everlog.events import EverlogError
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.console_frame import frame
-from everlog.interfaces.replay_console.console_state import Console, pressed
+from everlog.interfaces.replay_console.console_state import Console, press_key
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 PATIENCE_S = 0.5
@@ -64,16 +64,18 @@ def drive(
         shown = _shown(console, story, terminal, shown)
         keys = terminal.keys(_patience_s(console, story))
         now = clock.now()
-        console = _gone_on(console, story, now - before)
+        console = _advanced(console, story, now - before)
         before = now
         for key in keys:
-            console = pressed(console, key, story)
+            console = press_key(console, key, story)
             if console.fork:
                 console = _forked(console, terminal, fork)
                 before = clock.now()
         if console.playback.follow and now - looked >= PATIENCE_S * MICROSECONDS:
             looked = now
-            console = _with(console, player.grown(console.playback, story.last)) if grow() else console
+            console = (
+                _with_playback(console, player.with_more_records(console.playback, story.last)) if grow() else console
+            )
 
 
 def _shown(
@@ -81,7 +83,7 @@ def _shown(
 ) -> tuple[object, ...]:
     """Show a frame if it would be another than the one before; what tells them apart."""
     width, height = terminal.size()
-    still = _with(console, msgspec.structs.replace(console.playback, waited_us=0))
+    still = _with_playback(console, msgspec.structs.replace(console.playback, waited_us=0))
     now = (still, width, height)
     if now != before:
         terminal.show(frame(console, story, width, height))
@@ -93,10 +95,10 @@ def _patience_s(console: Console, story: ReplayTimeline) -> float:
     return PATIENCE_S if due is None else min(due / MICROSECONDS, PATIENCE_S)
 
 
-def _gone_on(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
+def _advanced(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
     """After some time; not more than people saw pass: the process may have been stopped meanwhile."""
     seen = min(elapsed_us, int(2 * PATIENCE_S * MICROSECONDS))
-    return _with(console, player.passed(console.playback, seen, story.records))
+    return _with_playback(console, player.after_time(console.playback, seen, story.records))
 
 
 def _forked(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
@@ -111,5 +113,5 @@ def _forked(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Co
     return msgspec.structs.replace(console, fork="", said=said)
 
 
-def _with(console: Console, playback: player.Playback) -> Console:
+def _with_playback(console: Console, playback: player.Playback) -> Console:
     return msgspec.structs.replace(console, playback=playback)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from everlog.events import Record
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.time_text import clock
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.replay_console import record_entries, word_diff
-from everlog.interfaces.replay_console.line_fitting import fitted, sides, wrapped
+from everlog.interfaces.replay_console.line_fitting import fit_line, sides, wrap_lines
 from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import BlockValueEdit, JumpPoint, ReplayTimeline
 
@@ -32,7 +32,7 @@ _SIGNS: Sequence[tuple[JumpPoint, str, str]] = (
 """What the timeline has signs of, the most important last; each is the key that goes there."""
 
 
-def happened(story: ReplayTimeline, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
+def event_lines(story: ReplayTimeline, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
     """The events up to the one that is shown: it whole, as far as it fits, those before it shortened.
 
     Words that were `sought` stand out.
@@ -60,10 +60,10 @@ def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: boo
     for number, line in enumerate(record_entries.entry(record, story)):
         told = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
         bar = ("▌" if shown else " ", "bold green")
-        who = fitted(Text(line.label, line.style), record_entries.LABEL_CELLS)
+        who = fit_line(Text(line.label, line.style), record_entries.LABEL_CELLS)
         label = Text.assemble(bar, (told, "bold" if shown else "dim"), who, " ")
         rest = Text.assemble(bar, " " * (label.cell_len - 1))
-        words = wrapped(line.words, width - label.cell_len, most) or [Text()]
+        words = wrap_lines(line.words, width - label.cell_len, most) or [Text()]
         lines += [Text.assemble(rest if place else label, part) for place, part in enumerate(words)]
     return [*heading, *lines][: max(most, 1)] if shown else [*heading, *lines]
 
@@ -88,7 +88,7 @@ def memory(story: ReplayTimeline, seq: int, width: int, height: int) -> list[Tex
     lines: list[Text] = []
     for edit in blocks:
         lines.append(_heading(edit, width, new=edit in changed))
-        lines += _cut(bodies[edit.label], room[edit.label], width)
+        lines += _visible_lines(bodies[edit.label], room[edit.label], width)
     return lines
 
 
@@ -112,7 +112,7 @@ def _body(edit: BlockValueEdit, width: int, *, new: bool) -> list[Text]:
         text = record_entries.changes(pieces)
     else:
         text = record_entries.words_of(edit.value, chars=BLOCK_CHARS) if edit.value else Text("(empty)", "dim italic")
-    return [Text.assemble(" ", line) for line in wrapped(text, width - 2)]
+    return [Text.assemble(" ", line) for line in wrap_lines(text, width - 2)]
 
 
 def _shared(needs: dict[str, int], room: int, changed: Sequence[BlockValueEdit]) -> dict[str, int]:
@@ -127,7 +127,7 @@ def _shared(needs: dict[str, int], room: int, changed: Sequence[BlockValueEdit])
     return given
 
 
-def _cut(lines: Sequence[Text], most: int, width: int) -> list[Text]:
+def _visible_lines(lines: Sequence[Text], most: int, width: int) -> list[Text]:
     """So many lines: from a little before the first change on, where there is one."""
     if len(lines) <= most:
         return list(lines)
@@ -135,7 +135,7 @@ def _cut(lines: Sequence[Text], most: int, width: int) -> list[Text]:
     start = max(0, min(next(marked, 0) - most // 3, len(lines) - most))
     kept = list(lines[start : start + most])
     if kept and start + most < len(lines):
-        kept[-1] = Text.assemble(fitted(kept[-1], width - 2), (" …", "dim"))
+        kept[-1] = Text.assemble(fit_line(kept[-1], width - 2), (" …", "dim"))
     return kept
 
 
@@ -146,7 +146,7 @@ def gauge(story: ReplayTimeline, seq: int, width: int) -> Text:
     """How full the context window was, the mark at which the agent is warned, and how the last calls went."""
     now = story.gauge(seq)
     if not now.window:
-        return fitted(Text("context  no window: nothing was set up yet", "dim"), width)
+        return fit_line(Text("context  no window: nothing was set up yet", "dim"), width)
     share = now.tokens / now.window
     style = "red" if share >= now.fraction else "yellow" if share >= now.fraction / 1.5 else "green"
     figures = Text.assemble(f"  {now.tokens:,}", (f" of {now.window:,}", "dim"), (f"  {share:.0%}", f"bold {style}"))
@@ -155,8 +155,8 @@ def gauge(story: ReplayTimeline, seq: int, width: int) -> Text:
         figures = Text.assemble(figures, "  ", _spark(story.calls(seq, SPARK_CALLS), now.window))
     cells = width - figures.cell_len - 8
     if cells < 5:
-        return fitted(Text.assemble(("context", "bold"), figures), width)
-    return fitted(Text.assemble(("context ", "bold"), _bar(share, now.fraction, cells, style), figures), width)
+        return fit_line(Text.assemble(("context", "bold"), figures), width)
+    return fit_line(Text.assemble(("context ", "bold"), _bar(share, now.fraction, cells, style), figures), width)
 
 
 def _bar(share: float, fraction: float, cells: int, style: str) -> Text:
@@ -182,15 +182,15 @@ def timeline(story: ReplayTimeline, playback: Playback, width: int) -> tuple[Tex
     cells = max(width - 2, 1)
     signs = [(" ", "")] * cells
     for kind, sign, style in _SIGNS:
-        for seq in story.landmarks(kind):
+        for seq in story.jump_points(kind):
             if playback.first <= seq <= playback.last:
                 signs[(seq - playback.first) * (cells - 1) // length] = (sign, style)
     at = (playback.seq - playback.first) * (cells - 1) // length
     bar = Text.assemble(("━" * at, "green"), ("●", "bold green"), ("─" * (cells - at - 1), "bright_black"))
-    return fitted(Text.assemble(" ", *signs), width), fitted(Text.assemble(" ", bar), width)
+    return fit_line(Text.assemble(" ", *signs), width), fit_line(Text.assemble(" ", bar), width)
 
 
 def said(text: str, width: int, style: str = "bold yellow") -> Text:
     """Words of our own, or what is being typed, on one line: its end is seen where it is too long."""
-    shown = Text(plain(" ".join(text.split("\n"))), style)
-    return fitted(shown if shown.cell_len <= width else shown[-max(width // 2, 1) :], width)
+    shown = Text(sanitize(" ".join(text.split("\n"))), style)
+    return fit_line(shown if shown.cell_len <= width else shown[-max(width // 2, 1) :], width)

@@ -14,7 +14,7 @@ from everlog.interfaces.replay_console.timeline import JumpPoint, ReplayTimeline
 
 ConsoleMode = Literal["watch", "help", "search", "fork"]
 
-_LANDMARKS: Mapping[str, tuple[JumpPoint, str]] = {
+_JUMP_KEYS: Mapping[str, tuple[JumpPoint, str]] = {
     "n": ("turn", "later turn"),
     "shift-right": ("turn", "later turn"),
     "s": ("summary", "later summary"),
@@ -47,7 +47,7 @@ class Console(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool = False
 
 
-def pressed(console: Console, key: str, story: ReplayTimeline) -> Console:
+def press_key(console: Console, key: str, story: ReplayTimeline) -> Console:
     """After a key: a character, or the name of a key (`left`, `enter`, `escape`, `backspace`, `home` and so on)."""
     console = _replace(console, said="")
     match console.mode:
@@ -62,15 +62,15 @@ def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
     playback = console.playback
     match key:
         case " ":
-            return _replace(console, playback=player.toggled(playback))
+            return _replace(console, playback=player.toggle_pause(playback))
         case "right" | "l":
-            return _replace(console, playback=player.moved(playback, playback.seq + 1))
+            return _replace(console, playback=player.at_record(playback, playback.seq + 1))
         case "left" | "h":
-            return _replace(console, playback=player.moved(playback, playback.seq - 1))
+            return _replace(console, playback=player.at_record(playback, playback.seq - 1))
         case "g" | "home":
-            return _replace(console, playback=player.moved(playback, playback.first))
+            return _replace(console, playback=player.at_record(playback, playback.first))
         case "G" | "end":
-            return _replace(console, playback=player.moved(playback, playback.last))
+            return _replace(console, playback=player.at_record(playback, playback.last))
         case "+" | "=" | "up":
             return _replace(console, playback=player.faster(playback, 2))
         case "-" | "down":
@@ -78,14 +78,14 @@ def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
         case "q" | "end of input":
             return _replace(console, leaving=True)
         case _:
-            return _going(console, key, story)
+            return _jump(console, key, story)
 
 
-def _going(console: Console, key: str, story: ReplayTimeline) -> Console:
+def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
     """The keys that go to a place of the story, or ask for a line."""
     playback = console.playback
-    if key in _LANDMARKS:
-        kind, what = _LANDMARKS[key]
+    if key in _JUMP_KEYS:
+        kind, what = _JUMP_KEYS[key]
         return _to(console, story.after(kind, playback.seq), what)
     if key in _BACK:
         kind, what = _BACK[key]
@@ -107,12 +107,12 @@ def _to(console: Console, seq: int | None, what: str) -> Console:
     playback = console.playback
     if seq is None or not playback.first <= seq <= playback.last:
         return _replace(console, said=f"There is no {what}.")
-    return _replace(console, playback=player.moved(playback, seq))
+    return _replace(console, playback=player.at_record(playback, seq))
 
 
 def _asking(console: Console, mode: ConsoleMode) -> Console:
     """Waiting for a line; the player rests meanwhile."""
-    return _replace(console, mode=mode, typed="", playback=player.moved(console.playback, console.playback.seq))
+    return _replace(console, mode=mode, typed="", playback=player.at_record(console.playback, console.playback.seq))
 
 
 def _typing(console: Console, key: str, story: ReplayTimeline) -> Console:

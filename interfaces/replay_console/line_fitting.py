@@ -9,14 +9,14 @@ _MEASURE = Console(width=80, color_system=None)
 """Rich wraps by way of a console, of which it reads nothing but how tabs are."""
 
 
-def fitted(text: Text, width: int) -> Text:
+def fit_line(text: Text, width: int) -> Text:
     """One line of exactly `width` cells, with an ellipsis where the text is longer."""
     line = text.copy()
     line.truncate(max(width, 0), overflow="ellipsis", pad=True)
     return line
 
 
-def wrapped(text: Text, width: int, most: int | None = None) -> list[Text]:
+def wrap_lines(text: Text, width: int, most: int | None = None) -> list[Text]:
     """The text in lines of at most `width` cells; beyond `most` of them, the last ends in an ellipsis."""
     room = None if most is None else (most + 1) * max(width, 1)  # characters: wrapping costs most of a frame
     lines = list((text if room is None else text[:room]).wrap(_MEASURE, max(width, 1), tab_size=4))
@@ -32,14 +32,14 @@ def wrapped(text: Text, width: int, most: int | None = None) -> list[Text]:
 def sides(left: Text, right: Text, width: int) -> Text:
     """One line with words at both of its ends; the left ones give way."""
     room = width - right.cell_len
-    return fitted(right, width) if room < 1 else Text.assemble(fitted(left, room), right)
+    return fit_line(right, width) if room < 1 else Text.assemble(fit_line(left, room), right)
 
 
-def stacked(lines: Sequence[Text], width: int, height: int) -> list[Text]:
+def stack_lines(lines: Sequence[Text], width: int, height: int) -> list[Text]:
     """Exactly `height` lines of exactly `width` cells, empty ones at the end."""
-    return [fitted(line, width) for line in [*lines[:height], *[Text()] * (height - len(lines))]]
+    return [fit_line(line, width) for line in [*lines[:height], *[Text()] * (height - len(lines))]]
 
 
-def beside(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
+def side_by_side(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
     """Two stacks of equally many lines, with a rule between them."""
     return [Text.assemble(one, ("│ ", "bright_black"), other) for one, other in zip(left, right, strict=True)]

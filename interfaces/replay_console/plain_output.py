@@ -13,7 +13,7 @@ from everlog.interfaces.replay_console import record_entries, word_diff
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 
-def tell(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
+def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
     """Print what these records say, on lines as long as they are where nobody looks."""
     for seq in seqs:
         record = story.record(seq)
@@ -40,11 +40,11 @@ def shape(story: ReplayTimeline, seq: int) -> JsonObject:
         "step": record.step,
         "type": record.type,
         "text": record.text,
-        "changed": _changed(story, seq),
+        "changed": _changed_state(story, seq),
     }
 
 
-def _changed(story: ReplayTimeline, seq: int) -> JsonObject:
+def _changed_state(story: ReplayTimeline, seq: int) -> JsonObject:
     """Only what is otherwise than at the record before."""
     changed: JsonObject = {}
     now = story.gauge(seq)

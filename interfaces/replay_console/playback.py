@@ -53,7 +53,7 @@ def due_us(playback: Playback, records: Sequence[Record]) -> int | None:
     return max(pause_us(then, following, playback.speed) - playback.waited_us, 0)
 
 
-def passed(playback: Playback, elapsed_us: int, records: Sequence[Record]) -> Playback:
+def after_time(playback: Playback, elapsed_us: int, records: Sequence[Record]) -> Playback:
     """After some time: as many events on as were due. Without `follow` it stops at the end."""
     left = max(elapsed_us, 0)
     while (due := due_us(playback, records)) is not None:
@@ -66,16 +66,16 @@ def passed(playback: Playback, elapsed_us: int, records: Sequence[Record]) -> Pl
     return playback
 
 
-def moved(playback: Playback, seq: int) -> Playback:
+def at_record(playback: Playback, seq: int) -> Playback:
     """At another record, and paused there: who goes somewhere wants to look."""
-    return _replace(playback, seq=_within(playback, seq), playing=False, waited_us=0)
+    return _replace(playback, seq=_clamped(playback, seq), playing=False, waited_us=0)
 
 
-def _within(playback: Playback, seq: int) -> int:
+def _clamped(playback: Playback, seq: int) -> int:
     return max(playback.first, min(seq, playback.last))
 
 
-def toggled(playback: Playback) -> Playback:
+def toggle_pause(playback: Playback) -> Playback:
     """Paused, or going on; from the beginning where it had come to the end."""
     if playback.at_end and not playback.follow:
         return _replace(playback, seq=playback.first, playing=playback.first < playback.last, waited_us=0)
@@ -87,6 +87,6 @@ def faster(playback: Playback, times: float) -> Playback:
     return _replace(playback, speed=max(SPEED_MIN, min(playback.speed * times, SPEED_MAX)))
 
 
-def grown(playback: Playback, last: int) -> Playback:
+def with_more_records(playback: Playback, last: int) -> Playback:
     """After more records came."""
     return _replace(playback, last=last)

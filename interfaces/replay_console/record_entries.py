@@ -28,7 +28,7 @@ from everlog.events import (
     event_of,
     is_erased,
 )
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output.narrator import notice_of
 from everlog.interfaces.output.terminal_output import ERASED, call_text, detail, one_line
 from everlog.interfaces.replay_console import word_diff
@@ -56,7 +56,7 @@ class EntryLine(msgspec.Struct, frozen=True):
 
 def words_of(text: str, style: str = "", chars: int = WORDS_CHARS) -> Text:
     """Text as it can be shown: without power over the terminal, and not endless."""
-    shown = plain(text[:chars]).replace("\t", "    ").strip("\n")
+    shown = sanitize(text[:chars]).replace("\t", "    ").strip("\n")
     return Text(f"{shown} … ({len(text) - chars:,} more characters)" if len(text) > chars else shown, style)
 
 
@@ -65,7 +65,7 @@ def changes(pieces: Sequence[DiffSegment], *, marked: bool = False) -> Text:
     shown = Text()
     for change, text in pieces:
         before, after = _MARKS[change] if marked else ("", "")
-        words = plain(text).replace("\t", "    ")
+        words = sanitize(text).replace("\t", "    ")
         bare = words.strip()
         head, tail = words.split(bare) if bare else (words, "")  # blanks are not underlined
         shown.append(before + head).append(bare, STYLES[change]).append(tail + after)
@@ -77,7 +77,7 @@ def entry(record: Record, story: ReplayTimeline, *, marked: bool = False) -> lis
     if is_erased(record.payload):
         return [EntryLine(one_line(record.type, LABEL_CELLS), "dim", Text(ERASED, "dim italic"))]
     if record.seq in story.edits:
-        return [_edited(record.seq, story, marked=marked)]
+        return [_edit_entry(record.seq, story, marked=marked)]
     return _lines(event_of(record), record, story)
 
 
@@ -99,12 +99,12 @@ def _lines(event: AnyEvent, record: Record, story: ReplayTimeline) -> list[Entry
             told = f"{event.summarized} messages up to seq {event.covers_to}: "
             return [EntryLine("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
         case _:
-            return [_noticed(event, record)]
+            return [_notice_entry(event, record)]
 
 
 def _reply(reply: ModelReply, gauge: WindowGauge) -> list[EntryLine]:
     lines = [EntryLine("thinks", "blue", words_of(reply.text, "italic"))] if reply.text else []
-    lines += [_called(call) for call in reply.calls if call.name != SEND_MESSAGE or not reply.text]
+    lines += [_call_entry(call) for call in reply.calls if call.name != SEND_MESSAGE or not reply.text]
     share = f", {reply.usage.total / gauge.window:.0%}" if gauge.window else ""
     cost = f"  · {reply.usage.total:,} tokens{share}" if reply.usage.total else ""
     if not lines:
@@ -119,7 +119,7 @@ def is_quiet(record: Record) -> bool:
     return isinstance(event, FunctionResult) and event.ok and event.name == SEND_MESSAGE
 
 
-def _called(call: Call) -> EntryLine:
+def _call_entry(call: Call) -> EntryLine:
     if call.name == SEND_MESSAGE:
         return EntryLine("calls", "cyan", Text(call.name, "dim"))
     return EntryLine("calls", "cyan", Text(call_text(call.name, call.arguments, ARGUMENT_CHARS), "cyan"))
@@ -132,7 +132,7 @@ def _result(result: FunctionResult) -> EntryLine:
     return EntryLine("→ ok", "dim", words_of(f"{one_line(result.name)}{said}", "dim"))
 
 
-def _edited(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
+def _edit_entry(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
     edit = story.edits[seq]
     pieces = word_diff.around(word_diff.difference(edit.before, edit.value))
     told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
@@ -151,10 +151,10 @@ _NOTICED = {
 """Labels of what is noticed; any other is a failure."""
 
 
-def _noticed(event: AnyEvent, record: Record) -> EntryLine:
+def _notice_entry(event: AnyEvent, record: Record) -> EntryLine:
     """What is none of the above: as people are told of it elsewhere, or the line that `events` has."""
     if isinstance(event, Heartbeat | UserLogin | SystemAlert | UnknownEvent):
-        return _outside(event, record)
+        return _outside_entry(event, record)
     found = notice_of(event)
     if found is None:
         return EntryLine("·", "dim", Text(f"{one_line(record.type)}  {detail(record)}"[:WORDS_CHARS], "dim"))
@@ -162,7 +162,7 @@ def _noticed(event: AnyEvent, record: Record) -> EntryLine:
     return EntryLine(label, style, words_of(found[1], "red" if style == FAILED else "yellow"))
 
 
-def _outside(event: AnyEvent, record: Record) -> EntryLine:
+def _outside_entry(event: AnyEvent, record: Record) -> EntryLine:
     match event:
         case Heartbeat():
             return EntryLine(

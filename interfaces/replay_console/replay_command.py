@@ -7,14 +7,14 @@ from functools import partial
 
 from everlog.actors.agent.local_system import AgentView
 from everlog.events import BadInput
-from everlog.interfaces.common.bootstrap import agents_of, looking, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.terminal_output import console
 from everlog.interfaces.replay_console import load_timeline
 from everlog.interfaces.replay_console.console_loop import ForkCallback, drive
 from everlog.interfaces.replay_console.console_state import Console
-from everlog.interfaces.replay_console.plain_output import shape, tell
+from everlog.interfaces.replay_console.plain_output import print_records, shape
 from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 from everlog.interfaces.show.show_commands import POLL_S
@@ -22,11 +22,11 @@ from everlog.interfaces.show.show_commands import POLL_S
 
 def replay(args: Namespace, world: CommandEnvironment) -> int:
     """The command `replay`."""
-    with looking(system_of(args, world), args.name) as view:
+    with open_view(system_of(args, world), args.name) as view:
         _check(args, view)
         story = load_timeline.begun(view, None if args.last is None else min(args.last, view.head.seq))
-        if args.json or not _watched():
-            asyncio.run(_tell(args, world, view, story))
+        if args.json or not _is_interactive():
+            asyncio.run(_play(args, world, view, story))
         else:
             _watch(args, world, view, story)
     return 0
@@ -43,12 +43,12 @@ def _check(args: Namespace, view: AgentView) -> None:
         )
 
 
-def _watched() -> bool:
+def _is_interactive() -> bool:
     """Whether somebody sits there, at a terminal that can show more than lines."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not console().is_dumb_terminal
 
 
-async def _tell(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
+async def _play(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
     """All of it at once; with --follow what comes, until Ctrl-C or --to."""
     out = console()
     first = args.first
@@ -58,7 +58,7 @@ async def _tell(args: Namespace, world: CommandEnvironment, view: AgentView, sto
             for seq in seqs:
                 print(json_shapes.line(shape(story, seq)))
         else:
-            tell(story, seqs, out)
+            print_records(story, seqs, out)
         sys.stdout.flush()
         first = story.last + 1
         if not args.follow or story.last == args.last:

@@ -32,7 +32,7 @@ ENDED = "ended"
 JumpPoint = Literal["turn", "summary", "edit", "failure"]
 """What can be jumped to."""
 
-_TELLING = frozenset(
+_RENDERED_KINDS = frozenset(
     cls.kind
     for cls in (
         AgentConfigured, AgentCreated, BudgetExceeded, FunctionResult, ModelFailed, ModelReply, ReplyRejected, Summary,
@@ -87,7 +87,7 @@ class ReplayTimeline:
         self._gauges: list[tuple[int, WindowGauge]] = []
         self._calls: list[tuple[int, int]] = []
         """Seq and tokens of each call of the model."""
-        self._landmarks: dict[JumpPoint, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
+        self._jump_points: dict[JumpPoint, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
         self._warnings: dict[int, int] = {}
         """Turns of the warnings of this life, by seq."""
         self._hidden: set[int] = set()
@@ -110,9 +110,9 @@ class ReplayTimeline:
         for record in records:
             self.records.append(record)
             if self.opens_turn(record.seq):
-                self._landmarks["turn"].append(record.seq)
-            if record.type in _TELLING:
-                self._tell(record)
+                self._jump_points["turn"].append(record.seq)
+            if record.type in _RENDERED_KINDS:
+                self._render_record(record)
         for row in rows:
             self._edit(row)
 
@@ -137,25 +137,25 @@ class ReplayTimeline:
         first = {"persona": 0, "human": 1}
         return sorted(found, key=lambda edit: (first.get(edit.label, 2), edit.label))
 
-    def landmarks(self, kind: JumpPoint) -> Sequence[int]:
+    def jump_points(self, kind: JumpPoint) -> Sequence[int]:
         """The seqs of everything of that kind, rising."""
-        return self._landmarks[kind]
+        return self._jump_points[kind]
 
     def after(self, kind: JumpPoint, seq: int) -> int | None:
         """The next one of that kind; None if there is none."""
-        found = self._landmarks[kind]
+        found = self._jump_points[kind]
         place = bisect_right(found, seq)
         return found[place] if place < len(found) else None
 
     def before(self, kind: JumpPoint, seq: int) -> int | None:
         """The one of that kind before a seq; None if there is none."""
-        found = self._landmarks[kind]
+        found = self._jump_points[kind]
         place = bisect_left(found, seq)
         return found[place - 1] if place else None
 
     def count(self, kind: JumpPoint, seq: int) -> int:
         """How many of that kind there were up to a seq."""
-        return bisect_right(self._landmarks[kind], seq)
+        return bisect_right(self._jump_points[kind], seq)
 
     def find(self, words: str, seqs: Iterable[int]) -> int | None:
         """The first of these seqs whose record says the words, whatever their case; None if none does."""
@@ -193,9 +193,9 @@ class ReplayTimeline:
         )
         known.append(edit)
         self.edits[seq] = edit
-        self._landmarks["edit"].append(seq)
+        self._jump_points["edit"].append(seq)
 
-    def _tell(self, record: Record) -> None:
+    def _render_record(self, record: Record) -> None:
         event = event_of(record)
         match event:
             case AgentCreated():
@@ -209,7 +209,7 @@ class ReplayTimeline:
                 self._calls.append((record.seq, event.usage.total))
                 self._set(record, _replace(self._gauge, tokens=event.usage.total))
             case Summary() | SummaryExpanded():
-                self._landmarks["summary"].append(record.seq)
+                self._jump_points["summary"].append(record.seq)
                 counts = {"hidden": event.hidden, "total": event.total}
                 self._set(record, _replace(self._gauge, summary_seq=record.seq, warned=False, **counts))
             case SystemAlert(source="memory_pressure"):
@@ -219,7 +219,7 @@ class ReplayTimeline:
                 self._hidden.update(event.turns)
                 self._warn(record)
             case FunctionResult(ok=False) | ModelFailed() | ReplyRejected() | TurnAbandoned() | BudgetExceeded():
-                self._landmarks["failure"].append(record.seq)
+                self._jump_points["failure"].append(record.seq)
 
     def _warn(self, record: Record) -> None:
         seen = (seq for seq, turn in self._warnings.items() if turn not in self._hidden)

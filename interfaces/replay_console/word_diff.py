@@ -27,7 +27,7 @@ def difference(before: str, after: str) -> Sequence[DiffSegment]:
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     middle = _middle(old[head : len(old) - tail], new[head : len(new) - tail])
-    return _joined([("same", "".join(old[:head])), *middle, ("same", "".join(old[len(old) - tail :]))])
+    return _merge_neighbours([("same", "".join(old[:head])), *middle, ("same", "".join(old[len(old) - tail :]))])
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
@@ -57,7 +57,7 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
     return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
-def _joined(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
+def _merge_neighbours(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
     """Without empty pieces, and neighbours of one kind made one."""
     found: list[DiffSegment] = []
     for change, text in pieces:

@@ -13,7 +13,7 @@ from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import looking, root_of, store_of, system_of
+from everlog.interfaces.common.bootstrap import open_view, root_of, store_of, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.terminal_output import one_line
@@ -49,7 +49,7 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
 
 def _budget(args: Namespace, world: CommandEnvironment, name: str) -> CostRow:
     """What the configuration of an agent lets it use up on a day. Raises UnknownAgent."""
-    with looking(system_of(args, world), name, tell=False) as view:
+    with open_view(system_of(args, world), name, notify=False) as view:
         seen = context_at(view)
     return {
         "tokens": seen.config.day_tokens_max if seen else 0,

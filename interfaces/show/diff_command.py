@@ -28,9 +28,9 @@ from everlog.actors.replay.agent_diff import (
 )
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import looking, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.as_of import moment_of_option
+from everlog.interfaces.common.bootstrap import open_view, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.terminal_output import one_line
@@ -49,7 +49,7 @@ def diff(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     system = system_of(args, world)
     name = name_of(args.name)
-    with looking(system, name, tell=False) as now:
+    with open_view(system, name, notify=False) as now:
         head = now.head.seq
     before = _moment(system, name, args.first, world, head)
     after = _moment(system, name, args.last, world, head)
@@ -63,10 +63,10 @@ def diff(args: Namespace, world: CommandEnvironment) -> int:
 
 def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnvironment, head: int) -> AgentSnapshot:
     try:
-        moment = asked(given, world)
+        moment = moment_of_option(given, world)
     except BadInput as error:
         raise BadInput(f"{error} {name!r} has records 1 to {head}, the head.") from error
-    with looking(system, name, tell=False, as_of=moment) as view:
+    with open_view(system, name, notify=False, as_of=moment) as view:
         return moment_of(view)
 
 
@@ -130,16 +130,16 @@ def shape(found: AgentDiff, name: str) -> json_shapes.JsonObject:
 
 
 def _change(change: ValueChange) -> json_shapes.JsonObject:
-    because = [_because(one) for one in change.because]
+    because = [_cause_json(one) for one in change.because]
     return {"name": change.name, "before": change.before, "after": change.after, "because": because}
 
 
 def _message(shown: MessageChange) -> json_shapes.JsonObject:
-    because = None if shown.because is None else _because(shown.because)
+    because = None if shown.because is None else _cause_json(shown.because)
     return {"seq": shown.seq, "role": shown.role, "text": shown.text, "because": because}
 
 
-def _because(one: ChangeCause) -> json_shapes.JsonObject:
+def _cause_json(one: ChangeCause) -> json_shapes.JsonObject:
     return {**msgspec.to_builtins(one), "time": time_text.iso(one.time)}
 
 
@@ -182,7 +182,9 @@ def _count(number: int, word: str) -> str:
 
 def _value(change: ValueChange) -> Iterator[Text]:
     """The lines of a value that went and came, with the words that differ in bold."""
-    before, after = (None if side is None else plain(str(side)).split("\n") for side in (change.before, change.after))
+    before, after = (
+        None if side is None else sanitize(str(side)).split("\n") for side in (change.before, change.after)
+    )
     if before is None or after is None:
         lines, sign, style = (after, "+", "green") if before is None else (before, "-", "red")
         yield from (Text(f"  {sign} {line}", style) for line in lines or ())
@@ -228,13 +230,13 @@ def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
 def _reasons(change: ValueChange, *, full: bool) -> Iterator[RenderableType]:
     """What made a change: the last of it, and how often it was changed before."""
     for one in change.because if full else change.because[-1:]:
-        yield _told(_story(one))
+        yield _indented_text(_story(one))
     if not full and len(change.because) > 1:
         count = _count(len(change.because) - 1, "change")
-        yield _told(f"and {count} before it, from seq {change.because[0].seq}; --full shows each")
+        yield _indented_text(f"and {count} before it, from seq {change.because[0].seq}; --full shows each")
 
 
-def _told(text: str) -> RenderableType:
+def _indented_text(text: str) -> RenderableType:
     return Padding(Text(text, "dim"), (0, 0, 0, 4))
 
 
@@ -260,16 +262,16 @@ def _messages(
     yield Text("")
     yield Text(f"{_count(len(shown), 'message')} {what}", f"bold {style}")
     some = shown if full else shown[:LINES_MAX]
-    for because, each in groupby(some, _other):
+    for because, each in groupby(some, _other_cause):
         for one in each:
             yield _line(one, sign, style, full=full)
         if because is not None:
-            yield _told(_story(because))
+            yield _indented_text(_story(because))
     if len(some) < len(shown):
         yield Text(f"    and {_count(len(shown) - len(some), 'more message')}; --full shows all", "dim")
 
 
-def _other(one: MessageChange) -> ChangeCause | None:
+def _other_cause(one: MessageChange) -> ChangeCause | None:
     """What brought, hid or reworded a message, if that is not its own record."""
     return None if one.because is None or one.because.seq == one.seq else one.because
 
@@ -281,7 +283,7 @@ def _said(content: str) -> str:
 
 
 def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
-    said, was = (plain(_said(text)) for text in (one.text, one.was or ""))
+    said, was = (sanitize(_said(text)) for text in (one.text, one.was or ""))
     if not full:
         said, was = one_line(said, CHARS_MAX), one_line(was, CHARS_MAX)
     own = one.because if one.because is not None and one.because.seq == one.seq else None

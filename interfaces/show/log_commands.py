@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from everlog.actors.hosting.log_warnings import cut_off
+from everlog.actors.hosting.log_warnings import truncated_warning
 from everlog.events import EverlogError
 from everlog.interfaces.common.bootstrap import leaving_alone, store_of, warn
-from everlog.interfaces.common.error_output import complain, plain
+from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.interfaces.show.verify_command import print_proof
@@ -100,22 +100,22 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
             )
         fine &= report.ok
         if not args.json:
-            print_proof(part.label, _counted(report), report.errors, report.notes, "whole")
+            print_proof(part.label, _count_text(report), report.errors, report.notes, "whole")
         doing.found.append({"agent": part.agent, **msgspec.to_builtins(report)})
-    for wrong in _between(args, doing.store):
+    for wrong in _check_streams(args, doing.store):
         fine = False
-        complain(plain(wrong))
+        complain(sanitize(wrong))
     return doing.done(fine=fine)
 
 
-def _between(args: Namespace, store: FileStore) -> list[str]:
+def _check_streams(args: Namespace, store: FileStore) -> list[str]:
     """What is wrong with what logs say of each other: of all with --all, where one agent begins with --deep."""
     if args.all:
         return [*check_moves(store), *check_forks(store)]
     return check_forks(store, [name_of(args.name)]) if args.deep else []
 
 
-def _counted(report: CheckReport) -> str:
+def _count_text(report: CheckReport) -> str:
     return f"{report.records:,} records in {report.commits:,} commits, {_files(report.bytes, report.files)}"
 
 
@@ -163,7 +163,7 @@ def seal(args: Namespace, world: CommandEnvironment) -> int:
                 log = doing.store.open_partition(part.name, f"everlog {args.command}", label=part.label)
                 try:
                     if log.cut is not None:
-                        warn(cut_off(part.label, log.cut))
+                        warn(truncated_warning(part.label, log.cut))
                     before = stats_of(where)
                     done = log.seal(DERIVER, moved)
                     after = stats_of(where)
@@ -173,7 +173,7 @@ def seal(args: Namespace, world: CommandEnvironment) -> int:
             doing.failure(part, error)
             continue
         if not args.json:
-            print(plain(_sealed(part.label, done, before, after)))
+            print(sanitize(_sealed(part.label, done, before, after)))
         doing.found.append({"agent": part.agent, "partition": part.name, **msgspec.to_builtins(done)})
     return doing.done()
 
@@ -181,12 +181,12 @@ def seal(args: Namespace, world: CommandEnvironment) -> int:
 def _sealed(label: str, done: SealReport, before: PartitionStats, after: PartitionStats) -> str:
     if not done.files:
         return f"{label}: nothing to seal"
-    then, now = _held(before), _held(after)
+    then, now = _record_bytes(before), _record_bytes(after)
     gone = f", {done.erased:,} of them erased" if done.erased else ""
     return f"{label}: {after.records:,} records{gone}, {then} → {now}"
 
 
-def _held(found: PartitionStats) -> str:
+def _record_bytes(found: PartitionStats) -> str:
     """What the records themselves take up: derived states and what is empty do not count."""
     kinds = [kind for kind in (found.open, found.frames, found.sealed) if kind.bytes]
     return _files(sum(kind.bytes for kind in kinds), sum(kind.files for kind in kinds))

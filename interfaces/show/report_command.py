@@ -6,26 +6,26 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.actors.gateway.gateway_limits import known_prices, limits_from
+from everlog.actors.gateway.gateway_limits import all_prices, limits_from
 from everlog.actors.reports.fleet_figures import figures
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.show.sql_command import asked, say_position, written
+from everlog.interfaces.show.sql_command import open_output, open_views, say_position
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
-    currency = known_prices(limits_from(os.environ)).currency
+    currency = all_prices(limits_from(os.environ)).currency
     at = world.clock.now()
-    with asked(args, world) as (views, position):
+    with open_views(args, world) as (views, position):
         found = figures(views, currency)
         left_out = bool(position.left_out)
         if args.html is not None:
             from everlog.interfaces.show import report_html
 
             page = report_html.page(found, of=f"{time_text.clock(at)} UTC", records=position.records)
-            with written(args, Path(args.html), "--html") as out:
+            with open_output(args, Path(args.html), "--html") as out:
                 out.write(page.encode())
         if args.json:
             told = msgspec.to_builtins(found)

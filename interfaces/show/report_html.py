@@ -5,12 +5,12 @@ import math
 from collections.abc import Sequence
 
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.show.report_terminal import amount
 
 WIDTH, LEFT, RIGHT = 720, 230, 90
 ROW = 28
-TALL, BELOW, BESIDE = 200, 44, 64
+TALL, BELOW, MARGIN = 200, 44, 64
 ABOVE = 30
 LABEL_CHARS = 30
 CHAR_WIDE, BETWEEN = 6.6, 26
@@ -37,7 +37,7 @@ svg line { stroke: var(--line); }
 
 def text(words: str) -> str:
     """Any words as text of the page: no sign in them is taken for markup, and none is a control character."""
-    return html.escape(plain(words))
+    return html.escape(sanitize(words))
 
 
 def page(found: FleetFigures, *, of: str, records: int) -> str:
@@ -126,20 +126,20 @@ def _days(chart: Chart) -> str:
     """Bars that stand, one for each day."""
     points = chart.points
     end = nice(max(point.value for point in points))
-    wide, floor = WIDTH - BESIDE - 8, TALL
+    wide, floor = WIDTH - MARGIN - 8, TALL
     each = min(wide / len(points), 48)
     parts = []
     for part in (0.0, 0.5, 1.0):
         y = floor - (floor - ABOVE) * part
-        parts.append(f'<line x1="{BESIDE}" y1="{y:.1f}" x2="{WIDTH - 8}" y2="{y:.1f}"/>')
-        parts.append(_text(BESIDE - 6, y + 4, amount(end * part, chart.unit), anchor="end", dim=True))
+        parts.append(f'<line x1="{MARGIN}" y1="{y:.1f}" x2="{WIDTH - 8}" y2="{y:.1f}"/>')
+        parts.append(_text(MARGIN - 6, y + 4, amount(end * part, chart.unit), anchor="end", dim=True))
     parts.append(_text(0, 10, chart.unit, dim=True))
     for number, point in enumerate(points):
         height = (floor - ABOVE) * point.value / end
-        x = BESIDE + number * each + each * 0.1
+        x = MARGIN + number * each + each * 0.1
         parts.append(_rect(x, floor - height, each * 0.8, height, _title(point, chart.unit)))
     parts += [_text(x, floor + 18, label, anchor=anchor, dim=True) for x, label, anchor in _named_days(points, each)]
-    parts.append(_text(BESIDE + min(wide, each * len(points)) / 2, floor + 38, chart.over, anchor="middle", dim=True))
+    parts.append(_text(MARGIN + min(wide, each * len(points)) / 2, floor + 38, chart.over, anchor="middle", dim=True))
     return _svg(chart, floor + BELOW, parts)
 
 
@@ -148,8 +148,8 @@ def _named_days(points: Sequence[ChartPoint], each: float) -> list[tuple[float, 
     wide = CHAR_WIDE * max(len(point.label) for point in points)
     named = []
     for number in range(0, len(points) - 1, math.ceil((wide + BETWEEN) / each)):
-        named.append((BESIDE + each * (number + 0.1), points[number].label, "start"))
-    begin, end = BESIDE + each * (len(points) - 0.9), BESIDE + each * (len(points) - 0.1)
+        named.append((MARGIN + each * (number + 0.1), points[number].label, "start"))
+    begin, end = MARGIN + each * (len(points) - 0.9), MARGIN + each * (len(points) - 0.1)
     at_its_end = begin + wide > WIDTH
     begin = end - wide if at_its_end else begin
     named = [one for one in named if one[0] + wide + BETWEEN <= begin]

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output.terminal_output import one_line
 
 BAR_CELLS = 32
@@ -19,7 +19,7 @@ def page(found: FleetFigures) -> RenderableType:
     """All of it."""
     parts: list[RenderableType] = [_first(found)]
     for chart in found.charts:
-        parts += [Text(""), Text(chart.title, "bold"), Text(plain(chart.answer))]
+        parts += [Text(""), Text(chart.title, "bold"), Text(sanitize(chart.answer))]
         if chart.points:
             parts.append(_days(chart) if chart.form == "days" else _bars(chart))
     return Group(*parts)
@@ -51,7 +51,7 @@ def _bars(chart: Chart) -> Table:
     for point in chart.points:
         value = f"{amount(point.value, chart.unit)} {chart.unit.partition(' ')[0]}"
         label = Text(one_line(point.label, LABEL_CHARS))
-        grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(plain(point.note)))
+        grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(sanitize(point.note)))
     return grid
 
 

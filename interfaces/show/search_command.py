@@ -11,7 +11,7 @@ from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
 from everlog.interfaces.common.bootstrap import lines_of, searching
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.output import json_shapes
 
 QUERY_RESULTS = 10
@@ -24,7 +24,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     if (args.query is None) == (args.queries is None):
         args.fail("give either a QUERY or --queries FILE")
-    checked(args.query or "")
+    check_text(args.query or "")
     queries = queries_in(args.queries) if args.queries else []
     filters = filters_of(args)
     with searching(args, world) as view:
@@ -34,7 +34,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
             if args.queries:
                 asyncio.run(_answer(find, queries, filters))
                 return 0
-            shape = json_shapes.page(asyncio.run(_found(find, args.query, args.page, filters)))
+            shape = json_shapes.page(asyncio.run(_find_page(find, args.query, args.page, filters)))
         except FunctionError as error:  # what a model would be told, a person is told
             raise BadInput(str(error)) from error
     if args.json:
@@ -52,7 +52,7 @@ async def _answer(find: SearchFunction, queries: Sequence[str], filters: Filters
         print(json_shapes.line(json_shapes.answer(query, await find(query, 0, QUERY_RESULTS, filters))))
 
 
-async def _found(find: SearchFunction, query: str, page: int, filters: Filters) -> Page:
+async def _find_page(find: SearchFunction, query: str, page: int, filters: Filters) -> Page:
     return await find(query, page, PAGE_RESULTS, filters)
 
 
@@ -66,8 +66,8 @@ def filters_of(args: Namespace) -> Filters:
         roles=args.role,
         start=args.since,
         end=args.until,
-        tags=tuple(map(checked, args.tags or ())),
-        source=checked(args.source),
+        tags=tuple(map(check_text, args.tags or ())),
+        source=check_text(args.source),
     )
 
 

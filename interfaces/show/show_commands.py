@@ -108,7 +108,9 @@ def context_shape(view: AgentView) -> json_shapes.JsonObject:
     if seen is None:
         return json_shapes.context(view.agent_id, view.seq, 0, 0, [])
     tokens = context_fit.tokens_of(len(_request(view, seen)), seen)
-    return json_shapes.context(view.agent_id, view.seq, tokens, seen.config.window, render_request.numbered(seen))
+    return json_shapes.context(
+        view.agent_id, view.seq, tokens, seen.config.window, render_request.numbered_messages(seen)
+    )
 
 
 def context_at(view: AgentView) -> Context | None:
@@ -168,7 +170,7 @@ def events(args: Namespace, world: CommandEnvironment) -> int:
         asyncio.run(_follow(args, world, reader, out))
         return 0
     last = args.last if args.as_of is None else min(seq, args.last or seq)
-    for record in _wanted(args, reader.read(name_of(args.name), args.first, last)):
+    for record in _wanted_records(args, reader.read(name_of(args.name), args.first, last)):
         out.on_records([record])
     return 0
 
@@ -179,7 +181,7 @@ def _event_lines() -> Any:
     return EventLines(console())
 
 
-def _wanted(args: Namespace, records: Iterator[Record]) -> Iterator[Record]:
+def _wanted_records(args: Namespace, records: Iterator[Record]) -> Iterator[Record]:
     return (record for record in records if not args.kinds or record.type in args.kinds)
 
 
@@ -198,7 +200,7 @@ def _all(view: AgentView) -> Iterator[Record]:
 async def _follow(args: Namespace, world: CommandEnvironment, reader: LogReader, out: Any) -> None:
     """What there is, then what comes, until Ctrl-C (or until --to is reached)."""
     async for records in _batches(args, world, reader):
-        out.on_records(list(_wanted(args, iter(records))))
+        out.on_records(list(_wanted_records(args, iter(records))))
 
 
 async def _batches(args: Namespace, world: CommandEnvironment, reader: LogReader) -> AsyncIterator[list[Record]]:

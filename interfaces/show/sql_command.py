@@ -33,7 +33,7 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
     form = _form(args)
     query = _query(args)
     at = world.clock.now()
-    with asked(args, world) as (views, position):
+    with open_views(args, world) as (views, position):
         schema, batches = views.select(query)
         if form == "json":
             with _out(args) as out:
@@ -51,7 +51,7 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
 
 
 @contextmanager
-def asked(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
+def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
     """The views that the arguments are about. Who writes meanwhile goes first: this process is in no hurry."""
     world.give_way()
     memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
@@ -119,16 +119,16 @@ def _out(args: Namespace) -> Iterator[IO[Any]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with written(args, Path(args.out), "--out") as out:
+    with open_output(args, Path(args.out), "--out") as out:
         yield out
 
 
 @contextmanager
-def written(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
+def open_output(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
     """A file that a user named, which is there once it is whole. Raises BadInput where it cannot be written, and for a
     file of the store.
     """
-    _refuse_in_store(root_of(args), path, option)
+    _check_outside_store(root_of(args), path, option)
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as out:
@@ -141,7 +141,7 @@ def written(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
             part.unlink()
 
 
-def _refuse_in_store(root: Path, path: Path, option: str) -> None:
+def _check_outside_store(root: Path, path: Path, option: str) -> None:
     """Wherever links lead to: neither the file nor its folder may be the store's."""
     try:
         places = path.resolve(), path.parent.resolve() / path.name

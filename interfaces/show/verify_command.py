@@ -9,7 +9,7 @@ import msgspec
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.replay import rebuild_check, replay_report
 from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import looking, system_of
+from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes, progress_bar
 
@@ -25,7 +25,7 @@ _COLOURS = {"- ": "red", "+ ": "green"}
 def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     """The command `rebuild`."""
     system = system_of(args, world)
-    return _each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt)
+    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt)
 
 
 def verify(args: Namespace, world: CommandEnvironment) -> int:
@@ -37,10 +37,10 @@ def verify(args: Namespace, world: CommandEnvironment) -> int:
     def prove(view: AgentView) -> rebuild_check.ReplayReport:
         return rebuild_check.verify(view, system.tools, args.sample, args.seed or "")
 
-    return _each(args, system, prove, "verifying", _verified)
+    return _verify_each(args, system, prove, "verifying", _verified_text)
 
 
-def _each(
+def _verify_each(
     args: Namespace,
     system: LocalSystem,
     prove: Callable[[AgentView], rebuild_check.ReplayReport],
@@ -51,7 +51,7 @@ def _each(
     names = names_of(args, system)
     for number, name in enumerate(names):
         try:
-            with progress_bar.shown(f"{doing} {name}") as moved, looking(system, name) as view:
+            with progress_bar.shown(f"{doing} {name}") as moved, open_view(system, name) as view:
                 if args.all:
                     moved(number, len(names))
                 report = prove(view)
@@ -86,7 +86,7 @@ def _rebuilt(reports: Sequence[rebuild_check.ReplayReport]) -> str:
     return f"{sum(report.checked for report in reports):,} projections rebuilt"
 
 
-def _verified(reports: Sequence[rebuild_check.ReplayReport]) -> str:
+def _verified_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
     """How many requests were made again, of all that there are."""
     checked = sum(report.checked for report in reports)
     calls = sum(report.calls.calls for report in reports)
@@ -136,30 +136,30 @@ def print_proof(
     """Say what was looked at, what is wrong with it and where (`details`, by fault), and what else there is to know."""
     from rich.text import Text
 
-    from everlog.interfaces.common.error_output import plain
+    from everlog.interfaces.common.error_output import sanitize
     from everlog.interfaces.output.terminal_output import console, indented
 
     out = console()
     verdict = (f"faults: {len(faults)}", "bold red") if faults else (fine, "green")
-    out.print(Text.assemble((plain(name), "bold"), f": {what}, ", verdict), soft_wrap=True)
+    out.print(Text.assemble((sanitize(name), "bold"), f": {what}, ", verdict), soft_wrap=True)
     for fault in faults:
-        out.print(indented(Text(plain(fault), "red"), out, wrap=out.is_terminal), soft_wrap=True)
+        out.print(indented(Text(sanitize(fault), "red"), out, wrap=out.is_terminal), soft_wrap=True)
         difference = (details or {}).get(fault)
         if difference is not None:
             _print_difference(difference, out)
     for note in notes:
-        out.print(indented(Text(plain(note), "dim"), out, wrap=out.is_terminal), soft_wrap=True)
+        out.print(indented(Text(sanitize(note), "dim"), out, wrap=out.is_terminal), soft_wrap=True)
 
 
 def _print_difference(difference: replay_report.RequestDiff, out: "Console") -> None:
     """What differs: that of then red, that of today green, as in any diff."""
     from rich.text import Text
 
-    from everlog.interfaces.common.error_output import plain
+    from everlog.interfaces.common.error_output import sanitize
 
     if difference.also:
-        out.print(Text(f"    and so do: {plain(', '.join(difference.also))}", "dim"), soft_wrap=True)
+        out.print(Text(f"    and so do: {sanitize(', '.join(difference.also))}", "dim"), soft_wrap=True)
     if difference.against:
-        out.print(Text(f"    - {plain(difference.against)}; + today:", "dim"), soft_wrap=True)
+        out.print(Text(f"    - {sanitize(difference.against)}; + today:", "dim"), soft_wrap=True)
     for line in difference.lines:
-        out.print(Text(f"    {plain(line)}", _COLOURS.get(line[:2], "dim")), soft_wrap=True)
+        out.print(Text(f"    {sanitize(line)}", _COLOURS.get(line[:2], "dim")), soft_wrap=True)

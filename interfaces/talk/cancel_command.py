@@ -4,8 +4,8 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, system_of
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
@@ -14,15 +14,15 @@ from everlog.store import name_of
 def cancel(args: Namespace, world: CommandEnvironment) -> int:
     """The command."""
     name = name_of(args.name)
-    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
         turns = asyncio.run(_cancel(args, world, name))
     if args.json:
         print(json_shapes.line({"agent": name, "cancelled": list(turns)}))
     elif turns:
         said = f"turn {turns[0]}" if len(turns) == 1 else f"turns {', '.join(map(str, turns))}"
-        print(plain(f"Cancelled {said} of {name}."))
+        print(sanitize(f"Cancelled {said} of {name}."))
     else:
-        print(plain(f"Nothing was cancelled: no turn of {name} is open."))
+        print(sanitize(f"Nothing was cancelled: no turn of {name} is open."))
     return 0
 
 

@@ -33,13 +33,13 @@ from everlog.events import (
 )
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment, Interface
-from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.chat_prompt import Prompt
-from everlog.interfaces.output.narrator import Narrator, given_up
+from everlog.interfaces.output.narrator import Narrator, abandon_reasons
 from everlog.interfaces.output.terminal_output import EventLines, TerminalFrontEnd, console, one_line
 from everlog.interfaces.show import show_commands
 from everlog.store import name_of
@@ -139,7 +139,7 @@ class ChatSession:
 
     async def begin(self) -> None:
         """Say who this is, show the last messages, and finish what was left unfinished."""
-        self._note(f"{self._agent.agent_id} · {_told(self._agent.opened.model)} · /help lists the commands")
+        self._note(f"{self._agent.agent_id} · {_model_label(self._agent.opened.model)} · /help lists the commands")
         self._history()
         if self.streams and self._agent.opened.model != OFFLINE:
             await self._agent.configure(Settings(stream=True))
@@ -218,14 +218,14 @@ class ChatSession:
 
         Raises EverlogError.
         """
-        word, *rest = checked(text).split(maxsplit=1)
+        word, *rest = check_text(text).split(maxsplit=1)
         if word.startswith("//") or not word.startswith("/"):
             said = text.removeprefix("/") if word.startswith("//") else text
             await self._run(self._agent.send(said, preview=self._preview))
         elif word in self._commands:
             await self._commands[word](rest[0] if rest else "")
         else:
-            self._refuse(f"There is no {word}. Try /help.")
+            self._print_problem(f"There is no {word}. Try /help.")
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
@@ -250,8 +250,8 @@ class ChatSession:
                     if self._spinner is not None and not self._terminal.coming:
                         self._spinner.start()
         finally:
-            self._terminal.settled()
-        self.failed = bool(given_up(records))
+            self._terminal.drop_unfinished()
+        self.failed = bool(abandon_reasons(records))
 
     @contextlib.contextmanager
     def _thinking(self) -> Iterator[None]:
@@ -288,7 +288,7 @@ class ChatSession:
 
     async def _pop(self, rest: str) -> None:
         if rest and not rest.isdecimal():
-            self._refuse("/pop [N]: say how many turns.")
+            self._print_problem("/pop [N]: say how many turns.")
             return
         hidden = await self._agent.undo(int(rest[:9] or 1))
         turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
@@ -306,7 +306,7 @@ class ChatSession:
             await self._agent.configure(Settings(model=name, stream=(self.streams and name != OFFLINE) or None))
         with self._view() as view:
             config = view.context().config
-        self._note(f"{_told(config.model)}, {config.window:,} tokens")
+        self._note(f"{_model_label(config.model)}, {config.window:,} tokens")
 
     async def _summarize(self, _: str) -> None:
         if not await self._agent.summarize():
@@ -333,7 +333,7 @@ class ChatSession:
             messages = render_request.messages(view.context())
         count = int(rest[:9]) if rest.isdecimal() else len(messages)
         for message in messages[max(0, len(messages) - count) :]:
-            self._out.print(Text(plain(json_shapes.line(message))), soft_wrap=True)
+            self._out.print(Text(sanitize(json_shapes.line(message))), soft_wrap=True)
 
     async def _pressure(self, _: str) -> None:
         with self._view() as view:
@@ -341,7 +341,7 @@ class ChatSession:
 
     async def _search(self, query: str) -> None:
         if not query:
-            self._refuse("/search QUERY: say what to look for.")
+            self._print_problem("/search QUERY: say what to look for.")
             return
         with self._view() as view:
             found = json_shapes.page(await view.searcher().recall(query, 0, PAGE_RESULTS))
@@ -366,16 +366,16 @@ class ChatSession:
     def _show(self, page: RenderableType) -> None:
         show_pages.show(page)
 
-    def _refuse(self, text: str) -> None:
+    def _print_problem(self, text: str) -> None:
         """What was typed cannot be done as it stands."""
         self.failed = True
         self._note(text)
 
     def _note(self, text: str) -> None:
-        self._out.print(Text(plain(text), "dim"))
+        self._out.print(Text(sanitize(text), "dim"))
 
 
-def _told(model: str) -> str:
+def _model_label(model: str) -> str:
     """A model's name, and what it is if it is not one."""
     return f"{model}, a rule-based stand-in, not a language model" if model == OFFLINE else model
 

@@ -10,8 +10,8 @@ from everlog.actors.rerun.rerun_effects import RerunDiverged
 from everlog.events import Record
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import asked
-from everlog.interfaces.common.bootstrap import agents_of, looking, settings_of, system_of
+from everlog.interfaces.common.as_of import moment_of_option
+from everlog.interfaces.common.bootstrap import agents_of, open_view, settings_of, system_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -25,7 +25,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     """The command `rerun`."""
     if args.report:
         return _report(args, world)
-    first = asked(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
+    first = moment_of_option(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
     if args.recorded and args.live_tools:
         args.fail("--recorded runs nothing outside: leave --live-tools away")
     what = RerunOptions(
@@ -37,7 +37,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
         recorded=args.recorded,
         live_tools=args.live_tools,
     )
-    with looking(system_of(args, world), args.name, tell=False):
+    with open_view(system_of(args, world), args.name, notify=False):
         pass  # an agent that is there, in a store that is there
     told: list[TurnPair] = []
     try:
@@ -55,7 +55,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
 
 
 async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, told: list[TurnPair]) -> RerunOutcome:
-    def tell(pair: TurnPair) -> None:
+    def notify(pair: TurnPair) -> None:
         told.append(pair)
         if not args.json:
             from everlog.interfaces.talk import rerun_page
@@ -63,14 +63,14 @@ async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions,
             rerun_page.show_turn(pair)
 
     async with agents_of(args, world) as system:
-        return await system.rerun(what, tell)
+        return await system.rerun(what, notify)
 
 
 def _report(args: Namespace, world: CommandEnvironment) -> int:
     """Compare with a fork that was made before."""
-    with looking(system_of(args, world), args.name, tell=False):
+    with open_view(system_of(args, world), args.name, notify=False):
         pass
-    comparison = asyncio.run(_compared(args, world))
+    comparison = asyncio.run(_compare(args, world))
     if args.json:
         print(json_shapes.line(comparison_shape(comparison)))
         return 0
@@ -82,7 +82,7 @@ def _report(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-async def _compared(args: Namespace, world: CommandEnvironment) -> RerunComparison:
+async def _compare(args: Namespace, world: CommandEnvironment) -> RerunComparison:
     async with agents_of(args, world) as system:
         return await system.compare(args.name, args.new)
 
@@ -103,7 +103,7 @@ def shape(done: RerunOutcome, *, recorded: bool) -> RerunObject:
         "recorded": recorded,
         "diverged": None if done.diverged is None else _divergence(done.diverged),
         "renumbered": done.renumbered,
-        "left_out": _left_out(done.left_out),
+        "left_out": _left_out_inputs(done.left_out),
         "error": None if done.error is None else str(done.error),
     }
 
@@ -164,5 +164,5 @@ def _divergence(diverged: RerunDiverged) -> RerunObject:
     return {"seq": diverged.seq, "text": str(diverged), "difference": list(diverged.difference)}
 
 
-def _left_out(records: Sequence[Record]) -> list[RerunObject]:
+def _left_out_inputs(records: Sequence[Record]) -> list[RerunObject]:
     return [{"seq": record.seq, "type": record.type} for record in records]

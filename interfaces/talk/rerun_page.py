@@ -19,7 +19,7 @@ from everlog.actors.rerun.rerun_comparison import (
 )
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.output import show_pages
 from everlog.interfaces.output.terminal_output import RESULT_CHARS, call_text, console, one_line
 
@@ -57,7 +57,7 @@ def turn(pair: TurnPair, out: Console) -> RenderableType:
         (f"otherwise: {differs}", "yellow") if differs else ("the same", "green"),
     )
     label = INPUTS.get(pair.input, "")
-    said = Text.assemble(("> ", "bold green"), (f"{label} " if label else "", "dim"), plain(pair.said))
+    said = Text.assemble(("> ", "bold green"), (f"{label} " if label else "", "dim"), sanitize(pair.said))
     return Group(Rule(title, align="left", style="dim"), said, _sides(pair, out))
 
 
@@ -75,15 +75,15 @@ def _sides(pair: TurnPair, out: Console) -> RenderableType:
 def _side(side: TurnTrace | None, name: str) -> Text:
     if side is None:
         return Text.assemble((name, "bold"), ("  there was no such turn", "dim"))
-    lines = [Text.assemble((name, "bold"), (f"  seq {side.seq}  ", "dim"), (_took(side.costs), "dim"))]
-    lines += [Text(plain(answer), "cyan") for answer in side.answers] or [Text("(no message)", "dim italic")]
+    lines = [Text.assemble((name, "bold"), (f"  seq {side.seq}  ", "dim"), (_cost_text(side.costs), "dim"))]
+    lines += [Text(sanitize(answer), "cyan") for answer in side.answers] or [Text("(no message)", "dim italic")]
     lines += [_call(call) for call in side.calls]
     lines += [line for edit in side.memory for line in _edit(edit)]
     lines += [Text(one_line(side.ended, RESULT_CHARS), "red")] if side.ended else []
     return Text("\n").join(lines)
 
 
-def _took(costs: CallCosts) -> str:
+def _cost_text(costs: CallCosts) -> str:
     money = "" if costs.cost is None else f", {costs.cost:,.4f}"
     return f"{costs.tokens:,} tokens{money}, {costs.latency_us / MICROSECONDS:,.1f} s"
 
@@ -101,7 +101,7 @@ def _call(call: FunctionCall) -> Text:
 def _edit(edit: BlockDifference) -> list[Text]:
     """The lines of a block that went and came."""
     lines = [Text(f"memory {one_line(edit.label)}", "bold")]
-    for line in difflib.ndiff(plain(edit.before).split("\n"), plain(edit.after).split("\n")):
+    for line in difflib.ndiff(sanitize(edit.before).split("\n"), sanitize(edit.after).split("\n")):
         if line[:1] in "+-" and line[2:]:
             lines.append(Text(line, "green" if line[0] == "+" else "red"))
     return lines
@@ -117,7 +117,7 @@ def end(comparison: RerunComparison, done: RerunOutcome | None) -> RenderableTyp
         which = ", ".join(PARTS[part] for part in first.parts)
         seqs = f"seq {first.then_seq} then, seq {first.now_seq} now" if first.then_seq else f"seq {first.now_seq}"
         parts.append(Text(f"The first difference is in turn {first.turn} ({seqs}): {which}.", "yellow"))
-    parts.append(Text(_answered(comparison), "dim"))
+    parts.append(Text(_answer_counts(comparison), "dim"))
     if done is not None:
         parts += _notes(done)
     parts.append(Text(f"{comparison.fork} goes on from there: everlog chat {comparison.fork}", "dim"))
@@ -147,7 +147,7 @@ def _totals(comparison: RerunComparison) -> Table:
     return table
 
 
-def _answered(comparison: RerunComparison) -> str:
+def _answer_counts(comparison: RerunComparison) -> str:
     counts = comparison.answered
     return (
         f"Function calls now: {counts['own']:,} of memory, {counts['recorded']:,} answered from the record, "
@@ -159,10 +159,10 @@ def _notes(done: RerunOutcome) -> list[RenderableType]:
     notes: list[RenderableType] = []
     if done.left_out:
         which = ", ".join(f"{record.type} (seq {record.seq})" for record in done.left_out)
-        notes.append(Text(f"Not done again: {plain(which)}.", "yellow"))
+        notes.append(Text(f"Not done again: {sanitize(which)}.", "yellow"))
     if done.diverged is not None:
-        notes.append(Text(plain(str(done.diverged)), "bold yellow"))
+        notes.append(Text(sanitize(str(done.diverged)), "bold yellow"))
         for line in done.diverged.difference:
             style = {"-": "red", "+": "green", "@": "dim"}.get(line[:1], "")
-            notes.append(Text(plain(line), style, overflow="fold"))
+            notes.append(Text(sanitize(line), style, overflow="fold"))
     return notes

@@ -11,10 +11,10 @@ from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLog
 from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
-from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.interfaces.output.narrator import Narrator, given_up
+from everlog.interfaces.output.narrator import Narrator, abandon_reasons
 from everlog.store import name_of
 
 AHEAD_US_MAX = 86_400_000_000
@@ -39,22 +39,22 @@ def send(args: Namespace, world: CommandEnvironment) -> int:
     return asyncio.run(_send(args, world, narrator.on_records, shown))
 
 
-async def _send(args: Namespace, world: CommandEnvironment, listen: CommitListener, shown: FrontEnd | None) -> int:
+async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitListener, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
     settings = settings_of(args, world)
     async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
-        agent.notify(listen)  # from now on: how it began is no part of the answer
+        agent.notify(on_commit)  # from now on: how it began is no part of the answer
         preview = None if shown is None else partial(shown.preview, name=name)
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
-        why = given_up(await answer)
+        why = abandon_reasons(await answer)
     for text in why.values():
         complain(text)
     return int(answer.value.turn in why)
 
 
 def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
-    text = checked(args.text or "")
+    text = check_text(args.text or "")
     match args.role:
         case "system":
             return SystemAlert(text=text, source="manual")

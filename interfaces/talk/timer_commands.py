@@ -11,10 +11,10 @@ from everlog.actors.cluster.ray_address import running
 from everlog.events import BadInput
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, looking, root_of, system_of, viewing, warn
-from everlog.interfaces.common.error_output import plain
+from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, root_of, system_of, viewing, warn
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import checked
+from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -26,34 +26,36 @@ def timer(args: Namespace, world: CommandEnvironment) -> int:
     ]:
         args.fail("--cancel stands alone")
     name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
-    with looking(system_of(args, world), name, tell=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
         return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
 async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: int) -> int:
-    text = checked(args.text or "")
+    text = check_text(args.text or "")
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
+        agent = await system.agent(name, create=False, keep_configuration=True, command="everlog timer")
         called = await agent.set_timer(args.timer or "", text, due_at=due_at, every_s=args.every or 0)
     shape = {"agent": name, "timer": called, "due": time_text.iso(due_at), "every_s": args.every or 0}
     if args.json:
         print(json_shapes.line(shape))
         return 0
     often = f", then every {time_text.span(args.every)}" if args.every else ""
-    print(plain(f"Timer {called}: {name} is woken at {time_text.clock(due_at)} UTC{often}."))
+    print(sanitize(f"Timer {called}: {name} is woken at {time_text.clock(due_at)} UTC{often}."))
     if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
-        print(plain(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
+        print(sanitize(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
     return 0
 
 
 async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> int:
     async with agents_of(args, world) as system:
-        agent = await system.agent(name, create=False, as_it_is=True, command="everlog timer")
+        agent = await system.agent(name, create=False, keep_configuration=True, command="everlog timer")
         if not await agent.cancel_timer(args.cancel):
             known = ", ".join(row["timer"] for row in _rows(system, name)) or "none"
             raise BadInput(f"{name!r} has no timer {args.cancel!r}; its timers: {known}.")
     print(
-        json_shapes.line({"agent": name, "cancelled": args.cancel}) if args.json else plain(f"Cancelled {args.cancel}.")
+        json_shapes.line({"agent": name, "cancelled": args.cancel})
+        if args.json
+        else sanitize(f"Cancelled {args.cancel}.")
     )
     return 0
 
@@ -71,7 +73,7 @@ def _due(args: Namespace, now: int) -> int:
 
 
 def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
-    with looking(system, name, tell=False) as view:
+    with open_view(system, name, notify=False) as view:
         return view.rows("timers")
 
 
@@ -88,7 +90,7 @@ def timers(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for row in rows:
         often = f"every {time_text.span(row['every_s'])}" if row["every_s"] else "once"
-        print(plain(f"{row['timer']}  {time_text.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
+        print(sanitize(f"{row['timer']}  {time_text.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
     if not rows:
-        print(plain(f"{args.name} has no timers."))
+        print(sanitize(f"{args.name} has no timers."))
     return 0

@@ -18,13 +18,13 @@ import pyarrow as pa
 from everlog.events import ArchiveError, StoreError
 from everlog.store.archive.archive_constants import BATCH_RECORDS
 from everlog.store.archive.archive_lineage import Lineage
-from everlog.store.archive.archive_lock import locked, trying
+from everlog.store.archive.archive_lock import locked, try_lock
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
 from everlog.store.archive.archive_table import equal
-from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, refuse_other
+from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, check_embedder
 from everlog.store.archive.embedder import Embedder
-from everlog.store.archive.embedding_cache import EmbeddingCache, SharedEmbedder, embedded_by
+from everlog.store.archive.embedding_cache import EmbeddingCache, SharedEmbedder, embed_checked
 from everlog.store.archive.hybrid_search import CandidatePool, IndexQuery, find, near, newest
 from everlog.store.archive.rebuild_table import build, differences
 from everlog.store.archive.row_cache import HOLDS
@@ -68,7 +68,7 @@ class Archive:
         self._folder = store.root / FOLDER
         self._lineage = Lineage(store)
         self._writer: ArchiveWriter | None = None
-        self._shelves: RowCaches | None = None
+        self._row_caches: RowCaches | None = None
         self._followers: dict[str, LogFollower] = {}
         self._positions: dict[str, int] = {}
         """How far this process knows that partitions were taken in: another may have come further."""
@@ -168,8 +168,8 @@ class Archive:
         if batch is not None:
             self._positions.update((name, position.commit) for name, position in batch.positions.items())
         with self._reading:
-            if self._shelves is not None:
-                self._shelves.wrote(before, after, batch)
+            if self._row_caches is not None:
+                self._row_caches.wrote(before, after, batch)
 
     def _writer_opened(self) -> ArchiveWriter:
         if self._writer is None:
@@ -230,8 +230,8 @@ class Archive:
             shelves, embedder = self._renewed(), self._embedder
             if shelves is None:
                 return None
-            refuse_other(shelves.serving, embedder)
-        vector = embedded_by(embedder, [query])[0]
+            check_embedder(shelves.serving, embedder)
+        vector = embed_checked(embedder, [query])[0]
         return vector.astype("f4") if vector.any() else None
 
     def kept(self, agent_id: str, text: str) -> str:
@@ -243,9 +243,9 @@ class Archive:
 
     def _renewed(self) -> RowCaches | None:
         """The shelves, once they are known to be of the table that serves; None as long as nobody has followed."""
-        if self._shelves is None and (self._folder / NOTES).exists():
-            self._shelves = RowCaches(self._folder, self._lineage)
-        return self._shelves if self._shelves is not None and self._shelves.renewed() else None
+        if self._row_caches is None and (self._folder / NOTES).exists():
+            self._row_caches = RowCaches(self._folder, self._lineage)
+        return self._row_caches if self._row_caches is not None and self._row_caches.renewed() else None
 
     # ---- the whole of it
 
@@ -263,7 +263,7 @@ class Archive:
         embedder = self._embedder if embedder is None else SharedEmbedder(embedder)
         with self._writing:
             folder = self._writer_opened().folder
-        with trying(folder / REBUILDING) as free:
+        with try_lock(folder / REBUILDING) as free:
             if not free:
                 raise ArchiveError("the archive is being rebuilt by another process. Wait until it is done.")
             writer = ArchiveWriter(folder, self._store, self._step)
@@ -319,10 +319,10 @@ class Archive:
 
     def _forget(self) -> None:
         """Let go of everything that is open."""
-        for held in (self._writer, self._shelves):
+        for held in (self._writer, self._row_caches):
             if held is not None:
                 held.close()
-        self._writer = self._shelves = None
+        self._writer = self._row_caches = None
         self._positions.clear()
 
     def close(self) -> None:

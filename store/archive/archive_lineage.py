@@ -52,7 +52,7 @@ class Lineage:
 class AncestorRows(NamedTuple):
     """The rows of an agent, or of one of its ancestors."""
 
-    shelf: RowCache
+    row_cache: RowCache
     ended: Sequence[tuple[int, str]]
     """What it ended of what its ancestors kept, rising: seq and memory, or no memory for all of them."""
     cut: int
@@ -70,16 +70,16 @@ class _First(NamedTuple):
 class RowSelection:
     """A shelf, and which of its rows count."""
 
-    def __init__(self, shelf: RowCache, keep: np.ndarray, moment: int = HOLDS) -> None:
+    def __init__(self, row_cache: RowCache, keep: np.ndarray, moment: int = HOLDS) -> None:
         """`keep`: whether each row counts; `moment`: the seq of which they do."""
-        self.shelf = shelf
+        self.row_cache = row_cache
         self.keep = keep
         self._moment = moment
         self._firsts: dict[int, _First] = {}
 
     def numbers(self, name: str) -> np.ndarray:
         """A number of each row."""
-        column = self.shelf.numbers[name]
+        column = self.row_cache.numbers[name]
         if not self._firsts or name not in _First._fields:
             return column
         column = column.copy()
@@ -89,27 +89,27 @@ class RowSelection:
 
     def sources(self) -> Sequence[str]:
         """Where the memory of each row came from."""
-        column: list[str] = self.shelf.fields["source"]
+        column: list[str] = self.row_cache.fields["source"]
         return [self.first(row).source for row in range(len(column))] if self._firsts else column
 
     def known(self, memory: str) -> list[int]:
         """The rows of a memory that were there by then, whether they still held or not."""
-        starts = self.shelf.numbers["seq_from"]
-        return [row for row in self.shelf.rows_of(memory) if starts[row] <= self._moment]
+        starts = self.row_cache.numbers["seq_from"]
+        return [row for row in self.row_cache.rows_of(memory) if starts[row] <= self._moment]
 
     def first(self, row: int) -> _First:
         """What is known of the first record of a row's memory."""
         if row in self._firsts:
             return self._firsts[row]
-        numbers = self.shelf.numbers
-        return _First(int(numbers["seq"][row]), int(numbers["created_at"][row]), self.shelf.fields["source"][row])
+        numbers = self.row_cache.numbers
+        return _First(int(numbers["seq"][row]), int(numbers["created_at"][row]), self.row_cache.fields["source"][row])
 
-    def goes_on(self, memory: str, seq: int, first: _First | None) -> None:
+    def continue_memory(self, memory: str, seq: int, first: _First | None) -> None:
         """The rows of a memory that was an ancestor's until `seq`: it was kept first as `first` says; None: it was gone
         by then, and nothing said of it later counts.
         """
-        for row in self.shelf.rows_of(memory):
-            if self.shelf.numbers["seq"][row] == seq:
+        for row in self.row_cache.rows_of(memory):
+            if self.row_cache.numbers["seq"][row] == seq:
                 if first is None:
                     self.keep[row] = False
                 else:
@@ -117,14 +117,14 @@ class RowSelection:
 
     def holding(self, digest: bytes) -> list[str]:
         """The ids of the memories that count, and whose whole text has this digest."""
-        fields = self.shelf.fields
+        fields = self.row_cache.fields
         return [fields["memory"][row] for row in np.flatnonzero(self.keep) if fields["digest"][row] == digest]
 
 
 def parts_of(generations: Sequence[AncestorRows], moment: int) -> list[RowSelection]:
     """What an agent had at a seq (inclusive): the part of its oldest ancestor first, its own last."""
     own, *older = generations
-    part = RowSelection(own.shelf, own.shelf.held(moment), moment)
+    part = RowSelection(own.row_cache, own.row_cache.held(moment), moment)
     if not older:
         return [part]
     before = parts_of(older, min(moment, own.cut))
@@ -143,6 +143,6 @@ def _end(before: Sequence[RowSelection], part: RowSelection, seq: int, memory: s
     known = [(older, row) for older in before for row in older.known(memory)]
     held = [(older, row) for older, row in known if older.keep[row]]
     if known:
-        part.goes_on(memory, seq, held[0][0].first(held[0][1]) if held else None)
+        part.continue_memory(memory, seq, held[0][0].first(held[0][1]) if held else None)
     for older, row in held:
         older.keep[row] = False

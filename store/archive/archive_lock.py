@@ -19,7 +19,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def trying(path: Path) -> Iterator[bool]:
+def try_lock(path: Path) -> Iterator[bool]:
     """Hold a file's lock if nobody has it; gives whether it is held."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:

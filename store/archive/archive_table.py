@@ -88,17 +88,17 @@ def vectors_in(table: pa.Table) -> "np.ndarray":
 
 def equal(column: str, value: str) -> str:
     """The condition that a column has this value."""
-    return f"{column} = {_quoted(value)}"
+    return f"{column} = {_quote(value)}"
 
 
-def among(column: str, values: Iterable[str]) -> Iterator[str]:
+def in_conditions(column: str, values: Iterable[str]) -> Iterator[str]:
     """Conditions that hold, each for some of them, where a column has one of the values."""
     ordered = sorted(values)
     for start in range(0, len(ordered), NAMES_AT_ONCE):
-        yield f"{column} IN ({', '.join(map(_quoted, ordered[start : start + NAMES_AT_ONCE]))})"
+        yield f"{column} IN ({', '.join(map(_quote, ordered[start : start + NAMES_AT_ONCE]))})"
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -127,7 +127,7 @@ class Tables:
 
     def create(self, generation: int, dimension: int) -> "Table":
         """A new table, empty."""
-        with _usable(f"cannot make {self.path(generation)}"):
+        with _archive_errors(f"cannot make {self.path(generation)}"):
             found = self._connected().create_table(_NAME.format(generation), schema=schema_of(dimension))
             found.set_unenforced_primary_key("memory_id")
         return Table(found, self.path(generation))
@@ -136,7 +136,7 @@ class Tables:
         """The table of that generation. Raises ArchiveError if it is not there, or cannot be read."""
         if not self.path(generation).is_dir():
             raise ArchiveError(f"{self.path(generation)}, the table of the archive, is missing. {_CURE}")
-        with _usable(f"{self.path(generation)} cannot be opened"):
+        with _archive_errors(f"{self.path(generation)} cannot be opened"):
             return Table(self._connected().open_table(_NAME.format(generation)), self.path(generation))
 
     def drop(self, generation: int) -> None:
@@ -154,19 +154,19 @@ class Table:
     @property
     def version(self) -> int:
         """Number of the newest version; another writer's too."""
-        with _usable(f"{self.path} cannot be read"):
+        with _archive_errors(f"{self.path} cannot be read"):
             self._table.checkout_latest()
             return int(self._table.version)
 
     def add(self, rows: pa.Table) -> None:
         """Write rows that are not there yet."""
-        with _usable(f"{self.path} cannot be written"):
+        with _archive_errors(f"{self.path} cannot be written"):
             self._table.add(rows)
 
     def put(self, rows: pa.Table, whole: Iterable[str] = ()) -> None:
         """Write rows, in the place of those with the same key. Of the agents in `whole` all others go."""
-        conditions = list(among("agent_id", whole))
-        with _usable(f"{self.path} cannot be written"):
+        conditions = list(in_conditions("agent_id", whole))
+        with _archive_errors(f"{self.path} cannot be written"):
             merge = self._table.merge_insert("memory_id").when_matched_update_all().when_not_matched_insert_all()
             if conditions:
                 merge = merge.when_not_matched_by_source_delete(" OR ".join(conditions))
@@ -180,38 +180,38 @@ class Table:
             search = search.where(condition) if condition else search
             return (search.select(list(columns)) if columns else search).to_arrow()
 
-        return self._again(query)
+        return self._retry_on_newest(query)
 
     def count(self, condition: str | None = None) -> int:
         """How many rows there are for which a condition holds."""
-        return self._again(lambda: int(self._table.count_rows(condition)))
+        return self._retry_on_newest(lambda: int(self._table.count_rows(condition)))
 
     def pieces(self, columns: Sequence[str], count: int) -> Iterator[pa.Table]:
         """All rows, about `count` at a time, in no order. The table must not change meanwhile."""
-        with _usable(f"{self.path} cannot be read"):
+        with _archive_errors(f"{self.path} cannot be read"):
             yield from _joined(self._table.search().limit(LIMIT).select(list(columns)).to_batches(), count)
 
     def indexed(self) -> bool:
         """Whether the indices were made."""
-        with _usable(f"{self.path} cannot be read"):
+        with _archive_errors(f"{self.path} cannot be read"):
             return len(self._table.list_indices()) >= len(_INDEXED)
 
     def index(self) -> None:
         """Make the indices by which rows are looked up, anew."""
         from lancedb.index import BTree
 
-        with _usable(f"{self.path} cannot be indexed"):
+        with _archive_errors(f"{self.path} cannot be indexed"):
             for column in _INDEXED:
                 self._table.create_index(column, config=BTree(), replace=True)
 
     def compact(self, keep_s: int) -> None:
         """Join small files, take new rows into the indices, and remove versions older than `keep_s` seconds."""
-        with _usable(f"{self.path} cannot be compacted"):
+        with _archive_errors(f"{self.path} cannot be compacted"):
             self._table.optimize(cleanup_older_than=timedelta(seconds=keep_s), delete_unverified=not keep_s)
 
-    def _again(self, read: Callable[[], T]) -> T:
+    def _retry_on_newest(self, read: Callable[[], T]) -> T:
         """What `read` gives. A file may be gone because another process compacted: then the newest version is read."""
-        with _usable(f"{self.path} cannot be read"):
+        with _archive_errors(f"{self.path} cannot be read"):
             try:
                 return read()
             except (OSError, RuntimeError, ValueError):
@@ -232,7 +232,7 @@ def _joined(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.Table]
 
 
 @contextmanager
-def _usable(what: str) -> Iterator[None]:
+def _archive_errors(what: str) -> Iterator[None]:
     """Turn what LanceDB raises inside into an ArchiveError."""
     try:
         yield

@@ -20,7 +20,7 @@ from everlog.store.archive.archive_constants import (
     COMPACT_WRITES,
     OLD_VERSIONS_S,
 )
-from everlog.store.archive.archive_lock import locked, trying
+from everlog.store.archive.archive_lock import locked, try_lock
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, FollowPosition, ServingTable
 from everlog.store.archive.archive_table import Table, Tables, rows_in, schema_of
 from everlog.store.archive.embedder import Embedder
@@ -74,11 +74,11 @@ class ArchiveWriter:
         serving = self.notes.serving()
         if serving is None:
             serving = self._first(embedder)
-        refuse_other(serving, embedder)
+        check_embedder(serving, embedder)
         if self._table is None or self._generation != serving.generation:
             self._table = self._opened(serving)
             self._generation = serving.generation
-        self._refuse_foreign(self._table, serving)
+        self._check_no_foreign_rows(self._table, serving)
         self._ahead = self.notes.ahead()
         if not self._swept:
             self._swept = self.sweep(serving)
@@ -106,7 +106,7 @@ class ArchiveWriter:
         return table
 
     @staticmethod
-    def _refuse_foreign(table: Table, serving: ServingTable) -> None:
+    def _check_no_foreign_rows(table: Table, serving: ServingTable) -> None:
         try:
             version = table.version
         except ArchiveError as error:
@@ -116,7 +116,7 @@ class ArchiveWriter:
 
     def sweep(self, serving: ServingTable) -> bool:
         """Remove tables that do not serve: a dead process left them. Not while one is being built."""
-        with trying(self.rebuilding) as free:
+        with try_lock(self.rebuilding) as free:
             if free:
                 self._remove_others(serving)
         return free
@@ -157,7 +157,7 @@ class ArchiveWriter:
     def _write(self, batch: WriteBatch, serving: ServingTable) -> ServingTable:
         """Write the rows of a batch; gives what is to be written down with the position."""
         assert self._table is not None
-        self.mark(serving)
+        self.mark_writing(serving)
         self._step("writing")
         if batch.forget:
             with self.notes.change():
@@ -172,7 +172,7 @@ class ArchiveWriter:
             writes=serving.writes + 1,
         )  # fmt: skip
 
-    def mark(self, serving: ServingTable) -> None:
+    def mark_writing(self, serving: ServingTable) -> None:
         """Write down that rows are about to be written."""
         with self.notes.change():
             self.notes.serve(msgspec.structs.replace(serving, writing=1))
@@ -199,7 +199,7 @@ class ArchiveWriter:
         assert self._table is not None
         if not _is_due(self._table, serving):
             return serving
-        self.mark(serving)
+        self.mark_writing(serving)
         self._step("compact")
         if not self._table.indexed():
             self._table.index()
@@ -235,7 +235,7 @@ def _is_due(table: Table, serving: ServingTable) -> bool:
     return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
 
 
-def refuse_other(serving: ServingTable, embedder: Embedder) -> None:
+def check_embedder(serving: ServingTable, embedder: Embedder) -> None:
     """Raise EmbedderError unless the table holds vectors of this embedder; ArchiveError if texts are cut otherwise."""
     if (serving.embedder, serving.dimension) != (embedder.name, embedder.dimension):
         raise EmbedderError(

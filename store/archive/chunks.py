@@ -27,16 +27,16 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS) -> list[str]:
     """
     if len(text) <= chars_max:
         return [text]
-    return [part for part in _packed(text.strip(), chars_max, 0) if part] or [""]
+    return [part for part in _pack_pieces(text.strip(), chars_max, 0) if part] or [""]
 
 
-def _packed(text: str, chars_max: int, level: int) -> Iterator[str]:
+def _pack_pieces(text: str, chars_max: int, level: int) -> Iterator[str]:
     """Pieces between borders of that level, as many to a part as fit; a piece that is too long by finer borders."""
     if len(text) <= chars_max:
         yield text
         return
     if level == len(_BORDERS):
-        yield from _cut(text, chars_max)
+        yield from _split_by_length(text, chars_max)
         return
     start = end = 0
     for piece_start, piece_end in _pieces(text, _BORDERS[level]):
@@ -46,7 +46,7 @@ def _packed(text: str, chars_max: int, level: int) -> Iterator[str]:
             start = piece_start
         end = piece_end
         if end - start > chars_max:
-            yield from _packed(text[start:end], chars_max, level + 1)
+            yield from _pack_pieces(text[start:end], chars_max, level + 1)
             start = end
     if end > start:
         yield text[start:end].strip()
@@ -69,7 +69,7 @@ def _pieces(text: str, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _cut(text: str, chars_max: int) -> Iterator[str]:
+def _split_by_length(text: str, chars_max: int) -> Iterator[str]:
     """A text without borders, cut between characters."""
     start = 0
     while len(text) - start > chars_max:

@@ -13,7 +13,7 @@ from everlog.store.archive.archive_constants import CHUNKER, EMBED_TEXTS
 from everlog.store.archive.archive_metadata import ArchiveMetadata
 from everlog.store.archive.embedder import Embedder
 from everlog.store.archive.row_fold import NOTHING, ArchiveRow
-from everlog.store.archive.tokenizer import packed
+from everlog.store.archive.tokenizer import pack_numbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class TextFeatures(NamedTuple):
     vectors: "np.ndarray"
     """float16."""
     words: Sequence[bytes]
-    """As `words.packed` has them."""
+    """As `words.pack_numbers` has them."""
 
 
 class EmbeddingCache:
@@ -71,10 +71,10 @@ class EmbeddingCache:
             vectors = {key: found[key][:size] for key, _ in some if len(found.get(key, b"")) > size}
             asked = [(key, text) for key, text in some if key not in vectors]
             if asked:
-                rows = embedded_by(self.embedder, [text for _, text in asked]).astype("<f2")
+                rows = embed_checked(self.embedder, [text for _, text in asked]).astype("<f2")
                 vectors.update((key, row.tobytes()) for (key, _), row in zip(asked, rows, strict=True))
             self.embedded += len(asked)
-            new = {key: vectors[key] + bytes([CHUNKER]) + packed(text) for key, text in some}
+            new = {key: vectors[key] + bytes([CHUNKER]) + pack_numbers(text) for key, text in some}
             with self._notes.change():
                 self._notes.keep_vectors(self.embedder.name, new)
             yield new
@@ -99,21 +99,21 @@ class SharedEmbedder:
         return rows
 
 
-def embedded_by(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
     """What the embedder gives, checked. Raises EmbedderError."""
     import numpy as np
 
     rows = np.asarray(embedder.embed(texts))
     expected = (len(texts), embedder.dimension)
     if rows.shape != expected:
-        raise wrong(embedder, f"an array of shape {expected}", f"one of shape {rows.shape}")
+        raise embedder_error(embedder, f"an array of shape {expected}", f"one of shape {rows.shape}")
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
-        raise wrong(embedder, "finite numbers", f"others for the text {texts[int(bad[0])][:80]!r}")
+        raise embedder_error(embedder, "finite numbers", f"others for the text {texts[int(bad[0])][:80]!r}")
     return rows
 
 
-def wrong(embedder: Embedder, expected: str, found: str) -> EmbedderError:
+def embedder_error(embedder: Embedder, expected: str, found: str) -> EmbedderError:
     """The error for an embedder that does not keep its word."""
     return EmbedderError(
         f"the embedder {embedder.name} promised vectors of {embedder.dimension} numbers: expected {expected}, found "

@@ -38,7 +38,7 @@ class CandidatePool:
     def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: IndexQuery) -> None:
         """`own` is what the agent itself has, that of its ancestors first."""
         self._parts = [*own, *sources]
-        self._shelves = [part.shelf for part in self._parts]
+        self._row_caches = [part.row_cache for part in self._parts]
         self._kept = [np.flatnonzero(_counts(part, wanted)) for part in self._parts]
         counts = [len(kept) for kept in self._kept]
         self.size = sum(counts)
@@ -54,20 +54,20 @@ class CandidatePool:
     def meaning(self, vector: np.ndarray) -> np.ndarray:
         """The cosine of each row with a vector of length 1."""
         found = []
-        for shelf, kept in zip(self._shelves, self._kept, strict=True):
-            found.append(shelf.near(vector)[kept] if len(kept) else np.empty(0, np.float32))
+        for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
+            found.append(row_cache.near(vector)[kept] if len(kept) else np.empty(0, np.float32))
         return np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
 
     def words(self, words: Sequence[int]) -> np.ndarray:
         """BM25 of each row; 0 where no word is."""
         scores = np.zeros(self.size)
-        lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._shelves, self._kept, strict=True)])
+        lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._row_caches, self._kept, strict=True)])
         average = lengths.mean() if self.size else 1.0
         weights = weight(lengths, max(average, 1e-9))
         for word in words:
             found = []
-            for shelf, kept in zip(self._shelves, self._kept, strict=True):
-                counts = shelf.counts(word) if len(kept) else None
+            for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
+                counts = row_cache.counts(word) if len(kept) else None
                 found.append(np.zeros(len(kept)) if counts is None else counts[kept])
             times = np.concatenate(found)
             rows = int(np.count_nonzero(times))
@@ -78,16 +78,16 @@ class CandidatePool:
     def holding(self, phrase: str) -> np.ndarray:
         """Whether each row holds a text in lower case, word for word."""
         found = []
-        for shelf, kept in zip(self._shelves, self._kept, strict=True):
-            holds = np.zeros(len(shelf), bool)
-            holds[shelf.rows_with(phrase)] = True
+        for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
+            holds = np.zeros(len(row_cache), bool)
+            holds[row_cache.rows_with(phrase)] = True
             found.append(holds[kept])
         return np.concatenate(found)
 
     def match(self, place: int, score: float) -> Match:
         """A row as a result."""
         part, row = self._parts[self._part_of[place]], int(self.row_of[place])
-        fields, numbers, first = part.shelf.fields, part.shelf.numbers, part.first(row)
+        fields, numbers, first = part.row_cache.fields, part.row_cache.numbers, part.first(row)
         return Match(
             memory=fields["memory"][row], seq=first.seq, time=first.created_at,
             text=fields["text"][row], score=round(score, SCORE_DIGITS), tags=fields["tags"][row],
@@ -98,7 +98,7 @@ class CandidatePool:
 
 def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
     """Which rows of a part count, and go through the filters."""
-    count, created_at = len(part.shelf), part.numbers("created_at")
+    count, created_at = len(part.row_cache), part.numbers("created_at")
     keep = part.keep.copy()
     if wanted.after is not None:
         keep &= created_at >= wanted.after
@@ -108,7 +108,7 @@ def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
         keep &= np.fromiter((source == wanted.source for source in part.sources()), bool, count)
     if wanted.tags:
         asked = set(wanted.tags)
-        keep &= np.fromiter((asked <= set(tags) for tags in part.shelf.fields["tags"]), bool, count)
+        keep &= np.fromiter((asked <= set(tags) for tags in part.row_cache.fields["tags"]), bool, count)
     return keep
 
 
@@ -172,7 +172,7 @@ def _spread(scores: np.ndarray) -> np.ndarray:
 def near(parts: Sequence[RowSelection], vector: np.ndarray) -> dict[int, float]:
     """The cosine of each message that counts, by its seq; of the nearest RECALL_MAX at most."""
     rows = [np.flatnonzero(part.keep) for part in parts]
-    found = [part.shelf.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
+    found = [part.row_cache.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
     if not found:
         return {}
     cosine = np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)

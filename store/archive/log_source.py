@@ -23,7 +23,7 @@ def relevant(table: pa.Table) -> pa.Table:
     return table.filter(pc.is_in(table.column("type"), _KINDS))
 
 
-def reached(table: pa.Table) -> FollowPosition:
+def end_position(table: pa.Table) -> FollowPosition:
     """The position at the end of some records of one partition, at least one."""
     commit = table.column("commit")[-1].as_py()
     return FollowPosition(commit, event_id_of(table, commit))

@@ -14,8 +14,8 @@ from everlog.store.archive.archive_metadata import ArchiveMetadata, FollowPositi
 from everlog.store.archive.archive_results import RebuildProgress
 from everlog.store.archive.archive_table import ROW_FIELDS, Table, Tables, rows_in, table_of, vectors_in
 from everlog.store.archive.embedding_cache import EmbeddingCache, content_of
-from everlog.store.archive.log_source import by_agent, histories, reached, relevant
-from everlog.store.archive.row_fold import MESSAGE, MOVED, ArchiveRow, folded
+from everlog.store.archive.log_source import by_agent, end_position, histories, relevant
+from everlog.store.archive.row_fold import MESSAGE, MOVED, ArchiveRow, fold_stream
 from everlog.store.log.log_follower import LogFollower
 from everlog.store.stores.file_store import FileStore
 
@@ -39,18 +39,18 @@ class RebuildInput(msgspec.Struct, frozen=True):
     positions: dict[str, FollowPosition]
 
 
-def gathered(store: FileStore) -> RebuildInput:
+def read_log(store: FileStore) -> RebuildInput:
     """Read the log, all of it."""
     tables = []
     positions = {}
     for partition in store.partitions():
         for table in LogFollower(store.partition(partition)).since(0):
-            positions[partition] = reached(table)
+            positions[partition] = end_position(table)
             tables.append(relevant(table))
     return RebuildInput(tables, positions)
 
 
-def taken_in(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
+def taken_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
     """The records of each agent that the table has taken in."""
     positions, ahead = notes.positions(), notes.ahead()
     tables = []
@@ -66,7 +66,7 @@ def taken_in(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, li
 def build(store: FileStore, tables: Tables, vectors: EmbeddingCache, step: Callable[[str], None],
           progress: RebuildProgress | None) -> RebuiltTable:  # fmt: skip
     """Make a table of the next generation from the log."""
-    found = gathered(store)
+    found = read_log(store)
     generation = max(tables.generations(), default=0) + 1
     table = tables.create(generation, vectors.embedder.dimension)
     lineage = Lineage(store)
@@ -100,7 +100,7 @@ def _rows_of(
     if any(record.type == MOVED for record in records):
         records = histories(store, [agent_id], lambda _: "")[agent_id] or records
         ahead[agent_id] = records[-1].seq
-    yield from folded(records, lineage.is_fork).values()
+    yield from fold_stream(records, lineage.is_fork).values()
 
 
 def _write(table: Table, rows: list[ArchiveRow], vectors: EmbeddingCache) -> int:
@@ -113,12 +113,12 @@ def differences(store: FileStore, table: Table, notes: ArchiveMetadata, model: s
     """What differs between a table and the log up to where it was taken in: rows missing, too many, or not the same."""
     wanted: dict[str, ArchiveRow] = {}
     lineage = Lineage(store)
-    for _, records in taken_in(store, notes):
-        wanted.update(folded(records, lineage.is_fork))
-    return list(islice(_compared(wanted, table, notes, model), DIFFERENCES_MAX))
+    for _, records in taken_records(store, notes):
+        wanted.update(fold_stream(records, lineage.is_fork))
+    return list(islice(_differences(wanted, table, notes, model), DIFFERENCES_MAX))
 
 
-def _compared(wanted: dict[str, ArchiveRow], table: Table, notes: ArchiveMetadata, model: str) -> Iterator[str]:
+def _differences(wanted: dict[str, ArchiveRow], table: Table, notes: ArchiveMetadata, model: str) -> Iterator[str]:
     rows = table.read()
     vectors = vectors_in(rows) if rows.num_rows else np.empty((0, 0))
     seen: set[str] = set()

@@ -63,22 +63,22 @@ class RowCaches:
             for which in (KEPT, *APART):
                 self._found.pop((agent_id, which), None)
         names = set(pc.unique(rows.column("agent_id")).to_pylist())
-        for (agent_id, which), shelf in self._found.items():
+        for (agent_id, which), row_cache in self._found.items():
             if agent_id in names:
                 mine = pc.equal(rows.column("agent_id"), agent_id)
                 apart = pc.is_in(rows.column("kind"), pa.array(APART if which == KEPT else [which]))
-                shelf.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
+                row_cache.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
 
     def documents(self, source: str, time: int) -> RowSelection:
         """What the stream of a source held at a time. Raises ForeignRows, ArchiveError."""
-        shelf = self._shelf((source, KEPT))
-        return RowSelection(shelf, shelf.held(time, by_time=True))
+        row_cache = self._row_cache((source, KEPT))
+        return RowSelection(row_cache, row_cache.held(time, by_time=True))
 
     def kept(self, agent_id: str, seq: int) -> list[RowSelection]:
         """What an agent kept, as of a seq: the parts of its ancestors first. Raises ForeignRows, ArchiveError."""
         found = []
         for name, cut in self._lineage.of(agent_id):
-            found.append(AncestorRows(self._shelf((name, KEPT)), self._ended(name) if cut else [], cut))
+            found.append(AncestorRows(self._row_cache((name, KEPT)), self._ended(name) if cut else [], cut))
         return parts_of(found, seq)
 
     def said(self, agent_id: str, seq: int) -> list[RowSelection]:
@@ -86,22 +86,22 @@ class RowCaches:
         found = []
         for name, cut in self._lineage.of(agent_id):
             ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
-            found.append(AncestorRows(self._shelf((name, MESSAGE)), ended, cut))
+            found.append(AncestorRows(self._row_cache((name, MESSAGE)), ended, cut))
         return parts_of(found, seq)
 
     def _ended(self, agent_id: str) -> list[tuple[int, str]]:
-        shelf = self._shelf((agent_id, ENDED))
-        return sorted(zip(shelf.numbers["seq"].tolist(), shelf.fields["memory"], strict=True))
+        row_cache = self._row_cache((agent_id, ENDED))
+        return sorted(zip(row_cache.numbers["seq"].tolist(), row_cache.fields["memory"], strict=True))
 
-    def _shelf(self, key: RowCacheKey) -> RowCache:
-        shelf = self._found.get(key)
-        if shelf is None:
-            shelf = self._read(*key)  # which may clear the others
-            self._found[key] = shelf
+    def _row_cache(self, key: RowCacheKey) -> RowCache:
+        row_cache = self._found.get(key)
+        if row_cache is None:
+            row_cache = self._read(*key)  # which may clear the others
+            self._found[key] = row_cache
             while len(self._found) > 1 and sum(other.size for other in self._found.values()) > SHELF_BYTES_MAX:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
-        return shelf
+        return row_cache
 
     def _read(self, agent_id: str, which: str) -> RowCache:
         kinds = [equal("kind", kind) for kind in (APART if which == KEPT else [which])]

@@ -124,7 +124,7 @@ class RowFold:
         if is_erased(record.payload) or (is_source(record.agent_id) and record.type not in {LOADED, REMOVED}):
             return
         if record.type in {USER, SENT}:
-            self._add(record, MESSAGE, record.event_id, spoken(record))
+            self._add(record, MESSAGE, record.event_id, embedded_text(record))
         elif record.type == INSERTED:
             self._add(record, MEMORY, record.event_id, record.text or "", _fields(record))
         elif record.type == UPDATED:
@@ -214,7 +214,7 @@ def digest_of(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def spoken(record: Record) -> str:
+def embedded_text(record: Record) -> str:
     """What of a message is embedded."""
     role = "user" if record.type == USER else "assistant"
     return message_text(role, _fields(record).get("name", ""), record.text or "")
@@ -230,7 +230,7 @@ def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
     return found
 
 
-def folded(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, ArchiveRow]:
+def fold_stream(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, ArchiveRow]:
     """All rows of one stream, from all its own records in order: what was erased made none."""
     records = list(records)
     spans = spans_in(records)

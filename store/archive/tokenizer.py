@@ -57,13 +57,13 @@ def words_of(text: str) -> list[int]:
     return [_number(stem) for stem in stems(text)]
 
 
-def packed(text: str) -> bytes:
+def pack_numbers(text: str) -> bytes:
     """`numbers_of` as bytes: what a row keeps."""
     return array("I", numbers_of(text)).tobytes()
 
 
 def unpacked(data: bytes) -> "np.ndarray":
-    """The numbers that were `packed`, of any number of rows one after the other."""
+    """The numbers that were `pack_numbers`, of any number of rows one after the other."""
     import numpy as np
 
     return np.frombuffer(data, dtype="<u4")

@@ -10,10 +10,10 @@ import pyarrow as pa
 from everlog.events import Record
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_metadata import FollowPosition
-from everlog.store.archive.archive_table import Table, among, equal, rows_in, table_of, vectors_in
+from everlog.store.archive.archive_table import Table, equal, in_conditions, rows_in, table_of, vectors_in
 from everlog.store.archive.embedding_cache import EmbeddingCache, TextFeatures, content_of
-from everlog.store.archive.log_source import histories, is_whole, reached, relevant
-from everlog.store.archive.row_fold import ERASED, ArchiveRow, NeededRows, RowFold, folded
+from everlog.store.archive.log_source import end_position, histories, is_whole, relevant
+from everlog.store.archive.row_fold import ERASED, ArchiveRow, NeededRows, RowFold, fold_stream
 from everlog.store.base.arrow_schema import records_of
 from everlog.store.stores.file_store import FileStore
 
@@ -44,7 +44,7 @@ class RowFeatures(NamedTuple):
 def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: EmbeddingCache,
              ahead: Mapping[str, int], positions: Mapping[str, FollowPosition]) -> WriteBatch:  # fmt: skip
     """What records that were appended since, by partition, make of the rows."""
-    reach = {partition: reached(found) for partition, found in tables}
+    reach = {partition: end_position(found) for partition, found in tables}
     seen: dict[str, str] = {}
     records: list[Record] = []
     for partition, found in tables:
@@ -55,11 +55,11 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
     whole = {record.agent_id for record in records if is_whole(record)}
     erasing = {record.agent_id for record in records if record.type == ERASED}
     is_fork = Lineage(store).is_fork
-    fold, old = _folded(table, [record for record in records if record.agent_id not in whole], is_fork)
+    fold, old = _fold_records(table, [record for record in records if record.agent_id not in whole], is_fork)
     rows = list(fold.touched.values())
     ends = {}
     for agent_id, history in histories(store, whole, lambda name: seen[name]).items():
-        rows += folded(history, is_fork).values()
+        rows += fold_stream(history, is_fork).values()
         ends[agent_id] = history[-1].seq if history else 0
     forget = _keys_of(table, erasing) - {content_of(row) for row in rows if row.agent_id in erasing}
     commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
@@ -69,7 +69,7 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
     )  # fmt: skip
 
 
-def _folded(
+def _fold_records(
     table: Table, records: Iterable[Record], is_fork: Callable[[str], bool]
 ) -> tuple[RowFold, Mapping[str, RowFeatures]]:
     """The rows that the records make or end, and the vectors of those that were there."""
@@ -78,12 +78,12 @@ def _folded(
     for record in records:
         needs.of(record)
     conditions = [
-        *among("memory", needs.memories),
-        *among("agent_id", needs.agents),
+        *in_conditions("memory", needs.memories),
+        *in_conditions("agent_id", needs.agents),
         *(
             f"{equal('agent_id', stream)} AND {some}"
             for stream, documents in needs.documents.items()
-            for some in among("document", documents)
+            for some in in_conditions("document", documents)
         ),
     ]
     old: dict[str, RowFeatures] = {}
@@ -112,7 +112,7 @@ def _content_of(rows: Sequence[ArchiveRow], old: Mapping[str, RowFeatures], vect
 def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:
     """The contents of all rows of some agents."""
     found: set[bytes] = set()
-    for condition in among("agent_id", agents):
+    for condition in in_conditions("agent_id", agents):
         rows = rows_in(table.read(condition))
         found.update(map(content_of, rows))
     return found

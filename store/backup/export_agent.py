@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from everlog.events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is_erased
-from everlog.store.backup.export_file import ExportReader, ExportWriter, damaged
+from everlog.store.backup.export_file import ExportReader, ExportWriter, damaged_error
 from everlog.store.base.contract import Head, Progress, Store
 from everlog.store.base.export_types import ExportedStream, ExportHeader
 from everlog.store.base.move_records import chain_before, fork_in, is_departure, move_in
@@ -54,13 +54,13 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
     for stream in streams:
         parts += lineage(store, stream)
     if path.exists() and not replace:
-        raise _there(path)
+        raise _exists_error(path)
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     total = sum(part.to_seq - part.from_seq + 1 for part in parts)
     try:
         with temporary.open("wb") as file, ExportWriter(file) as writer:
             count = counting(total, progress)
-            written = [_written(store, part, writer, count) for part in parts]
+            written = [_write_stream(store, part, writer, count) for part in parts]
             contents = ExportHeader(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
             writer.finish(contents)
             file.flush()
@@ -71,7 +71,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
             _put(temporary, path)
         _sync_folder(path.parent)
     except FileExistsError as error:  # it was made meanwhile
-        raise _there(path) from error
+        raise _exists_error(path) from error
     except OSError as error:
         raise StoreError(
             f"{path} could not be written: {error.strerror or error}. The store is as it was, and so is any file of "
@@ -83,7 +83,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
     return contents
 
 
-def _there(path: Path) -> BadInput:
+def _exists_error(path: Path) -> BadInput:
     return BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
 
 
@@ -138,11 +138,11 @@ def _lineage(store: Store, name: str, upto: int) -> list[StreamRange]:
         return _lineage(store, parent, upto)
     before = _lineage(store, parent, cut)
     last = before[-1]
-    before[-1] = last._replace(to_seq=_whole_to(store, last.agent_id, cut))
+    before[-1] = last._replace(to_seq=_end_of_commit(store, last.agent_id, cut))
     return [*before, StreamRange(name, cut + 1, upto, last.agent_id, cut)]
 
 
-def _whole_to(store: Store, name: str, cut: int) -> int:
+def _end_of_commit(store: Store, name: str, cut: int) -> int:
     """The end of the commit that holds the record `cut`; of a move, the end of it: an ancestor is never half of either.
 
     Raises BadInput while the agent is on its way to another partition.
@@ -157,7 +157,9 @@ def _whole_to(store: Store, name: str, cut: int) -> int:
     return before.seq
 
 
-def _written(store: Store, part: StreamRange, writer: ExportWriter, count: Callable[[int], None]) -> ExportedStream:
+def _write_stream(
+    store: Store, part: StreamRange, writer: ExportWriter, count: Callable[[int], None]
+) -> ExportedStream:
     """Write one stream. Raises CorruptLog if what is read is not in one chain."""
     name, reader = part.agent_id, store.reader(part.agent_id)
     chain = reader.chain(name, part.from_seq - 1)
@@ -166,7 +168,7 @@ def _written(store: Store, part: StreamRange, writer: ExportWriter, count: Calla
     for commit in _commits(reader.read(name, part.from_seq, part.to_seq)):
         for record in commit:
             if record.seq != seq + 1 or record.agent_id != name or _is_joint_of_another(record, chain):
-                raise _broken(name, seq + 1)
+                raise _broken_chain_error(name, seq + 1)
             seq, chain = record.seq, extend(chain, record)
             erased += is_erased(record.payload)
             size += len(record.payload) + len(record.text or "")
@@ -179,7 +181,7 @@ def _written(store: Store, part: StreamRange, writer: ExportWriter, count: Calla
     count(len(kept))
     head = reader.head(name)
     if (seq, chain) != (part.to_seq, head.chain if head.seq == seq else reader.chain(name, part.to_seq)):
-        raise _broken(name, seq)
+        raise _broken_chain_error(name, seq)
     return ExportedStream(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
 
 
@@ -189,7 +191,7 @@ def _is_joint_of_another(record: Record, chain: bytes) -> bool:
     return move is not None and move.chain != chain.hex()
 
 
-def _broken(name: str, seq: int) -> CorruptLog:
+def _broken_chain_error(name: str, seq: int) -> CorruptLog:
     return CorruptLog(
         f"The log of {name!r} is not in one chain at seq {seq}: nothing was exported. `everlog log check {name} "
         "--deep` says what is damaged."
@@ -216,7 +218,7 @@ def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Reco
     streams = {stream.agent_id: stream for stream in export.contents.streams}
     for (agent_id, _), records in groupby(export.records(), key=lambda record: (record.agent_id, record.commit)):
         if agent_id not in streams:
-            raise damaged(export.path, f"it has records of {agent_id!r}, which its header does not name")
+            raise damaged_error(export.path, f"it has records of {agent_id!r}, which its header does not name")
         yield streams[agent_id], list(records)
 
 
@@ -291,19 +293,19 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
         name = stream.agent_id
         if walk is None or walk.stream is not stream:
             if name in ended or (walk is not None and not walk.done):
-                raise damaged(export.path, f"the records of {name!r} are not where they should be")
+                raise damaged_error(export.path, f"the records of {name!r} are not where they should be")
             walk = _Walk(stream, _chain_before(export, stream, found), names)
             ended.add(name)
         for record in records:
             wrong = walk.follow(record)
             if wrong:
-                raise damaged(export.path, f"in the records of {name!r}, {wrong}")
+                raise damaged_error(export.path, f"in the records of {name!r}, {wrong}")
             if (name, record.seq) in wanted:
                 found[name, record.seq] = walk.chain
         count(len(records))
     missing = [stream.agent_id for stream in export.contents.streams if stream.agent_id not in ended]
     if missing or walk is None or not walk.done:
-        raise damaged(export.path, f"records are missing, of {', '.join(missing) or export.contents.agent_id!r}")
+        raise damaged_error(export.path, f"records are missing, of {', '.join(missing) or export.contents.agent_id!r}")
     return found
 
 
@@ -313,5 +315,5 @@ def _chain_before(export: ExportReader, stream: ExportedStream, found: Mapping[t
         return GENESIS
     chain = found.get((stream.parent, stream.parent_seq))
     if chain is None or stream.from_seq != stream.parent_seq + 1:
-        raise damaged(export.path, f"what comes before seq {stream.from_seq} of {stream.agent_id!r} is not in it")
+        raise damaged_error(export.path, f"what comes before seq {stream.from_seq} of {stream.agent_id!r} is not in it")
     return chain

@@ -126,18 +126,18 @@ class ExportReader:
     def __init__(self, path: Path) -> None:
         """Raises BadInput for what is no export, CorruptLog for one that is damaged, NewerFormat, StoreError."""
         self.path = path
-        with understood_as_export(path):
+        with export_errors(path):
             with path.open("rb") as file:
                 _check(file, path)
             self._file = pq.ParquetFile(path)
             self.contents = _header(self._file.metadata.metadata or {}, path)
             if not self._file.schema_arrow.equals(SCHEMA):
-                raise damaged(path, "its columns are not those of a log")
-            _refuse_bombs(self._file.metadata, path)
+                raise damaged_error(path, "its columns are not those of a log")
+            _check_row_groups(self._file.metadata, path)
 
     def records(self) -> Iterator[Record]:
         """All records, in the order of the file; some thousand are in memory at a time."""
-        with understood_as_export(self.path):
+        with export_errors(self.path):
             for number in range(self._file.num_row_groups):
                 yield from records_of(self._file.read_row_group(number, use_threads=False))
 
@@ -146,18 +146,18 @@ class ExportReader:
         self._file.close()
 
 
-def damaged(path: Path, what: str) -> CorruptLog:
+def damaged_error(path: Path, what: str) -> CorruptLog:
     """The error for an export that is not as it was written."""
     return CorruptLog(f"{path} is damaged: {what}. Nothing was restored; take another copy of the file.")
 
 
 @contextmanager
-def understood_as_export(path: Path) -> Iterator[None]:
+def export_errors(path: Path) -> Iterator[None]:
     """Tell in words why a file cannot be read."""
     try:
         yield
     except pa.ArrowException as error:
-        raise damaged(path, str(error)) from error
+        raise damaged_error(path, str(error)) from error
     except FileNotFoundError as error:
         raise BadInput(f"There is no file {path}.") from error
     except OSError as error:
@@ -174,19 +174,19 @@ def _check(file: IO[bytes], path: Path) -> None:
     if not begins and not ends:
         raise BadInput(f"{path} is no export of everlog: it is not Parquet. `everlog export` makes one.")
     if not begins or not ends or len(tail) < TAIL_BYTES:
-        raise damaged(path, "it was cut short, or its beginning or its end is not its own")
+        raise damaged_error(path, "it was cut short, or its beginning or its end is not its own")
     footer = max(size - TAIL_BYTES - int.from_bytes(tail[:4], "little"), 0)
     file.seek(footer)
     end = file.read()
     place = end.rfind(MARK)
     if place < 0 or place + len(MARK) + DIGITS > len(end):
         if HEADER.encode() in end:
-            raise damaged(path, "its checksum is missing")
+            raise damaged_error(path, "its checksum is missing")
         raise BadInput(f"{path} is Parquet, but no export of everlog. `everlog export` makes one.")
     at = footer + place + len(MARK)
     digits = end[place + len(MARK) :][:DIGITS]
     if _sha256(file, at).encode() != digits:
-        raise damaged(path, f"the SHA-256 of its {size:,} bytes is another than it was")
+        raise damaged_error(path, f"the SHA-256 of its {size:,} bytes is another than it was")
 
 
 def _sha256(file: IO[bytes], at: int) -> str:
@@ -219,16 +219,16 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
             )
         contents = msgspec.json.decode(header, type=ExportHeader)
     except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise damaged(path, f"its header is not one ({error})") from error
+        raise damaged_error(path, f"its header is not one ({error})") from error
     if contents.agent_id not in [stream.agent_id for stream in contents.streams]:
-        raise damaged(path, f"it has no records of {contents.agent_id!r}")
-    wrong = _wrong_in(contents.streams)
+        raise damaged_error(path, f"it has no records of {contents.agent_id!r}")
+    wrong = _header_fault(contents.streams)
     if wrong:
-        raise damaged(path, wrong)
+        raise damaged_error(path, wrong)
     return contents
 
 
-def _wrong_in(streams: Sequence[ExportedStream]) -> str:
+def _header_fault(streams: Sequence[ExportedStream]) -> str:
     """What no header says of its streams."""
     names = [stream.agent_id for stream in streams]
     if len(set(names)) < len(names):
@@ -248,9 +248,11 @@ def _wrong_in(streams: Sequence[ExportedStream]) -> str:
     return ""
 
 
-def _refuse_bombs(metadata: Any, path: Path) -> None:
+def _check_row_groups(metadata: Any, path: Path) -> None:
     """Raises CorruptLog for a row group that is larger than any that is written: it is read into memory whole."""
     for number in range(metadata.num_row_groups):
         size = metadata.row_group(number).total_byte_size
         if size > EXPORT_GROUP_BYTES_MAX:
-            raise damaged(path, f"row group {number} has {size:,} bytes, and none has above {EXPORT_GROUP_BYTES_MAX:,}")
+            raise damaged_error(
+                path, f"row group {number} has {size:,} bytes, and none has above {EXPORT_GROUP_BYTES_MAX:,}"
+            )

@@ -77,7 +77,7 @@ class RestoreService:
             chains = verify(export, places, count)
             for stream in streams:
                 name = stream.agent_id
-                self._refuse_other(stream, places[name], chains.get((name, places[name])))
+                self._check_same_agent(stream, places[name], chains.get((name, places[name])))
             done = []
             parents = {stream.parent for stream in streams} - {export.contents.agent_id}
             for stream, commits in _by_stream(export):
@@ -91,7 +91,7 @@ class RestoreService:
         head = Head(0, GENESIS) if assignment is None else self._routes.along(assignment).head(stream.agent_id)
         return head, stream.to_seq
 
-    def _refuse_other(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
+    def _check_same_agent(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
         """Raises BadInput for a name that is another agent's: one that had other records up to `seq`."""
         assignment = self._register.find(stream.agent_id)
         if assignment is None:
@@ -103,7 +103,7 @@ class RestoreService:
         if not same:
             reader = self._routes.along(assignment)
             last = next(reader.read(stream.agent_id, reader.head(stream.agent_id).seq), None)
-            raise _ended(last) if last is not None and _is_end(last) else _taken(stream)
+            raise _ended_error(last) if last is not None and _is_end(last) else _taken(stream)
 
     def _take_in(self, stream: ExportedStream, commits: Iterator[list[Record]], derive: StateDeriver | None,
                  count: Callable[[int], None], *, ends: bool) -> RestoredStream:  # fmt: skip
@@ -155,7 +155,7 @@ def _end(log: Log, stream: ExportedStream, now: int) -> None:
     if log.head(name).seq == seq:
         (last,) = log.read(name, seq)
         end = draft(AgentDeleted(), event_id=_end_id(name, seq + 1, now), recorded_at=now, turn=last.turn, step=0)
-        (result,) = log.append_group([Append(name, seq, [end], as_it_was=True)])
+        (result,) = log.append_group([Append(name, seq, [end], from_export=True)])
         if not isinstance(result, Commit):
             raise result
 
@@ -171,7 +171,7 @@ def _is_end(record: Record) -> bool:
     return is_deletion and record.event_id == _end_id(record.agent_id, record.seq, record.recorded_at)
 
 
-def _ended(last: Record) -> BadInput:
+def _ended_error(last: Record) -> BadInput:
     return BadInput(
         f"Of {last.agent_id!r} only the past of a fork is here: it was restored up to seq {last.seq - 1} with that, "
         "and ended. Nothing was changed. To have the agent itself, and more forks of it, begin with another store "
@@ -234,7 +234,7 @@ def _groups(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
             yield group
             group, size = [], 0
         drafts = [_draft(record) for record in records]
-        group.append(Append(records[0].agent_id, records[0].seq - 1, drafts, as_it_was=True))
+        group.append(Append(records[0].agent_id, records[0].seq - 1, drafts, from_export=True))
         size += weight
     if group:
         yield group

@@ -7,7 +7,7 @@ looks after logs (check, seal, stats, erase) has it like any other.
 
 from everlog.events import BadInput
 from everlog.store.base.names import name_under
-from everlog.store.base.source_streams import is_source, refuse_source
+from everlog.store.base.source_streams import check_not_source, is_source
 
 BLOCK_PREFIX = "block:"
 """How the names of the streams of shared blocks begin, and no agent's."""
@@ -33,9 +33,9 @@ def block_of(stream: str) -> str:
     return stream.removeprefix(BLOCK_PREFIX)
 
 
-def refuse_reserved(name: str) -> None:
+def check_not_reserved(name: str) -> None:
     """Raises BadInput for a name that no agent can have."""
-    refuse_source(name)
+    check_not_source(name)
     if is_block(name):
         raise BadInput(
             f"{name!r} is no agent: names that begin with {BLOCK_PREFIX!r} are those of shared memory blocks "

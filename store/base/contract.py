@@ -48,7 +48,7 @@ class Append(msgspec.Struct, frozen=True):
     agent_id: str
     expected_seq: int
     drafts: Sequence[Draft]
-    as_it_was: bool = False
+    from_export: bool = False
     """The records were in a log before and come from an export: ids of any age, tombstones, moves that are over."""
 
 

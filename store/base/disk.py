@@ -229,7 +229,7 @@ def read_errors(path: Path) -> Iterator[None]:
         raise storage_error(error, "read", path) from error
 
 
-def understood(content: bytes, shape: type[T], path: Path | str) -> T:
+def parse_json(content: bytes, shape: type[T], path: Path | str) -> T:
     """A JSON text of ours. Raises CorruptLog if it is none, or of another shape."""
     try:
         return msgspec.json.decode(content, type=shape)

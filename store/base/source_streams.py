@@ -27,7 +27,7 @@ def source_of(stream: str) -> str:
     return stream.removeprefix(SOURCE_PREFIX)
 
 
-def refuse_source(name: str) -> None:
+def check_not_source(name: str) -> None:
     """Raises BadInput for a name that no agent can have."""
     if is_source(name):
         raise BadInput(

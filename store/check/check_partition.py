@@ -15,7 +15,7 @@ from everlog.store.log.partition_recovery import RESTORING
 from everlog.store.partition.append_rules import follow
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import Partition
-from everlog.store.partition.segment import Frame, FrameScan, corrupt, heads_before
+from everlog.store.partition.segment import Frame, FrameScan, corrupt_error, heads_before
 from everlog.store.sealed.parquet_file import SORTED_BY, is_whole
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoint, whole
 
@@ -122,7 +122,7 @@ def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, da
         report.notes.append(f"{path} holds erasures that were not carried out: `everlog log seal` does it")
     if scan.later is not None or (entry.kind != OPEN and scan.tail_bytes):
         seqs = dict(heads_before(manifest, entry).items())
-        report.errors.append(str(corrupt(scan, data, salt, entry.first_commit, path, seqs)))
+        report.errors.append(str(corrupt_error(scan, data, salt, entry.first_commit, path, seqs)))
     elif scan.tail_bytes:
         report.errors.append(f"{path}: {scan.tail_bytes} bytes after byte {scan.end} are no whole frame (a torn tail)")
     if entry.kind == OPEN:

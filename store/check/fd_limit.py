@@ -6,7 +6,7 @@ SPARE = 64
 """Open files beside those of a position, at most."""
 
 
-def needed(files: int) -> int:
+def fds_needed(files: int) -> int:
     """The limit that so many held files need: DuckDB opens each of them once more."""
     return 2 * files + SPARE
 
@@ -16,7 +16,7 @@ def make_room(files: int) -> None:
     if is_room(files):
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = needed(2 * files)
+    wanted = fds_needed(2 * files)
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else max(soft, min(wanted, hard)), hard)
     )
@@ -25,7 +25,7 @@ def make_room(files: int) -> None:
 def is_room(files: int) -> bool:
     """Whether this process may have that many held files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft == resource.RLIM_INFINITY or soft >= needed(files)
+    return soft == resource.RLIM_INFINITY or soft >= fds_needed(files)
 
 
 def too_few(files: int) -> str:
@@ -33,7 +33,7 @@ def too_few(files: int) -> str:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = "unlimited" if hard == resource.RLIM_INFINITY else f"{hard:,}"
     return (
-        f"{files:,} sealed files have to be open at once, which needs a limit of {needed(files)} open files; this "
+        f"{files:,} sealed files have to be open at once, which needs a limit of {fds_needed(files)} open files; this "
         f"process may have {soft:,} ({most} if it asks). Nothing was changed. Raise the limit before you start it: "
-        f"`ulimit -n {needed(files)}`, as root where `ulimit -Hn` says less."
+        f"`ulimit -n {fds_needed(files)}`, as root where `ulimit -Hn` says less."
     )

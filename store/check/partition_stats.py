@@ -10,7 +10,7 @@ from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.partition.manifest import FRAMES, OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import FrameScan, gone
+from everlog.store.partition.segment import FrameScan, missing_file_error
 
 
 class FileTotals(msgspec.Struct):
@@ -74,15 +74,15 @@ def stats(partition: Partition) -> PartitionStats:
         for _ in range(READ_ATTEMPTS_MAX):
             manifest = load(partition)
             try:
-                return _counted(partition, manifest)
+                return _count_records(partition, manifest)
             except FileNotFoundError as error:
                 if partition.numbers(MANIFEST)[-1:] == [manifest.number]:
                     lost = next(entry for entry in manifest.files if str(error.filename).endswith(entry.name))
-                    raise gone(str(error.filename), lost.first_commit) from error
+                    raise missing_file_error(str(error.filename), lost.first_commit) from error
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
-def _counted(partition: Partition, manifest: Manifest) -> PartitionStats:
+def _count_records(partition: Partition, manifest: Manifest) -> PartitionStats:
     found = PartitionStats(commits=manifest.covered_to())
     agents = set(manifest.closed_heads())
     for entry in manifest.files:

@@ -22,7 +22,7 @@ from everlog.store.base.move_records import FROM, move_in
 from everlog.store.check.fd_limit import is_room, make_room, too_few
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import FrameScan, closed_frames, corrupt, gone, heads_before
+from everlog.store.partition.segment import FrameScan, closed_frames, corrupt_error, heads_before, missing_file_error
 from everlog.store.sealed.parquet_file import is_whole
 from everlog.store.stores.file_store import FileStore
 
@@ -89,12 +89,12 @@ class Snapshot:
 
     def damage(self) -> CorruptLog | None:
         """The error for a sealed file that does not have its checksums; None if all have. Reads every byte of them."""
-        return next((_damaged(held) for held in self._held if not _is_whole(held)), None)
+        return next((_damaged_error(held) for held in self._held if not _is_whole(held)), None)
 
-    def refuse_changed(self) -> None:
+    def check_unchanged(self) -> None:
         """Raises CorruptLog if a sealed file was written to since it was opened: nobody may, and answers are void."""
         for held in self._held:
-            if _written(held.fd) != held.written:
+            if _file_stamp(held.fd) != held.written:
                 raise CorruptLog(
                     f"{held.partition.path / held.entry.name} was written to while it was read, and sealed files never "
                     "change: the answer is worth nothing. Run `everlog log check --all`, and restore the file from a "
@@ -103,7 +103,7 @@ class Snapshot:
 
     def close(self) -> None:
         """Let go of the files. Idempotent."""
-        _let_go(self._held)
+        _close_files(self._held)
         self._held = []
 
     def __enter__(self) -> Self:
@@ -145,7 +145,7 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
             whole = bool(left_out) or not _is_torn(store, taken)
         finally:
             if not whole:
-                _let_go([held for one in taken for held in one.held])
+                _close_files([held for one in taken for held in one.held])
         if whole:
             return Snapshot(taken, left_out)
     raise StoreError(f"agents of {store.root} moved {TAKES_MAX} times while its position was taken. Try again.")
@@ -166,14 +166,14 @@ def _take(partition: Partition, *, check: bool) -> _PartitionSnapshot:
                 batches, last = _frames_of(partition, entry, manifest, last)
                 frames += batches
             if check:
-                _refuse_damaged(held)
+                _check_undamaged(held)
             whole = not _is_old(partition, manifest)
         except FileNotFoundError as error:
             if not _is_old(partition, manifest):
-                raise gone(str(error.filename), manifest.files[0].first_commit) from error
+                raise missing_file_error(str(error.filename), manifest.files[0].first_commit) from error
         finally:
             if not whole:
-                _let_go(held)
+                _close_files(held)
         if whole:
             records = sum(entry.records for entry in manifest.files if entry.kind == SEALED)
             records += sum(batch.num_rows for batch in frames)
@@ -203,14 +203,14 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
     except OSError as error:
         raise storage_error(error, "read", path) from error
     make_room(fd)
-    held = _OpenSealedFile(partition, entry.parquet, fd, _written(fd))
+    held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd))
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)
-        raise _damaged(held)
+        raise _damaged_error(held)
     return held
 
 
-def _written(fd: int) -> tuple[int, int]:
+def _file_stamp(fd: int) -> tuple[int, int]:
     found = os.fstat(fd)
     return found.st_size, found.st_mtime_ns
 
@@ -232,11 +232,11 @@ def _frames_of(
     scan = FrameScan(data, salt, entry.first_commit, str(path))
     batches = [frame.batch for frame in scan]
     if scan.later is not None and not _is_old(partition, manifest):
-        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+        raise corrupt_error(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
     return batches, max(last, scan.next_commit - 1)
 
 
-def _let_go(held: Sequence[_OpenSealedFile]) -> None:
+def _close_files(held: Sequence[_OpenSealedFile]) -> None:
     for one in held:
         os.close(one.fd)
 
@@ -247,13 +247,13 @@ def _is_whole(held: _OpenSealedFile) -> bool:
     return is_whole(here, msgspec.structs.replace(held.entry, name=str(held.fd)))
 
 
-def _refuse_damaged(held: Sequence[_OpenSealedFile]) -> None:
+def _check_undamaged(held: Sequence[_OpenSealedFile]) -> None:
     for one in held:
         if not _is_whole(one):
-            raise _damaged(one)
+            raise _damaged_error(one)
 
 
-def _damaged(held: _OpenSealedFile) -> CorruptLog:
+def _damaged_error(held: _OpenSealedFile) -> CorruptLog:
     return CorruptLog(
         f"{held.partition.path / held.entry.name} is damaged: it does not have its length or its checksums. Nothing "
         "was changed. `everlog log check --all` says where; restore the file from a backup."

@@ -142,13 +142,13 @@ class FileLog:
 
     def _commit(self, appends: list[ValidatedAppend]) -> list[AppendResult]:
         with self._io:
-            self._refuse_if_unfit()
+            self._raise_if_unusable()
             group = AppendGroup(self._ledger, self._recall)
             results = [self._admit(group, append) for append in appends]
             if group.records:
                 self._write(group)
             elif any(isinstance(result, Commit) for result in results):
-                self._refuse_if_fenced()
+                self._raise_if_fenced()
             return results
 
     def _admit(self, group: AppendGroup, append: ValidatedAppend) -> AppendResult:
@@ -156,10 +156,10 @@ class FileLog:
         try:
             return group.admit(append)
         except StoreError as error:  # or a newer owner may have sealed and removed it
-            self._refuse_if_fenced(error)
+            self._raise_if_fenced(error)
             return error
 
-    def _refuse_if_unfit(self) -> None:
+    def _raise_if_unusable(self) -> None:
         if self._fenced:
             raise Fenced(self._fenced_message())
         if self._closed:
@@ -234,7 +234,7 @@ class FileLog:
         """
         with self._sealing:
             with self._io:
-                self._refuse_if_unfit()
+                self._raise_if_unusable()
                 if self._file.length:
                     self._begin_file()
             done = SealReport()
@@ -277,7 +277,7 @@ class FileLog:
         except Fenced:
             raise
         except StoreError as error:
-            self._refuse_if_fenced(error)
+            self._raise_if_fenced(error)
             raise
         finally:
             if not adopted:
@@ -287,10 +287,10 @@ class FileLog:
     def _adopt(self, change: ManifestChange, before: Manifest) -> None:
         """Publish a change, and remove what it replaces. May raise OSError, StoreError."""
         if change.erasing:
-            self._refuse_if_fenced()
+            self._raise_if_fenced()
             remove_cut(self._where)
         with self._io:
-            self._refuse_if_unfit()
+            self._raise_if_unusable()
             self._poison = "sealing was interrupted"
             try:
                 self._publish(change.files(self._manifest.files))
@@ -310,7 +310,7 @@ class FileLog:
             remove_if_there(self._where.disk, self._where.path / name)
         self._where.disk.sync_dir(self._where.path)
 
-    def _refuse_if_fenced(self, cause: StoreError | None = None) -> None:
+    def _raise_if_fenced(self, cause: StoreError | None = None) -> None:
         """Raises Fenced if a newer owner has the partition."""
         with storage("look for a newer owner in", self._where.path):
             latest = self._ownership.is_latest()

@@ -16,7 +16,7 @@ from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.partition.frame import HEADER_BYTES, MAGIC, body_is_right, unpack
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import closed_frames, gone
+from everlog.store.partition.segment import closed_frames, missing_file_error
 from everlog.store.sealed.sealed_reader import whole
 
 READ_BYTES = 16 * 1024 * 1024
@@ -64,7 +64,7 @@ class LogFollower:
                         yield table
                 except FileNotFoundError as error:
                     if self._number() == manifest.number:
-                        raise gone(str(error.filename), commit + 1) from error
+                        raise missing_file_error(str(error.filename), commit + 1) from error
                     continue
                 self._begin(manifest)
             for table in self._appended():
@@ -136,7 +136,7 @@ class LogFollower:
                 yield table
             if len(data) < size:
                 if data.find(MAGIC, read + 1) >= 0:
-                    self._refuse_damage()
+                    self._check_tail_damage()
                 return
             if not read:
                 size *= 2
@@ -169,7 +169,7 @@ class LogFollower:
             self._epoch, self._previous = header.epoch, header.crc
         return batches, at
 
-    def _refuse_damage(self) -> None:
+    def _check_tail_damage(self) -> None:
         """There is something like a frame beyond bytes that are none: a reader tells damage from a torn tail."""
         PartitionReader(self._where).table()
 

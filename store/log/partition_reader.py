@@ -17,12 +17,19 @@ from everlog.store.base.disk import read_errors, storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.names import name_of
 from everlog.store.partition.append_rules import follow
-from everlog.store.partition.chain_lookup import chain_over, known_before, refused
+from everlog.store.partition.chain_lookup import chain_over, nearest_known, no_record_error
 from everlog.store.partition.epoch import has_live_owner
 from everlog.store.partition.frame_index import FrameIndex, tables_at
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
 from everlog.store.partition.partition import MANIFEST, Partition
-from everlog.store.partition.segment import Frame, FrameScan, closed_frames, corrupt, gone, heads_before
+from everlog.store.partition.segment import (
+    Frame,
+    FrameScan,
+    closed_frames,
+    corrupt_error,
+    heads_before,
+    missing_file_error,
+)
 from everlog.store.sealed.parquet_file import FooterCache, where
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, newest_state, newest_states, rows_of, whole
 
@@ -99,11 +106,11 @@ class PartitionReader:
     def chain(self, agent_id: str, seq: int) -> bytes:
         """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
         name = name_of(agent_id)
-        known = known_before(self._seen(lost=False)[0], name, seq)
+        known = nearest_known(self._seen(lost=False)[0], name, seq)
         after = self._stream(name, known.seq + 1, seq) if known.seq < seq else ()
         found = chain_over(known, after, name, str(self._where.path))
         if found.seq != seq:
-            raise refused(self, name, seq)
+            raise no_record_error(self, name, seq)
         return found.chain
 
     def erasing(self, agent_id: str) -> bool:
@@ -158,7 +165,7 @@ class PartitionReader:
                     parts += self._later_of(entry, manifest, view, names, seqs)
                 except FileNotFoundError as error:
                     if not self._is_old(manifest):
-                        raise gone(str(self._where.path / entry.name), entry.first_commit) from error
+                        raise missing_file_error(str(self._where.path / entry.name), entry.first_commit) from error
                     lost = True
                     break
             if not lost:
@@ -246,7 +253,7 @@ class PartitionReader:
                         if self._is_old(manifest):
                             lost = again = True
                             break
-                        raise gone(str(self._where.path / entry.name), entry.first_commit) from error
+                        raise missing_file_error(str(self._where.path / entry.name), entry.first_commit) from error
 
     def _all_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None) -> Iterator[pa.Table]:
         """The records of a file. Raises FileNotFoundError."""
@@ -297,7 +304,7 @@ class PartitionReader:
         scan = FrameScan(data, self._where.salt(entry.name), entry.first_commit, str(path))
         yield from scan
         if scan.later is not None:
-            raise corrupt(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
+            raise corrupt_error(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
                           heads_before(manifest, entry))  # fmt: skip
         if scan.tail_bytes and self._own is None and not has_live_owner(self._where):
             self.damage = TornTail(path, scan.end, scan.tail_bytes)

@@ -18,12 +18,12 @@ from everlog.store.partition.epoch import Ownership
 from everlog.store.partition.frame_index import FrameIndex
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
 from everlog.store.partition.open_segment import OpenSegment
-from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, RecordFileName, named, token
-from everlog.store.partition.segment import FrameScan, closed_frames, corrupt, gone, heads_before
+from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, RecordFileName, parse_file_name, token
+from everlog.store.partition.segment import FrameScan, closed_frames, corrupt_error, heads_before, missing_file_error
 from everlog.store.sealed.sealed_reader import ids_of
 
 ATTEMPTS_MAX = 1000
-CUT = ".cut"
+TRUNCATED_SUFFIX = ".cut"
 RESTORING = "restoring"
 """A file that is in a partition for as long as not all records are in it that an export has; who it is of is in it."""
 
@@ -67,7 +67,7 @@ def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: 
 def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int, restoring: bool
              ) -> RecoveredPartition | None:  # fmt: skip
     """One attempt; None if somebody published a manifest in between."""
-    _refuse_missing(partition, manifest, restoring)
+    _check_none_missing(partition, manifest, restoring)
     ledger = StreamHeads(manifest.closed_heads())
     indexes = []
     files = list(manifest.files)
@@ -79,7 +79,7 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     growing = manifest.open_file()
     if growing is not None:
         file, cut = _take_in(partition, manifest, growing, ledger, ownership)
-        if ownership.goes_on:
+        if ownership.continues:
             return RecoveredPartition(manifest, file, ledger, indexes, cut)
         files.pop()
         if file.length:
@@ -95,7 +95,7 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     return RecoveredPartition(published, file, ledger, indexes, cut)
 
 
-def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
+def _check_none_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
     """Every file that the manifest names is there, and none that holds later records: else a manifest was removed."""
     there = partition.disk.names(partition.path)
     if RESTORING in there and not restoring:
@@ -105,9 +105,9 @@ def _refuse_missing(partition: Partition, manifest: Manifest, restoring: bool) -
         )
     for entry in manifest.files:
         if entry.name not in there:
-            raise gone(str(partition.path / entry.name), entry.first_commit)
+            raise missing_file_error(str(partition.path / entry.name), entry.first_commit)
     for name in sorted(set(there) - manifest.names()):
-        begun = named(name)
+        begun = parse_file_name(name)
         if begun and begun.epoch >= manifest.epoch and _is_beyond(partition, manifest, name, begun):
             raise CorruptLog(
                 f"{partition.path / name} holds records from commit {begun.first_commit} on, but the newest manifest, "
@@ -132,7 +132,7 @@ def _remember(
             ledger.ids.add(records)
             index.add(records, frame.offset, frame.end)
     except FileNotFoundError as error:
-        raise gone(str(partition.path / entry.name), entry.first_commit) from error
+        raise missing_file_error(str(partition.path / entry.name), entry.first_commit) from error
     ledger.ids.begin_generation(entry.last_commit, now)
     return [index]
 
@@ -146,7 +146,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
         data = partition.disk.read(path)
         file = OpenSegment(partition, entry, partition.disk.open(path))
     except FileNotFoundError as error:
-        raise gone(str(path), entry.first_commit) from error
+        raise missing_file_error(str(path), entry.first_commit) from error
     done = False
     try:
         salt = partition.salt(entry.name)
@@ -157,7 +157,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             ledger.commits = frame.last_commit
             file.import_messages(frame, data, records)
         if scan.later is not None:
-            raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+            raise corrupt_error(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
         if scan.epoch >= ownership.epoch:
             raise CorruptLog(
                 f"{path} was written by epoch {scan.epoch}, but the newest epoch file before this command was that of "
@@ -166,8 +166,8 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             )
         cut = None
         if scan.tail_bytes:
-            _keep(partition, ownership, file, scan, data)
-            if ownership.goes_on:
+            _save_tail(partition, ownership, file, scan, data)
+            if ownership.continues:
                 file.cut()
                 cut = TornTail(file.path, scan.end, scan.tail_bytes)
         file.settle(data)
@@ -178,12 +178,12 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
     return file, cut
 
 
-def _keep(partition: Partition, ownership: Ownership, file: OpenSegment, scan: FrameScan, data: bytes) -> None:
+def _save_tail(partition: Partition, ownership: Ownership, file: OpenSegment, scan: FrameScan, data: bytes) -> None:
     """Keep the bytes after the last whole frame beside the file, durably."""
     tail = data[scan.end :]
     for number in itertools.count(1):
         again = "" if number == 1 else f".{number}"
-        kept = file.path.with_name(f"{file.path.name}.{scan.end}{again}{CUT}")
+        kept = file.path.with_name(f"{file.path.name}.{scan.end}{again}{TRUNCATED_SUFFIX}")
         copy = publish(partition.disk, kept, tail, f"e{ownership.epoch:06d}-{token()}")
         if copy is not None:
             copy.close()
@@ -195,7 +195,7 @@ def _keep(partition: Partition, ownership: Ownership, file: OpenSegment, scan: F
 def remove_cut(partition: Partition) -> None:
     """Remove the tails that were cut and kept: they may say what was erased."""
     for name in partition.disk.names(partition.path):
-        if CUT in name:
+        if TRUNCATED_SUFFIX in name:
             remove_if_there(partition.disk, partition.path / name)
 
 
@@ -223,7 +223,7 @@ def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str
     """
     live = manifest.names()
     for name in partition.disk.names(partition.path):
-        begun = named(name)
+        begun = parse_file_name(name)
         if begun is None or name in live or begun.epoch > epoch:
             continue
         if begun.epoch < manifest.epoch or not _is_beyond(partition, manifest, name, begun):

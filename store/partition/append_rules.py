@@ -47,14 +47,14 @@ class ValidatedAppend:
     It is made by the caller's own thread, while an earlier group is on its way to the disk.
     """
 
-    __slots__ = ("agent_id", "as_it_was", "digests", "drafts", "expected_seq", "is_late", "keys", "oldest", "weight")
+    __slots__ = ("agent_id", "digests", "drafts", "expected_seq", "from_export", "is_late", "keys", "oldest", "weight")
 
     def __init__(self, append: Append) -> None:
         """Raises BadInput if no log could ever take the append."""
         self.agent_id = agent_id = name_of(append.agent_id)
         self.expected_seq = seq = append.expected_seq
         self.drafts = append.drafts
-        self.as_it_was = append.as_it_was
+        self.from_export = append.from_export
         _whole(seq, 0, INT64_END, "expected_seq")
         if not self.drafts:
             raise BadInput(f"an append to {agent_id!r} has no events; a commit has at least one")
@@ -65,7 +65,7 @@ class ValidatedAppend:
         words = kinds = 0
         for draft in self.drafts:
             seq += 1
-            words += _draft_bytes(draft, append.as_it_was)
+            words += _draft_bytes(draft, append.from_export)
             kinds += len(draft.type)
             key = id_bytes(draft.event_id)
             if time_in(key) < draft.recorded_at - ID_MEMORY_US:
@@ -86,10 +86,10 @@ class ValidatedAppend:
             raise BadInput(f"a commit to {self.agent_id!r} has {len(self.drafts)} events, too many for one; split it")
 
 
-def _draft_bytes(draft: Draft, as_it_was: bool) -> int:
+def _draft_bytes(draft: Draft, from_export: bool) -> int:
     """Bytes of the text and payload of `draft`; raises BadInput for a field that no record can have.
 
-    `as_it_was`: it may be a tombstone.
+    `from_export`: it may be a tombstone.
     """
     kind, text, payload = draft.type, draft.text, draft.payload
     at, turn, step, version = draft.recorded_at, draft.turn, draft.step, draft.version
@@ -109,10 +109,10 @@ def _draft_bytes(draft: Draft, as_it_was: bool) -> int:
         and (text is None or (type(text) is str and text.isascii()))
     ):
         return len(payload) + (0 if text is None else len(text))
-    return _draft_bytes_slowly(draft, as_it_was)
+    return _draft_bytes_slowly(draft, from_export)
 
 
-def _draft_bytes_slowly(draft: Draft, as_it_was: bool) -> int:
+def _draft_bytes_slowly(draft: Draft, from_export: bool) -> int:
     """The same for any draft, rule by rule: one that is not plain, or cannot be."""
     if UUID7(draft.event_id) is None:
         raise BadInput(f"event id {draft.event_id!r} is not a UUIDv7 in its 36-character lower-case form")
@@ -126,7 +126,7 @@ def _draft_bytes_slowly(draft: Draft, as_it_was: bool) -> int:
     _whole(draft.version, 1, INT32_END, "version")
     _utf8_bytes(draft.type, "type")
     payload = _utf8_bytes(draft.payload, "payload")
-    if is_erased(draft.payload) and not as_it_was:
+    if is_erased(draft.payload) and not from_export:
         raise BadInput(f"event {draft.event_id} has the payload of a tombstone; only an erasure makes those")
     return payload + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
 
@@ -208,7 +208,7 @@ class AppendGroup:
         for key in keys:
             if key in self._ids or ledger.ids.find(key):
                 return self._repeated(append)
-        if not append.as_it_was and (append.is_late or append.oldest <= ledger.ids.forgotten_to):
+        if not append.from_export and (append.is_late or append.oldest <= ledger.ids.forgotten_to):
             return _stale(append, ledger.ids.forgotten_to)
         head = self._heads.get(agent_id) or ledger.head(agent_id)
         seq, chain = append.expected_seq, head.chain

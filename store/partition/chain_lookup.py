@@ -13,7 +13,7 @@ from everlog.store.partition.manifest import Manifest
 BEGINNING = Head(0, GENESIS)
 
 
-def known_before(manifest: Manifest, name: str, seq: int) -> Head:
+def nearest_known(manifest: Manifest, name: str, seq: int) -> Head:
     """The nearest place at or before `seq` of which the manifest, which has a checksum, knows the chain value."""
     nearest = BEGINNING
     for entry in manifest.files:
@@ -32,7 +32,7 @@ def chain_over(known: Head, records: Iterable[pa.Table], name: str, where: str) 
     return heads[name]
 
 
-def refused(reader: LogReader, name: str, seq: int) -> BadInput:
+def no_record_error(reader: LogReader, name: str, seq: int) -> BadInput:
     """The error for a place that a reader has no record in."""
     head = reader.head(name).seq
     if not 0 <= seq <= head:

@@ -51,9 +51,9 @@ def start_of(pid: int) -> int:
 class Ownership:
     """An epoch of a partition, held by this process."""
 
-    def __init__(self, partition: Partition, epoch: int, file: DiskFile, goes_on: bool) -> None:
+    def __init__(self, partition: Partition, epoch: int, file: DiskFile, continues: bool) -> None:
         self.epoch = epoch
-        self.goes_on = goes_on
+        self.continues = continues
         """The owner before is certainly gone, so its open file may be cut and continued; else it is closed as it is."""
         self._partition = partition
         self._path = partition.numbered(EPOCH, epoch)
@@ -94,8 +94,8 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
             latest = numbers[-1] if numbers else 0
             try:
                 if latest:
-                    _refuse_if_busy(partition, latest, owner, label, take_over=take_over)
-                goes_on = all(_is_gone(partition, number, owner) for number in numbers)
+                    _raise_if_busy(partition, latest, owner, label, take_over=take_over)
+                continues = all(_is_gone(partition, number, owner) for number in numbers)
             except FileNotFoundError:  # swept meanwhile: look again
                 continue
             path = partition.numbered(EPOCH, latest + 1)
@@ -109,11 +109,11 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
                 if not taken:
                     file.close()
             if taken:
-                return Ownership(partition, latest + 1, file, goes_on)
+                return Ownership(partition, latest + 1, file, continues)
     raise StoreError(f"{label}: {TAKE_ATTEMPTS_MAX} others took {partition.path} at the same time. Try again.")
 
 
-def _refuse_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> None:
+def _raise_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> None:
     """Raises PartitionBusy if the owner of the highest `epoch` lives and is not to be fenced; FileNotFoundError."""
     if take_over or not is_live(partition, epoch):
         return

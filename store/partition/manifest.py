@@ -10,7 +10,7 @@ import msgspec
 
 from everlog.events import GENESIS, CorruptLog, NewerFormat, StoreError
 from everlog.store.base.contract import Head
-from everlog.store.base.disk import publish, remove_if_there, storage, understood
+from everlog.store.base.disk import parse_json, publish, remove_if_there, storage
 from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.partition import MANIFEST, Partition, token
 
@@ -145,7 +145,7 @@ def load(partition: Partition) -> Manifest:
         with storage("list", partition.path):
             numbers = partition.numbers(MANIFEST)
             if not numbers:
-                _refuse_orphans(partition)
+                _check_no_orphans(partition)
         if not numbers:
             return EMPTY
         path = partition.numbered(MANIFEST, numbers[-1])
@@ -160,7 +160,7 @@ def load(partition: Partition) -> Manifest:
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
-def _refuse_orphans(partition: Partition) -> None:
+def _check_no_orphans(partition: Partition) -> None:
     """A file is begun before the first manifest names it, but nothing is written into it before that."""
     try:
         names = [name for name in partition.disk.names(partition.path) if name.endswith(".open")]
@@ -182,15 +182,15 @@ def _is_written(partition: Partition, name: str) -> bool:
 
 
 def _decode(content: bytes, path: str) -> Manifest:
-    envelope = understood(content, _Envelope, path)
+    envelope = parse_json(content, _Envelope, path)
     if f"{google_crc32c.value(bytes(envelope.manifest)):08x}" != envelope.crc32c:
         raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
-    version = understood(bytes(envelope.manifest), _ManifestFormat, path).format
+    version = parse_json(bytes(envelope.manifest), _ManifestFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
             f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
         )
-    manifest = understood(bytes(envelope.manifest), Manifest, path)
+    manifest = parse_json(bytes(envelope.manifest), Manifest, path)
     unknown = [entry.name for entry in manifest.files if entry.kind not in KINDS]
     if unknown:
         raise NewerFormat(f"{path} names files of a kind that this everlog does not know: {unknown}. Use a newer one.")

@@ -63,7 +63,7 @@ class RecordFileName(NamedTuple):
 _OURS = re.compile(r"(\d{12,})(?:-\d{12,})?-e(\d{6,})(?:-\d{6,})?\.(?:open|parquet|state|checkpoints)").fullmatch
 
 
-def named(name: str) -> RecordFileName | None:
+def parse_file_name(name: str) -> RecordFileName | None:
     """What `name` says of the file; None if it is not a file of records or states."""
     match = _OURS(name)
     return RecordFileName(int(match[1]), int(match[2])) if match else None

@@ -114,7 +114,9 @@ class FrameScan:
         return None
 
 
-def corrupt(scan: FrameScan, data: bytes, salt: int, first_commit: int, path: str, heads: dict[str, int]) -> CorruptLog:
+def corrupt_error(
+    scan: FrameScan, data: bytes, salt: int, first_commit: int, path: str, heads: dict[str, int]
+) -> CorruptLog:
     """The error for damage at the end of `scan`; `heads` are the last seqs of the streams before the file."""
     seqs = dict(heads)
     for frame in FrameScan(data[: scan.end], salt, first_commit, path):
@@ -139,7 +141,7 @@ def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) ->
     scan = FrameScan(data, salt, entry.first_commit, str(path))
     yield from scan
     if scan.end != entry.bytes or scan.next_commit != entry.last_commit + 1:
-        raise corrupt(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
+        raise corrupt_error(scan, data, salt, entry.first_commit, str(path), heads_before(manifest, entry))
 
 
 def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
@@ -148,7 +150,7 @@ def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
     return {agent_id: seq for other in earlier for agent_id, (seq, _) in other.chains.items()}
 
 
-def gone(path: str, first_commit: int) -> CorruptLog:
+def missing_file_error(path: str, first_commit: int) -> CorruptLog:
     """The error for a file that the manifest names and that is not there."""
     return CorruptLog(
         f"{path} is gone, but the manifest names it: commits from {first_commit} on are missing. Nothing was changed. "

@@ -16,7 +16,7 @@ from everlog.store.base.contract import StateDeriver
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.store_constants import CHECKPOINT_RECORDS, MARK_RECORDS
 from everlog.store.partition.append_rules import follow
-from everlog.store.partition.chain_lookup import known_before
+from everlog.store.partition.chain_lookup import nearest_known
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest
 from everlog.store.sealed.parquet_file import where
 
@@ -27,20 +27,20 @@ ChainCheckpoints = dict[str, list[tuple[int, str]]]
 """Of each stream: seqs, and the chain value (hexadecimal) at each."""
 
 
-def marks_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> ChainCheckpoints:
+def checkpoints_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> ChainCheckpoints:
     """The marks of a file that is made of `inputs`, with their records by name of the file: far apart each."""
     found: ChainCheckpoints = defaultdict(list)
     for entry in inputs:
-        inside = _marks_in(manifest, tables[entry.name]) if entry.kind == FRAMES else entry.marks
+        inside = _chain_checkpoints(manifest, tables[entry.name]) if entry.kind == FRAMES else entry.marks
         for name, end in entry.chains.items():
             found[name] += [*inside.get(name, ()), end]
     first = inputs[0].first_commit
     before = {n: s for entry in manifest.files if entry.first_commit < first for n, (s, _) in entry.chains.items()}
-    apart = {name: _apart(marks, before.get(name, 0)) for name, marks in sorted(found.items())}
+    apart = {name: _spaced_checkpoints(marks, before.get(name, 0)) for name, marks in sorted(found.items())}
     return {name: marks for name, marks in apart.items() if marks}
 
 
-def _apart(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]:
+def _spaced_checkpoints(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]:
     """Those of `marks`, in order, that are far from the one before and from the last, which is the file's end."""
     kept = []
     for seq, chain in marks:
@@ -50,11 +50,11 @@ def _apart(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]
     return kept
 
 
-def _marks_in(manifest: Manifest, table: pa.Table) -> ChainCheckpoints:
+def _chain_checkpoints(manifest: Manifest, table: pa.Table) -> ChainCheckpoints:
     """The marks of the streams that have many records in a file of frames."""
     found: ChainCheckpoints = {}
     for name, own in long_streams(table, 2 * MARK_RECORDS):
-        heads = {name: known_before(manifest, name, own.column("seq")[0].as_py() - 1)}
+        heads = {name: nearest_known(manifest, name, own.column("seq")[0].as_py() - 1)}
         found[name] = []
         for start in range(0, own.num_rows - MARK_RECORDS, MARK_RECORDS):
             follow(heads, list(records_of(own.slice(start, MARK_RECORDS))), "sealing")
@@ -79,7 +79,7 @@ class StreamCheckpoints(NamedTuple):
     """Their checkpoints, as rows of a file of them."""
 
 
-def folded(derive: StateDeriver, earlier: pa.Table | None, records: pa.Table) -> StreamCheckpoints:
+def derive_long_streams(derive: StateDeriver, earlier: pa.Table | None, records: pa.Table) -> StreamCheckpoints:
     """Derive the streams that have many records in `records`, each by itself; `earlier` are the states before them.
 
     Bit by bit costs hardly more than at once: a state is small.
@@ -104,7 +104,7 @@ def _fold(derive: StateDeriver, before: pa.Table | None, own: pa.Table, between:
             state = derive(before, own.slice(0, start))
         if not state.num_rows:
             return derive(before, own)
-        between.append(held(state, chunk.column("seq")[-1].as_py()))
+        between.append(checkpoint_rows(state, chunk.column("seq")[-1].as_py()))
     end = derive(state, own.slice(start))
     return end if end.num_rows else derive(before, own)
 
@@ -125,7 +125,7 @@ def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[
             yield entry, far
 
 
-def held(state: pa.Table, seq: int) -> pa.Table:
+def checkpoint_rows(state: pa.Table, seq: int) -> pa.Table:
     """A state as rows of a file of checkpoints."""
     names = [OWN_SEQ if name == "seq" else name for name in state.column_names]
     return state.rename_columns(names).append_column("seq", pa.array([seq] * state.num_rows, pa.int64()))
@@ -146,7 +146,7 @@ def places_of(rows: pa.Table) -> dict[str, list[int]]:
     return dict(found)
 
 
-def together(fresh: Sequence[pa.Table], carried: Sequence[pa.Table]) -> pa.Table | None:
+def merge_checkpoints(fresh: Sequence[pa.Table], carried: Sequence[pa.Table]) -> pa.Table | None:
     """All checkpoints in one table, each once; None if there are none."""
     found = list(fresh)
     known = {(name, seq) for table in fresh for name, seqs in places_of(table).items() for seq in seqs}

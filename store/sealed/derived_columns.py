@@ -1,7 +1,7 @@
 """Columns beside the log's own in sealed files: figures that questions to all agents need, taken out of the payloads.
 
 They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not
-read them. `projections/sql/fleet/figured.sql` takes the same out of records that are not sealed.
+read them. `projections/sql/fleet/add_derived_columns.sql` takes the same out of records that are not sealed.
 """
 
 from typing import Any
@@ -76,7 +76,7 @@ _SHAPES = {
 _DECODERS = {kind: msgspec.json.Decoder(shape).decode for kind, shape in _SHAPES.items()}
 
 
-def figured(table: pa.Table) -> pa.Table:
+def add_derived_columns(table: pa.Table) -> pa.Table:
     """`table`, of the log's schema, with the columns of `FIGURES`."""
     kinds = table.column("type")
     places = pc.indices_nonzero(pc.is_in(kinds, pa.array([*_SHAPES])))

@@ -44,9 +44,9 @@ def erasures_in(table: pa.Table) -> Erasures:
     return found
 
 
-def erased(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
+def erase_records(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
     """`table` with tombstones for what is to be erased, and how many records that changed. The order may change."""
-    gone = _named(table, erasures)
+    gone = _erased_rows(table, erasures)
     if gone is None:
         return table, 0
     content = table.filter(gone)
@@ -57,7 +57,7 @@ def erased(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
     return pa.concat_tables([kept, pa.Table.from_batches([batch_of(tombstones)], SCHEMA)]), len(tombstones)
 
 
-def _named(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
+def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
     """Which rows of `table` are named by `erasures` and are no tombstones yet.
 
     JOINTS are spared.

@@ -29,7 +29,7 @@ from everlog.store.base.store_constants import (
 )
 from everlog.store.partition.manifest import ParquetEntry, RowGroupEntry
 from everlog.store.partition.partition import Partition
-from everlog.store.sealed.derived_columns import figured
+from everlog.store.sealed.derived_columns import add_derived_columns
 
 ROWS_AT_ONCE = 2048
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
@@ -91,7 +91,7 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
     """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
     table = table.sort_by(SORTED_BY)
     if not maker:
-        table = figured(table)
+        table = add_derived_columns(table)
     sink = pa.BufferOutputStream()
     level, group_bytes = (STATE_ZSTD_LEVEL, STATE_GROUP_BYTES) if maker else (ZSTD_LEVEL, ROW_GROUP_BYTES)
     with pq.ParquetWriter(sink, table.schema, **_options(table.schema, level)) as writer:

@@ -22,8 +22,16 @@ from everlog.store.base.store_constants import MERGE_RATIO, MERGED_BYTES_MAX, SE
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import Partition, sealed_name
 from everlog.store.partition.segment import closed_frames
-from everlog.store.sealed.checkpoints import ChainCheckpoints, far_ends, folded, held, marks_of, places_of, together
-from everlog.store.sealed.erasure import Erasures, erased, erasures_in
+from everlog.store.sealed.checkpoints import (
+    ChainCheckpoints,
+    checkpoint_rows,
+    checkpoints_of,
+    derive_long_streams,
+    far_ends,
+    merge_checkpoints,
+    places_of,
+)
+from everlog.store.sealed.erasure import Erasures, erase_records, erasures_in
 from everlog.store.sealed.parquet_file import is_whole, save, where
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
 
@@ -81,7 +89,7 @@ class SealPass:
         self._history = history
         self._progress = progress or (lambda _done, _all: None)
         self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
-        self._inputs = chosen(self._closed) or self._stateless(tried)
+        self._inputs = files_to_seal(self._closed) or self._stateless(tried)
         self._erasures: Erasures = {}
         self._begun: list[str] = []
 
@@ -94,16 +102,16 @@ class SealPass:
         frames = [tables[entry.name] for entry in self._inputs if entry.kind == FRAMES]
         fresh = pa.concat_tables([SCHEMA.empty_table(), *frames])
         self._erasures = erasures_in(fresh)
-        table, count = erased(pa.concat_tables(list(tables.values())), self._erasures)
+        table, count = erase_records(pa.concat_tables(list(tables.values())), self._erasures)
         rewritten = {}
         for entry in self._others():
             changed, more = self._rewritten(entry)
             rewritten[entry.name] = changed
             count += more
-        after = self._sealed(table, marks_of(self._manifest, self._inputs, tables))
+        after = self._sealed(table, checkpoints_of(self._manifest, self._inputs, tables))
         files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
         if self._derive is not None:
-            fresh, _ = erased(fresh, self._erasures)
+            fresh, _ = erase_records(fresh, self._erasures)
             after = self._stated(self._derive, files, after, table, fresh)
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
@@ -215,7 +223,7 @@ class SealPass:
 
     def _rewritten(self, entry: FileEntry) -> tuple[FileEntry, int]:
         """The file without what is erased, and how many records that changed. A state may quote it: it goes too."""
-        table, count = erased(whole(self._where, entry), self._erasures)
+        table, count = erase_records(whole(self._where, entry), self._erasures)
         state = None
         rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
         if rows is not None and entry.state is not None:
@@ -228,7 +236,7 @@ class SealPass:
 
     def _spared(self, rows: pa.Table | None) -> pa.Table | None:
         """The rows of agents of whom nothing is erased."""
-        return None if rows is None else _but(rows, self._erasures)
+        return None if rows is None else _without_agents(rows, self._erasures)
 
     def _holding(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> FileEntry:
         """The file with these checkpoints beside it."""
@@ -268,11 +276,13 @@ class SealPass:
         except CorruptLog:  # told to whoever reads it
             return after
         needed = pa.concat_tables(records).sort_by(COMMIT_ORDER)
-        long = folded(derive, earlier, needed)
-        others = derive(None if earlier is None else _but(earlier, long.names), _but(needed, long.names))
+        long = derive_long_streams(derive, earlier, needed)
+        others = derive(
+            None if earlier is None else _without_agents(earlier, long.names), _without_agents(needed, long.names)
+        )
         rows = pa.concat_tables([others, *long.ends])
         after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
-        return self._holding(after, together(long.between, self._carried(derive.maker)), derive.maker)
+        return self._holding(after, merge_checkpoints(long.between, self._carried(derive.maker)), derive.maker)
 
     def _carried(self, maker: str) -> list[pa.Table]:
         """The checkpoints of the inputs, and their states that are worth being one, without those that quote."""
@@ -280,7 +290,7 @@ class SealPass:
         for entry, far in far_ends(self._manifest, self._inputs):
             rows = state_rows(self._where, entry, maker, sorted(far))
             if rows is not None:
-                found += [held(_only(rows, pa.array([name])), end) for name, end in far.items()]
+                found += [checkpoint_rows(_only(rows, pa.array([name])), end) for name, end in far.items()]
         return [rows for rows in map(self._spared, found) if rows is not None]
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
@@ -297,7 +307,7 @@ class SealPass:
         table = history(name)
         table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
         writers = table.column("agent_id").unique().to_pylist()
-        table, _ = erased(table, dict.fromkeys(writers, self._erasures.get(name, ())))
+        table, _ = erase_records(table, dict.fromkeys(writers, self._erasures.get(name, ())))
         table = table.sort_by("seq")
         named = pa.repeat(pa.scalar(name, SCHEMA.field("agent_id").type), table.num_rows)
         table = table.set_column(table.column_names.index("agent_id"), SCHEMA.field("agent_id"), named)
@@ -336,12 +346,12 @@ def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
     return where(table, pc.is_in(table.column("agent_id"), agents))
 
 
-def _but(table: pa.Table, agents: Iterable[str]) -> pa.Table:
+def _without_agents(table: pa.Table, agents: Iterable[str]) -> pa.Table:
     """The rows of all agents but these."""
     return where(table, pc.invert(pc.is_in(table.column("agent_id"), pa.array(list(agents), pa.string()))))
 
 
-def chosen(closed: Sequence[FileEntry]) -> list[FileEntry]:
+def files_to_seal(closed: Sequence[FileEntry]) -> list[FileEntry]:
     """The closed files that are sealed next, neighbours: the first frames, and the small sealed files before them.
 
     A sealed file is merged unless it has more than MERGE_RATIO times as many records as what comes after it: so there

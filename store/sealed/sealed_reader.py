@@ -12,7 +12,7 @@ from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.partition.dedup_index import CommitsById
 from everlog.store.partition.manifest import SEALED, FileEntry, Manifest, ParquetEntry
 from everlog.store.partition.partition import Partition
-from everlog.store.partition.segment import gone
+from everlog.store.partition.segment import missing_file_error
 from everlog.store.sealed.checkpoints import state_of
 from everlog.store.sealed.parquet_file import FooterCache, tables
 
@@ -64,7 +64,7 @@ def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
         with read_errors(path):
             yield
     except FileNotFoundError as error:
-        raise gone(str(path), entry.first_commit) from error
+        raise missing_file_error(str(path), entry.first_commit) from error
 
 
 def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, as_of: int | None = None,

@@ -15,7 +15,7 @@ import msgspec
 
 from everlog.events import BadInput, CorruptLog, Draft, Moved, NewerFormat, Record, StoreError
 from everlog.store.backup.restore_service import RestoreService
-from everlog.store.base.disk import Disk, RealDisk, publish, storage, understood
+from everlog.store.base.disk import Disk, RealDisk, parse_json, publish, storage
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.base.store_constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from everlog.store.log.file_log import FileLog
@@ -77,7 +77,7 @@ class FileStore:
         with storage("make a store in", root):
             if not disk.exists(path):
                 disk.make_dirs(root)
-                _refuse_orphans(disk, root)
+                _check_no_orphans(disk, root)
                 configuration = StoreConfiguration(store_id, shards_new if shards is None else shards)
                 content = msgspec.json.format(msgspec.json.encode(_signed(configuration)))
                 file = publish(disk, path, content, token())
@@ -105,14 +105,14 @@ class FileStore:
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""
         assignment = self._assignment(name_of(agent_id), shared=shared)
-        self._opener.refuse_restoring(assignment.agent_id)
+        self._opener.check_not_restoring(assignment.agent_id)
         return self._register.add(assignment)
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
         """`register` many together, with few syncs; gives those that were new, in the order given."""
         assignments = [self._assignment(name, shared=shared) for name in dict.fromkeys(map(name_of, names))]
         for assignment in assignments:
-            self._opener.refuse_restoring(assignment.agent_id)
+            self._opener.check_not_restoring(assignment.agent_id)
         added = self._register.add_many(assignments)
         return [assignment.agent_id for assignment in assignments if assignment.agent_id in added]
 
@@ -123,7 +123,7 @@ class FileStore:
         self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
     ) -> Sequence[Record]:
         """Begin `name` as what `parent` was at seq `at`. Gives its own first records. See `store.Store`."""
-        self._opener.refuse_restoring(name_of(name))
+        self._opener.check_not_restoring(name_of(name))
         return self._forking.fork(parent, at, name, event_id=event_id, closing=closing)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
@@ -148,7 +148,7 @@ class FileStore:
         return self._opener.open(partition, command, label=label, take_over=take_over)
 
 
-def _refuse_orphans(disk: Disk, root: Path) -> None:
+def _check_no_orphans(disk: Disk, root: Path) -> None:
     """A folder with logs and no configuration is a store that lost it, not a new one: it is never begun again."""
     left = [name for name in ("agents", "log") if disk.exists(root / name) and disk.names(root / name)]
     if left and not disk.exists(root / CONFIGURATION):  # another process may be making the store
@@ -168,12 +168,12 @@ def _load(disk: Disk, root: Path) -> StoreConfiguration:
         if not disk.exists(path):
             raise StoreError(f"there is no store in {root}: {CONFIGURATION} is missing. Create an agent to make one.")
         content = disk.read(path)
-    version = understood(content, _StoreFormat, path).format
+    version = parse_json(content, _StoreFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
             f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
         )
-    configuration = understood(content, StoreConfiguration, path)
+    configuration = parse_json(content, StoreConfiguration, path)
     if configuration != _signed(configuration):
         raise CorruptLog(f"{path} is damaged: wrong checksum. Nothing was changed; restore it from a backup.")
     return configuration

@@ -26,7 +26,7 @@ from everlog.store.base.contract import Append, Commit, Head, Progress, SealRepo
 from everlog.store.base.export_types import ExportedStream
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.partition.append_rules import AppendGroup, StreamHeads, ValidatedAppend
-from everlog.store.partition.chain_lookup import BEGINNING, chain_over, refused
+from everlog.store.partition.chain_lookup import BEGINNING, chain_over, no_record_error
 from everlog.store.sealed.erasure import JOINTS, erasures_in
 from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.move_service import MoveService
@@ -84,7 +84,7 @@ class MemoryReader:
         name = name_of(agent_id)
         found = chain_over(BEGINNING, [self.table(name, 1, seq)], name, self.partition)
         if found.seq != seq:
-            raise refused(self, name, seq)
+            raise no_record_error(self, name, seq)
         return found.chain
 
     def erasing(self, agent_id: str) -> bool:
@@ -146,7 +146,7 @@ class MemoryLog(MemoryReader):
         weighed = [ValidatedAppend(append) for append in appends]
         shared = self._shared
         with shared.mutex:
-            self._refuse_if_unfit()
+            self._raise_if_unusable()
             group = AppendGroup(shared.ledger, lambda number: shared.commits[number])
             results = [group.admit(append) for append in weighed]
             group.settle()
@@ -168,7 +168,7 @@ class MemoryLog(MemoryReader):
         del derive, progress
         shared = self._shared
         with shared.mutex:
-            self._refuse_if_unfit()
+            self._raise_if_unusable()
             spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
             left = [
                 tombstone(r) if r.type not in JOINTS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r
@@ -186,7 +186,7 @@ class MemoryLog(MemoryReader):
                 self._shared.owner = ""
             self._closed = True
 
-    def _refuse_if_unfit(self) -> None:
+    def _raise_if_unusable(self) -> None:
         if self._shared.epoch != self._epoch:
             raise Fenced(
                 f"epoch {self._epoch} of {self._shared.name} is over: a newer owner has the partition. This append was "

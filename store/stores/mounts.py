@@ -144,7 +144,7 @@ def caveat(path: Path, text: str | None = None) -> str:
     return ""
 
 
-def refuse_unsafe(path: Path, text: str | None = None) -> None:
+def check_storage(path: Path, text: str | None = None) -> None:
     """Raises StoreError if the folder `path`, there or not yet, is on storage that cannot keep the log's promises.
 
     `text` as for `mount_of`. Writes nothing.
@@ -161,7 +161,7 @@ def refuse_unsafe(path: Path, text: str | None = None) -> None:
 def seen_by(root: Path, text: str | None = None) -> StoreIdentity:
     """The store in `root` as this process sees it; `text` as for `mount_of`. Raises nothing: what is missing is empty.
 
-    Ask every host, and give all the answers to `refuse_apart`.
+    Ask every host, and give all the answers to `check_one_store`.
     """
     path = root / CONFIGURATION
     device = inode = 0
@@ -186,17 +186,17 @@ def _machine() -> str:
         return os.uname().nodename
 
 
-def refuse_apart(sights: Sequence[StoreIdentity]) -> None:
+def check_one_store(sights: Sequence[StoreIdentity]) -> None:
     """Raises ClusterError unless all of them see one store, on storage that can be shared by the machines they are on.
 
     Names the node that is at odds, what it found and what to do.
     """
-    reason = apart(sights)
+    reason = sharing_fault(sights)
     if reason:
         raise ClusterError(f"{reason}. Nothing was started; the logs are as they were.")
 
 
-def apart(sights: Sequence[StoreIdentity]) -> str:
+def sharing_fault(sights: Sequence[StoreIdentity]) -> str:
     """Why hosts that see the store so cannot share it; empty if they can."""
     if not sights:
         return ""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from everlog.events import BadInput, CorruptLog, UsageError
 from everlog.store.backup.restore_service import COMMAND
 from everlog.store.base.arrow_schema import SCHEMA, batch_of
-from everlog.store.base.disk import Disk, publish, remove_if_there, storage, understood
+from everlog.store.base.disk import Disk, parse_json, publish, remove_if_there, storage
 from everlog.store.base.export_types import ExportedStream
 from everlog.store.base.names import partition_of
 from everlog.store.log.file_log import FileLog
@@ -81,7 +81,7 @@ class FileOpener:
         records = list(self.routes.reader(agent_id).read(agent_id))
         return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
 
-    def refuse_restoring(self, name: str) -> None:
+    def check_not_restoring(self, name: str) -> None:
         """Raises UsageError for a name that nobody has yet, and that a restore will give to its agent."""
         if self.is_restoring(name) and self._register.find(name) is None:
             raise UsageError(
@@ -120,7 +120,7 @@ class FileOpener:
         path = self._mark_of(partition)
         with storage("read", path):
             content = self.disk.read(path)
-        mark = understood(content, _Mark, path)
+        mark = parse_json(content, _Mark, path)
         name = mark.agent_id
         assignment = self._register.find(name)  # it is registered last of all
         if assignment is None or assignment.partition != partition:

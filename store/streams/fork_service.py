@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from everlog.events import AgentForked, BadInput, Draft, Record, StoreError, draft
-from everlog.store.base.block_streams import refuse_reserved
+from everlog.store.base.block_streams import check_not_reserved
 from everlog.store.base.contract import Log
 from everlog.store.base.names import name_of, partition_of
 from everlog.store.streams.register import Assignment
@@ -42,8 +42,8 @@ class ForkService:
     ) -> Sequence[Record]:
         """Begin `name` as what `parent` was at seq `at`. Gives its own first records. See `store.Store`."""
         parent, name = name_of(parent), name_of(name)
-        refuse_reserved(parent)
-        refuse_reserved(name)
+        check_not_reserved(parent)
+        check_not_reserved(name)
         reader = self._routes.reader(parent)
         head = reader.head(parent).seq
         if not 1 <= at <= head:
@@ -61,7 +61,7 @@ class ForkService:
         log = self._opener.open(assignment.partition, "everlog fork", label=name)
         try:
             if log.head(name).seq:
-                raise _taken(name)
+                raise _taken_error(name)
             return log.append(name, at, [first, *closing]).records
         finally:
             log.close()
@@ -72,9 +72,9 @@ class ForkService:
             return
         found = self._routes.assignment(wanted.agent_id)
         if found != wanted:
-            raise _taken(wanted.agent_id, found)
+            raise _taken_error(wanted.agent_id, found)
 
 
-def _taken(name: str, found: Assignment | None = None) -> BadInput:
+def _taken_error(name: str, found: Assignment | None = None) -> BadInput:
     of = f", a fork of {found.parent!r} at seq {found.parent_seq}" if found is not None and found.parent else ""
     return BadInput(f"There is an agent {name!r} already{of}. Choose another name for the fork; names are never freed.")

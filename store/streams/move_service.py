@@ -52,7 +52,7 @@ class MoveService:
         if head.seq:
             append = departure(name, head, to, epoch, self._now())
             log.append(name, head.seq, append.drafts)
-        self._register.move(_onward(self._routes.assignment(name), to, epoch))
+        self._register.move(_next_assignment(self._routes.assignment(name), to, epoch))
 
     def _has_place(self, name: str, partition: str) -> bool:
         """Whether an agent may be in a partition of that name: its own, or a shard of this store."""
@@ -73,12 +73,12 @@ class MoveService:
                         f"The log of {name!r} says at seq {head.seq} that it went to {gone.partition!r}, and this "
                         "store has no such partition for it. Nothing was changed; restore the log from a backup."
                     )
-                assignment = _onward(assignment, gone.partition, gone.epoch)
+                assignment = _next_assignment(assignment, gone.partition, gone.epoch)
                 self._register.move(assignment)
         if assignment.partition != log.partition:
             raise Moved(f"{name!r} is in {assignment.partition} now, not in {log.partition}: send it there.")
         if assignment.epoch == 1:
-            _refuse_unfinished(assignment)
+            _raise_if_unfinished(assignment)
             return False
         last = self._routes.along(assignment, log).head(name)
         if last.seq and not last.away:
@@ -93,12 +93,12 @@ class MoveService:
         return last.seq > 0
 
 
-def _onward(assignment: Assignment, to: str, epoch: int) -> Assignment:
+def _next_assignment(assignment: Assignment, to: str, epoch: int) -> Assignment:
     """The assignment of the same agent to another partition."""
     return msgspec.structs.replace(assignment, partition=to, epoch=epoch)
 
 
-def _refuse_unfinished(assignment: Assignment) -> None:
+def _raise_if_unfinished(assignment: Assignment) -> None:
     """Raises UsageError for a name that was taken for a fork which then was not made."""
     if assignment.parent:
         name, parent, cut = assignment.agent_id, assignment.parent, assignment.parent_seq

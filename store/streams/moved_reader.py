@@ -9,7 +9,7 @@ from everlog.events import GENESIS, AnyEvent, Record
 from everlog.store.base.arrow_schema import SCHEMA, events_of
 from everlog.store.base.contract import Head, LogReader, State, States
 from everlog.store.base.names import name_of
-from everlog.store.partition.chain_lookup import refused
+from everlog.store.partition.chain_lookup import no_record_error
 
 
 class MovedStreamReader:
@@ -65,7 +65,7 @@ class MovedStreamReader:
         for place in self._of(agent_id):
             if place.table(agent_id, seq, seq).num_rows:
                 return place.chain(agent_id, seq)
-        raise refused(self, name_of(agent_id), seq)
+        raise no_record_error(self, name_of(agent_id), seq)
 
     def erasing(self, agent_id: str) -> bool:
         """Whether an erasure of the stream is not carried out yet, in any of the partitions."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.events import CorruptLog
-from everlog.store.base.disk import Disk, publish, publish_all, storage, understood
+from everlog.store.base.disk import Disk, parse_json, publish, publish_all, storage
 from everlog.store.base.names import hash_of
 from everlog.store.partition.partition import token
 
@@ -70,10 +70,10 @@ class Register:
         found: dict[str, Assignment] = {}
         last, together = b"", {}
         for digest, epoch in sorted(newest.items()):
-            path = folder / _called(digest, epoch)
+            path = folder / _file_name(digest, epoch)
             content = self._disk.read(path)
             if content != last:  # agents that share a file come one after the other: it is understood once
-                last, together = content, _understood(content, path)
+                last, together = content, _parse_assignments(content, path)
             assignment = _of(together, path, digest)
             found[assignment.agent_id] = assignment
         return found
@@ -102,7 +102,7 @@ class Register:
 
     def _read(self, name: str, epoch: int) -> Assignment:
         path = self._path_of(name, epoch)
-        return _of(_understood(self._disk.read(path), path), path, hash_of(name))
+        return _of(_parse_assignments(self._disk.read(path), path), path, hash_of(name))
 
     def move(self, assignment: Assignment) -> None:
         """Put an agent into another partition, durably; again is harmless. Raises CorruptLog, StoreError.
@@ -172,17 +172,17 @@ class Register:
     def _path_of(self, name: str, epoch: int = 1) -> Path:
         """Where the assignment of an epoch is."""
         digest = hash_of(name)
-        return self._folder.joinpath(digest[:2], _called(digest, epoch))
+        return self._folder.joinpath(digest[:2], _file_name(digest, epoch))
 
 
-def _called(digest: str, epoch: int) -> str:
+def _file_name(digest: str, epoch: int) -> str:
     """What the file of an assignment is called; `digest` is the hash of the name."""
     return digest if epoch == 1 else f"{digest}.{epoch:06d}"
 
 
-def _understood(content: bytes, path: Path) -> dict[str, Assignment]:
+def _parse_assignments(content: bytes, path: Path) -> dict[str, Assignment]:
     """The assignments in a file, by the hash of the name. Raises CorruptLog."""
-    found = understood(content, Assignment | list[Assignment], path)  # type: ignore[arg-type]
+    found = parse_json(content, Assignment | list[Assignment], path)  # type: ignore[arg-type]
     together = found if isinstance(found, list) else [found]
     return {hash_of(assignment.agent_id): assignment for assignment in together}
 

@@ -120,7 +120,7 @@ class Load:
     async def send(self, system: AgentSystem, bills: Bills) -> None:
         """Say these, again and again until they are answered."""
         left = {
-            known: (agent, SendInput(id=known, means=system._means, event=UserMessage(text=text)))
+            known: (agent, SendInput(id=known, capabilities=system._capabilities, event=UserMessage(text=text)))
             for known, (agent, text) in bills.items()
         }
         while left:

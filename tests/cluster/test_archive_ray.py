@@ -34,7 +34,7 @@ def told(records: list[Record]) -> str:
 
 
 def archive_of(folder: Path) -> Any:
-    return ray_api.found(str(folder.resolve()), "archive")
+    return ray_api.find_actor(str(folder.resolve()), "archive")
 
 
 def packages(modules: list[str]) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from everlog.actors import cluster
 from everlog.actors.api import open_system
 from everlog.actors.cluster import ray_address
-from everlog.actors.cluster.ray_address import LocalCluster, kept, kept_file, running, to_join
+from everlog.actors.cluster.ray_address import LocalCluster, address_to_join, cluster_file, local_cluster, running
 from everlog.events import BadInput, ClusterError
 from tests.soak.test_sigkill import start
 
@@ -37,7 +37,7 @@ async def opened(folder: Path, runtime: str) -> str:
 
 
 def keep(root: Path, address: str) -> None:
-    kept_file(root).write_bytes(msgspec.json.encode(LocalCluster(address, 1)))
+    cluster_file(root).write_bytes(msgspec.json.encode(LocalCluster(address, 1)))
 
 
 def test_without_a_cluster_auto_is_this_process(bare: Path) -> None:
@@ -70,7 +70,7 @@ def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """RAY_ADDRESS is meant: where nobody answers, no other cluster is joined or started."""
     address = nobody()
     monkeypatch.setenv("RAY_ADDRESS", address)
-    assert to_join(bare) == address
+    assert address_to_join(bare) == address
     with pytest.raises(ClusterError, match=rf"^No Ray cluster answers at {address} \(RAY_ADDRESS\)\. Start it, clear"):
         asyncio.run(opened(bare, "ray"))
 
@@ -96,26 +96,26 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First the one that RAY_ADDRESS names, then the store's own, then the machine's; none that does not answer."""
-    monkeypatch.setattr(ray_address, "keeps", lambda *_: True)
+    monkeypatch.setattr(ray_address, "keeps_cluster", lambda *_: True)
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         first, second = (f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two))
-        assert running(bare) == to_join(bare) == ""
+        assert running(bare) == address_to_join(bare) == ""
         (bare / "ray" / "ray").mkdir(parents=True)
         (bare / "ray" / "ray" / "ray_current_cluster").write_text(f"{first}\n")
-        assert running(bare) == to_join(bare) == first
+        assert running(bare) == address_to_join(bare) == first
         keep(bare, second)
-        assert running(bare) == to_join(bare) == second
+        assert running(bare) == address_to_join(bare) == second
         monkeypatch.setenv("RAY_ADDRESS", first)
-        assert running(bare) == to_join(bare) == first
+        assert running(bare) == address_to_join(bare) == first
         monkeypatch.setenv("RAY_ADDRESS", "auto")
-        assert running(bare) == to_join(bare) == second
+        assert running(bare) == address_to_join(bare) == second
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"address": 1, "pid": 2}', b"[]"])
 def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None:
     """Nobody can say which cluster was kept: it is as if none were."""
-    kept_file(bare).write_bytes(content)
-    assert kept(bare) is None
+    cluster_file(bare).write_bytes(content)
+    assert local_cluster(bare) is None
     assert running(bare) == ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.cluster.ray_address import kept_file
+from everlog.actors.cluster.ray_address import cluster_file
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ray
@@ -71,7 +71,7 @@ def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
         everlog("verify", "--all")
     finally:
         everlog(*lines[3])
-    assert not kept_file(everlog.store).exists()
+    assert not cluster_file(everlog.store).exists()
     assert "No Ray is kept running" in everlog("down", code=1)
     assert everlog("send", "sam", "Where were we?")
     everlog("verify", "--all")

@@ -10,7 +10,7 @@ import pytest
 
 from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.api import open_system
-from everlog.actors.cluster.ray_address import kept, kept_file, running
+from everlog.actors.cluster.ray_address import cluster_file, local_cluster, running
 from tests.cluster.conftest import descendants, ends
 from tests.cluster.process_kills import kill
 from tests.contract.agent_functions import results
@@ -67,7 +67,7 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
 async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
     """It says where it is, `auto` joins it, and SIGTERM leaves neither a process nor its address."""
     store = tmp_path / "store"
-    told = kept(store)
+    told = local_cluster(store)
     assert told is not None
     assert (told.pid, running(store)) == (keeper.pid, told.address)
     async with gate() as place:
@@ -83,7 +83,7 @@ async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Po
     keeper.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(keeper.wait) == 0
     assert {name for pid, name in family.items() if not ends(pid)} == set()
-    assert not kept_file(store).exists()
+    assert not cluster_file(store).exists()
     assert running(store) == ""
 
 

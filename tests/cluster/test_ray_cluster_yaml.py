@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from everlog.store.stores.mounts import Mount, StoreIdentity, apart, unsafe
+from everlog.store.stores.mounts import Mount, StoreIdentity, sharing_fault, unsafe
 from tests.tidy.parsed_source import ROOT
 
 FILES = {"aws": ROOT / "ray_cluster.yaml", "local": ROOT / "deploy" / "on_premise.yaml"}
@@ -132,7 +132,7 @@ def test_the_store_is_mounted_safely(config: Config) -> None:
     mount = Mount(place, "nfs4", "server:/", frozenset(options))
     sights = [StoreIdentity(f"{place}/store", node, node, 1, 2, "store", mount) for node in ("one", "two")]
     assert not unsafe(mount)
-    assert apart(sights) == ""
+    assert sharing_fault(sights) == ""
     assert {"nfsvers=4.1", "hard", "noac", "lookupcache=none"} <= set(options)
 
 

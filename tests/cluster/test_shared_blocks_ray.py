@@ -67,7 +67,9 @@ async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) ->
             await system.shared.create("team", limit=10_000)
             settings = Settings(model="scripted", window=16_384, verify_first=False)
             assert [sent.error async for sent in system.create_many(names, settings)] == [None] * MANY
-            agents = await asyncio.gather(*(system.agent(name, create=False, as_it_is=True) for name in names))
+            agents = await asyncio.gather(
+                *(system.agent(name, create=False, keep_configuration=True) for name in names)
+            )
             await asyncio.gather(*(agent.attach_block("team") for agent in agents))
             await signs(system, names)
             assert authors(system) == names

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, current, draft, place, tombstone, uuid7
+from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, draft, place, tombstone, upcast_record, uuid7
 from everlog.projections import HEAD, Projections
 from everlog.projections.fleet_views import VIEWS, FleetViews, QueryLimits
 from everlog.store import MemoryStore, batch_of
@@ -155,7 +155,7 @@ SHARED = {
 
 def test_the_views_agree_with_the_projections_of_one_agent() -> None:
     """The life of now of 60 random agents: the same rows and columns as in `projections/sql`, and the same figures."""
-    records = [current(record) for record in logs(99) if record.type != "of_tomorrow"][:1200]
+    records = [upcast_record(record) for record in logs(99) if record.type != "of_tomorrow"][:1200]
     names = sorted({record.agent_id for record in records})
     with (
         FleetViews([], pa.Table.from_batches([batch_of(records)]), limits=ONE_THREAD) as views,

@@ -188,7 +188,7 @@ def _() -> AbstractContextManager[object]:
 
 @guard("erasure", "sealing makes tombstones of what is to be erased")
 def _() -> AbstractContextManager[object]:
-    return patch.object(seal_pass, "erased", lambda table, _: (table, 0))
+    return patch.object(seal_pass, "erase_records", lambda table, _: (table, 0))
 
 
 @guard("erasure in older files", "sealed files from before hold what is erased, too")

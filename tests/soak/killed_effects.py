@@ -218,7 +218,7 @@ async def play(folder: str, agent_id: str, life: Life) -> None:
     store.life = life
     system = LocalSystem(store, models=lambda _: Player(life), tools=functions(life.act), ports=Ports(clock=clock))
     settings = Settings(model="scripted", window=WINDOW)
-    async with system.agent(agent_id, settings, command="soak", listen=shown) as agent:
+    async with system.agent(agent_id, settings, command="soak", on_commit=shown) as agent:
         await agent.run()
         assert agent.waiting == 0
         await agent.receive(UserMessage(text=f"round {life.number}"))

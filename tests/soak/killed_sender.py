@@ -37,7 +37,7 @@ async def main(folder: str, first: int, count: int) -> None:
     """Finish what was left, then send the messages one after the other."""
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(Path(folder), clock.now, ids.new(clock.now()))
-    async with LocalSystem(store).agent("sam", Settings(window=4096), command="driver", listen=shown) as agent:
+    async with LocalSystem(store).agent("sam", Settings(window=4096), command="driver", on_commit=shown) as agent:
         await agent.run()
         for number in range(first, first + count):
             await agent.receive(UserMessage(text=TEXTS[number % len(TEXTS)].format(n=number)))

@@ -182,7 +182,7 @@ class World:
     async def tell(self, *texts: str, agent: str = "sam") -> list[Record]:
         """Say each text and let the agent come to rest; all records that this left, those of its birth included."""
         heard: list[Record] = []
-        async with self.system.agent(agent, self.settings, listen=heard.extend) as running:
+        async with self.system.agent(agent, self.settings, on_commit=heard.extend) as running:
             for text in texts:
                 await running.receive(UserMessage(text=text))
                 await running.run()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from everlog.actors.models.offline import facts
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
-from everlog.actors.models.offline.english import any_case, content, days, plain, sentences, short, stems
+from everlog.actors.models.offline.english import any_case, content, days, normalize, sentences, short, stems
 from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
 from everlog.actors.models.offline.request import CallResult, OfflineRequest, PendingInput
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
@@ -39,7 +39,7 @@ _SAID = any_case(r"\b(?:say|said|talk|talked|tell you|told|mention|mentioned|dis
 _ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
 
 
-def answered(request: OfflineRequest) -> Completion:
+def complete(request: OfflineRequest) -> Completion:
     """Return the reply to everything that waits."""
     made = Completion()
     users = [event for event in request.events if event.type == "user_message"]
@@ -53,12 +53,12 @@ def answered(request: OfflineRequest) -> Completion:
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
             made.think("My context is getting full, so I put away what the user told me.")
-            told = [text for text in request.statements if not facts.tells_nothing(plain(text))][-KEPT_MAX:]
+            told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][-KEPT_MAX:]
             if told:
                 kept = "; ".join(short(text, 200) for text in told)
                 made.call("archival_memory_insert", content=f"{facts.SAID}: {kept}")
     for event in users[-USERS_MAX:]:
-        if not _ordered(request, made, event):
+        if not _serve_order(request, made, event):
             _serve(request, made, event)
     made.think("Nothing needs to be done right now, so I rest.")
     return made
@@ -66,7 +66,7 @@ def answered(request: OfflineRequest) -> Completion:
 
 def greeting(request: OfflineRequest, *, ask: bool) -> str:
     """Return a greeting; the first one says what we are, and asks for a name that we do not know."""
-    name = facts.known_name(request.human or [])
+    name = facts.name_in(request.human or [])
     hello = f"Hello, {name}!" if name else "Hello!"
     if not request.first:
         return f"{hello} It is good to hear from you."
@@ -90,16 +90,16 @@ def _searched(request: OfflineRequest, made: Completion, searches: Sequence[Call
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
         if hits := best(search, request.asked):
-            made.say(" ".join(hit.told for hit in hits))
+            made.say(" ".join(hit.phrase for hit in hits))
         elif search.name == "conversation_search":
             made.call("archival_memory_search", heartbeat=True, query=query_of(search))
         else:
             made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
 
 
-def _ordered(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
+def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
     """Serve an order to keep, pause or forget something. False where the message is none."""
-    text = plain(event.message or "")
+    text = normalize(event.message or "")
     if match := _KEEP.match((event.message or "").strip()):
         made.call("archival_memory_insert", content=match[1])
         made.say("I keep that in my archival memory.")
@@ -123,13 +123,13 @@ def _ordered(request: OfflineRequest, made: Completion, event: PendingInput) -> 
 
 def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> None:
     """Serve one message: write down what it tells, answer what it asks, or say that it is not understood."""
-    text = plain(event.message or "")
+    text = normalize(event.message or "")
     lines = list(request.human or [])
-    told = facts.told_in(text)
+    told = facts.facts_in(text)
     questions = [sentence for sentence in sentences(text) if facts.is_question(sentence)]
     if told:
         made.think("The user told me something about themselves, so I write it down.")
-        _learn(request, made, told, lines)
+        _keep_facts(request, made, told, lines)
     for question in questions[:USERS_MAX]:
         made.think("The user asks something, so I look for the answer in what I know.")
         _answer(made, question, lines, event.time)
@@ -146,10 +146,10 @@ def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> No
         made.say(greeting(request, ask=True))
 
 
-def _learn(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
+def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
     """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
-    known = {fact.told.casefold() for fact in facts.read(lines)}
-    fresh = [fact for fact in told if fact.told.casefold() not in known]
+    known = {fact.phrase.casefold() for fact in facts.facts_of_lines(lines)}
+    fresh = [fact for fact in told if fact.phrase.casefold() not in known]
     added: list[str] = []
     for fact in fresh:
         old = facts.replaced(fact, lines + added)
@@ -172,15 +172,15 @@ def _learn(request: OfflineRequest, made: Completion, told: Sequence[facts.UserF
     if request.first and INTRODUCTION not in " ".join(made.says):
         made.say(INTRODUCTION)
     if others := [fact for fact in fresh if fact.key != facts.NAME]:
-        that = all(fact.told.startswith("you") for fact in others)
-        made.say(f"I noted{' that' if that else ':'} {facts.listed(others)}.")
+        that = all(fact.phrase.startswith("you") for fact in others)
+        made.say(f"I noted{' that' if that else ':'} {facts.join_facts(others)}.")
     elif not fresh:
-        made.say(f"I know that already: {facts.listed(told)}.")
+        made.say(f"I know that already: {facts.join_facts(told)}.")
 
 
 def _answer(made: Completion, question: str, lines: Sequence[str], time: str) -> None:
     """Answer from what we are or from the block, else search: days by day, the archive where it is named."""
-    known = facts.read(lines)
+    known = facts.facts_of_lines(lines)
     words = " ".join(content(question))
     in_archive = " ".join(content(_ARCHIVE.sub(" ", question))) if _ARCHIVE.search(question) else ""
     said = _SAID.search(question)
@@ -188,7 +188,9 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     if _WHO.search(question):
         made.say(f"{INTRODUCTION} I keep what you tell me in everlog's log, and look it up when you ask.")
     elif _ABOUT_ME.search(question):
-        made.say(f"This is what I know: {facts.listed(known)}." if known else "I know nothing about you yet. Tell me!")
+        made.say(
+            f"This is what I know: {facts.join_facts(known)}." if known else "I know nothing about you yet. Tell me!"
+        )
     elif _TO_DO.search(question):
         to_do = "; ".join(fact.value for fact in known if fact.key == facts.TO_DO)
         made.say(f"On your to-do list: {to_do}." if to_do else "Your to-do list is empty.")
@@ -197,7 +199,7 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     elif in_archive:
         made.call("archival_memory_search", heartbeat=True, query=in_archive)
     elif found:
-        told = facts.listed(found)
+        told = facts.join_facts(found)
         made.say(f"{told[:1].upper()}{told[1:].rstrip('.')}.")
     elif stems(question) == {"nam"}:
         made.say("I do not know your name yet. What is it?")

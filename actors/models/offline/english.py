@@ -43,7 +43,7 @@ _SWAPPED = {
 _SWAP = any_case(rf"(?<![\w'-])(?:{'|'.join(sorted(_SWAPPED, key=lambda word: -len(word)))})(?![\w-]|'\w)")
 
 
-def plain(text: str) -> str:
+def normalize(text: str) -> str:
     """Return the beginning of `text`, with straight apostrophes and single spaces; line breaks stay."""
     lines = text[:TEXT_CHARS_MAX].replace("\u2019", "'").splitlines()
     return "\n".join(" ".join(line.split()) for line in lines).strip()
@@ -90,7 +90,7 @@ def days(text: str, today: str) -> tuple[str, str] | None:
     return None
 
 
-def to_you(text: str) -> str:
+def to_second_person(text: str) -> str:
     """Return what a user said of themselves as it is said to them: "I sail" becomes "you sail"."""
     return _SWAP.sub(lambda match: _SWAPPED[match[0].lower()] if match[0] != "US" else match[0], text)
 

@@ -15,7 +15,7 @@ _LIMIT = re.compile(r"\bat most (\d{1,9}) words\b")
 _LINE = re.compile(
     r"(\d{4}-\d{2}-\d{2})[^|\n]{0,40} \| (?:assistant called .*|[\w.-]+ returned:.*|([^:\n]{1,80}): (.*))"
 )
-_TELLING = any_case(
+_PERSONAL = any_case(
     r"\b(?:i|i'm|my|we|our|i've|i'll|promise|will|remember|tomorrow|birthday|name|called|live|like|love|work)\b"
     r"|(?<=\w )(?-i:[A-Z])\w+|\d+"
 )
@@ -34,11 +34,11 @@ def summary(transcript: str, words: int) -> str:
     lines = transcript.split("\n")
     end = next((n for n, line in enumerate(lines) if _LINE.match(line)), len(lines))
     before = "\n".join(lines[:end]) if transcript.startswith(_EARLIER) else ""
-    earlier = [_cut(text) for text in sentences(before.removeprefix(_EARLIER))]
+    earlier = [_truncate(text) for text in sentences(before.removeprefix(_EARLIER))]
     said = list(_said(lines[end:] if before else lines))
     kept = _best(said, words - _count(_best(earlier, words // 2 if said else words)))
     kept = [*_best(earlier, words - _count(kept)), *kept]
-    return " ".join(kept) or _cut([*earlier, *said, "Nothing of note was said."][0], words)
+    return " ".join(kept) or _truncate([*earlier, *said, "Nothing of note was said."][0], words)
 
 
 def _said(lines: Sequence[str]) -> Iterator[str]:
@@ -50,12 +50,12 @@ def _said(lines: Sequence[str]) -> Iterator[str]:
             day, who, said = match[1], match[2] or "", match[3] or ""
         if who and not who.endswith("(thinking)") and not line.startswith(_ELLIPSIS):
             speaker = {"assistant": "I", "user": "the user"}.get(who, who)
-            yield from (_cut(f"On {day} {speaker} said: {sentence}") for sentence in sentences(said))
+            yield from (_truncate(f"On {day} {speaker} said: {sentence}") for sentence in sentences(said))
 
 
 def _score(text: str) -> float:
     """How much a sentence says; length and questions cost, and our own words count little."""
-    telling = len(set(_TELLING.findall(text.rpartition(" said: ")[2])))
+    telling = len(set(_PERSONAL.findall(text.rpartition(" said: ")[2])))
     score = min(telling, 6) + 1.0 - 2.0 * text.endswith("?") - len(text.split()) / _SENTENCE_WORDS_MAX
     return score * 0.3 if " I said: " in text else score
 
@@ -74,7 +74,7 @@ def _count(texts: Sequence[str]) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-def _cut(text: str, words: int = _SENTENCE_WORDS_MAX) -> str:
+def _truncate(text: str, words: int = _SENTENCE_WORDS_MAX) -> str:
     """At most `words` words of `text`, ended like a sentence."""
     cut = " ".join(text.split()[:words])
     if len(text.split()) > words:

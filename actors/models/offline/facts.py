@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from everlog.actors.models.offline.english import any_case, sentences, short, stems, to_you, words
+from everlog.actors.models.offline.english import any_case, sentences, short, stems, to_second_person, words
 
 NAME = "Name"
 TO_DO = "To do"
@@ -34,10 +34,10 @@ class UserFact(msgspec.Struct, frozen=True):
         return (match[1] or match.lastgroup or "").lower() if match else ""
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """The fact as the user is told it."""
         told = {SAID: "{}", "": '"{}"', "First name": "your name is {}", TO_DO: '"{}" is on your to-do list'}
-        return told.get(self.key, f"your {self.key.lower()} is {{}}").format(to_you(self.value))
+        return told.get(self.key, f"your {self.key.lower()} is {{}}").format(to_second_person(self.value))
 
 
 _SUBJECT = any_case(
@@ -81,9 +81,9 @@ _QUESTION = any_case(
 )
 
 
-def told_in(text: str) -> list[UserFact]:
+def facts_in(text: str) -> list[UserFact]:
     """Return the facts in the statements of `text`, in order, once each."""
-    if ordered := _ordered(text):
+    if ordered := _order_in(text):
         return [ordered] if ordered.key == TO_DO else _of_clauses(ordered.value, wanted=True)
     told = [sentence for sentence in sentences(text) if not is_question(sentence)]
     return list(dict.fromkeys(fact for sentence in told for fact in _of_clauses(sentence, wanted=False)))
@@ -92,15 +92,15 @@ def told_in(text: str) -> list[UserFact]:
 def is_question(sentence: str) -> bool:
     """Return whether a sentence asks something."""
     asks = sentence.rstrip(" \"')").endswith("?") or _QUESTION.match(_unfilled(sentence))
-    return bool(asks) and not _ordered(sentence)
+    return bool(asks) and not _order_in(sentence)
 
 
-def tells_nothing(text: str) -> bool:
+def has_no_statement(text: str) -> bool:
     """Return whether `text` only asks or greets."""
     return all(is_question(sentence) or not _unfilled(sentence) for sentence in sentences(text))
 
 
-def read(lines: Sequence[str]) -> list[UserFact]:
+def facts_of_lines(lines: Sequence[str]) -> list[UserFact]:
     """Return the lines of the block `human` as facts, without unknown values."""
     found: list[UserFact] = []
     for line in lines:
@@ -111,14 +111,14 @@ def read(lines: Sequence[str]) -> list[UserFact]:
     return found
 
 
-def known_name(lines: Sequence[str]) -> str | None:
+def name_in(lines: Sequence[str]) -> str | None:
     """Return the user's name, from the lines of the block `human`; the last one counts."""
-    return next((fact.value for fact in reversed(read(lines)) if fact.subject == NAME), None)
+    return next((fact.value for fact in reversed(facts_of_lines(lines)) if fact.subject == NAME), None)
 
 
 def replaced(fact: UserFact, lines: Sequence[str]) -> str | None:
     """Return the line whose place a fact takes: the last about the same; for a name also where it is unknown."""
-    same = [line for line in lines for old in read([line]) if fact.subject and old.subject == fact.subject]
+    same = [line for line in lines for old in facts_of_lines([line]) if fact.subject and old.subject == fact.subject]
     unknown = [line for line in lines if fact.key == NAME and line.partition(":")[0].strip() in (NAME, "First name")]
     return next(reversed(same or unknown), None)
 
@@ -136,9 +136,9 @@ def about_user(question: str) -> bool:
     return not {"i", "me", "my", "mine", "i'm", "we", "our", "am"}.isdisjoint(words(question))
 
 
-def listed(facts: Sequence[UserFact]) -> str:
+def join_facts(facts: Sequence[UserFact]) -> str:
     """Return facts as one clause for the user."""
-    told = [fact.told for fact in facts]
+    told = [fact.phrase for fact in facts]
     return ", and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
 
 
@@ -157,7 +157,7 @@ def _unfilled(text: str) -> str:
     return text
 
 
-def _ordered(text: str) -> UserFact | None:
+def _order_in(text: str) -> UserFact | None:
     """What somebody wants remembered in so many words."""
     start = _unfilled(text)
     for key, order in _ORDERS:

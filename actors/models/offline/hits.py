@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from everlog.actors.models.offline.english import any_case, short, stems
-from everlog.actors.models.offline.facts import tells_nothing
+from everlog.actors.models.offline.facts import has_no_statement
 from everlog.actors.models.offline.request import CallResult
 
 NOT_KNOWN = "I do not know"
@@ -33,7 +33,7 @@ class SearchHit(NamedTuple):
     text: str
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """The hit as the user is told it."""
         who = _SPEAKERS.get(self.who, f"{self.who} said")
         return f'On {self.day} {who}: "{short(self.text, _QUOTE_CHARS_MAX)}"'
@@ -83,4 +83,4 @@ def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
 def _score(hit: SearchHit, wanted: set[str]) -> float:
     """Words in common; a question says little, and what we said ourselves less than what others said."""
     common = len(wanted & stems(f"{hit.who} {hit.text}"))
-    return common - 0.8 * tells_nothing(hit.text) - 0.5 * (hit.who == "assistant")
+    return common - 0.8 * has_no_statement(hit.text) - 0.5 * (hit.who == "assistant")

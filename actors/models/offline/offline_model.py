@@ -2,7 +2,7 @@
 
 from everlog.actors.models.offline import answers, extractive_summary
 from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
-from everlog.actors.models.offline.request import OfflineRequest, read
+from everlog.actors.models.offline.request import OfflineRequest, parse_request
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
 
@@ -33,13 +33,13 @@ class OfflineModel:
 
 def reply(body: bytes) -> bytes:
     """Return the body of a chat completion that answers `body`. Raises ModelError where that is no request."""
-    request = read(body)
+    request = parse_request(body)
     if request.functions is None:
         if words := extractive_summary.limit(request.system):
             return Completion(thought=extractive_summary.summary(request.last_text, words)).encoded(body)
         if _HELPER in request.system:
             return Completion(thought=NO_HELPER).encoded(body)
-    return _allowed(answers.answered(request), request).encoded(body)
+    return _allowed(answers.complete(request), request).encoded(body)
 
 
 def _allowed(made: Completion, request: OfflineRequest) -> Completion:

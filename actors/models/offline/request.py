@@ -83,7 +83,7 @@ class OfflineRequest(msgspec.Struct):
     """What users said, in order."""
 
 
-def read(body: bytes) -> OfflineRequest:
+def parse_request(body: bytes) -> OfflineRequest:
     """Return the request that `body` is. Raises ModelError where it is none."""
     try:
         decoded = _body.decode(body)
@@ -94,7 +94,7 @@ def read(body: bytes) -> OfflineRequest:
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), 0)
     events = [(n, _event(m.content or "")) for n, m in enumerate(messages) if m.role == "user"][-_MESSAGES_MAX:]
     users = [(n, event) for n, event in events if event.type == "user_message"]
-    waiting = _together([event for n, event in events if n >= last])
+    waiting = _newest_group([event for n, event in events if n >= last])
     asked = [event for n, event in users if n < last][-1:]
     asked += [event for event in waiting if event.type == "user_message"]
     return OfflineRequest(
@@ -102,7 +102,7 @@ def read(body: bytes) -> OfflineRequest:
         last_text=messages[-1].content or "" if messages else "",
         functions=None if decoded.tools is None else {tool.function.name for tool in decoded.tools},
         human=_human(system),
-        first=not any(message.role == "assistant" and not _was_given(message) for message in messages),
+        first=not any(message.role == "assistant" and not _is_imported(message) for message in messages),
         events=waiting,
         results=_results(messages[last:]),
         asked=[event.message or "" for event in asked],
@@ -125,12 +125,12 @@ def _event(content: str) -> PendingInput:
         return PendingInput("user_message", content)
 
 
-def _was_given(message: _Message) -> bool:
+def _is_imported(message: _Message) -> bool:
     """Whether a reply was put there by an import or by the start-up."""
     return bool(message.tool_calls) and all(c.id.startswith(("import_", "boot")) for c in message.tool_calls or [])
 
 
-def _together(events: list[PendingInput]) -> list[PendingInput]:
+def _newest_group(events: list[PendingInput]) -> list[PendingInput]:
     """Those without a user's words of another speaker or day than the newest: an import may end with such."""
     newest = events[-1] if events else PendingInput()
     names = {newest.name} if newest.type == "user_message" else {event.name for event in events}

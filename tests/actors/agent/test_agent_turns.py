@@ -203,7 +203,7 @@ def test_other_inputs_open_turns_too() -> None:
 
     async def all_of_them() -> list[Record]:
         heard: list[Record] = []
-        async with world.system.agent("sam", world.settings, listen=heard.extend) as agent:
+        async with world.system.agent("sam", world.settings, on_commit=heard.extend) as agent:
             for event in (UserLogin(last_login=1), SystemAlert(text="Be brief."),
                           SystemAlert(text="The user liked your message", source="user_event"),
                           Heartbeat(reason="manual")):  # fmt: skip

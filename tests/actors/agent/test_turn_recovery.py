@@ -135,7 +135,7 @@ def finish(world: World) -> list[Record]:
     heard: list[Record] = []
 
     async def run() -> None:
-        async with world.system.agent("sam", world.settings, listen=heard.extend) as agent:
+        async with world.system.agent("sam", world.settings, on_commit=heard.extend) as agent:
             await agent.run()
             assert agent.waiting == 0
 

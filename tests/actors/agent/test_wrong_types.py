@@ -14,7 +14,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.hosting.pending_work import standings
+from everlog.actors.hosting.pending_work import pending_work
 from everlog.actors.ports.ports import Ports
 from everlog.events import (
     AgentDeleted,
@@ -157,7 +157,7 @@ def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, p
     log.append("abe", log.head("abe").seq, [msgspec.structs.replace(bad, payload=payload)])
     log.close()
     notes: list[str] = []
-    found = {standing.agent_id: standing for standing in standings(files, notes.append)}
+    found = {standing.agent_id: standing for standing in pending_work(files, notes.append)}
     assert [timer.timer for timer in found["zed"].timers] == ["good"]
     assert [note for note in notes if not note.startswith("'abe' cannot be read: ")] == []
     shutil.rmtree(tmp_path)  # it makes no sense to the test that looks at every agent, either

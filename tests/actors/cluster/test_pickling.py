@@ -33,13 +33,13 @@ def cloud() -> Any:
     return cloudpickle
 
 
-def elsewhere(means: SessionCapabilities | None, arguments: dict[str, Any], tmp_path: Path) -> str:
+def elsewhere(capabilities: SessionCapabilities | None, arguments: dict[str, Any], tmp_path: Path) -> str:
     """What the function gives back in a process that starts in another folder."""
     import pickle
 
     child = subprocess.run(
-        [sys.executable, "-c", LOADS, repr(arguments)], input=pickle.dumps(means), capture_output=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        [sys.executable, "-c", LOADS, repr(arguments)], input=pickle.dumps(capabilities), capture_output=True,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr.decode()
     return child.stdout.decode().strip()
@@ -54,14 +54,14 @@ def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pyte
 
 def test_what_was_packed_allows_the_same(cloud: Any) -> None:
     """Means that are packed twice are the same, so that no agent is set up anew for them."""
-    means = SessionCapabilities(tools=(double,), base_url="http://here")
-    packed = pack(means, cloud)
+    capabilities = SessionCapabilities(tools=(double,), base_url="http://here")
+    packed = pack(capabilities, cloud)
     assert isinstance(packed, PickledCapabilities)
-    assert unpack(packed).same == unpack(pack(means, cloud)).same
+    assert unpack(packed).same == unpack(pack(capabilities, cloud)).same
     assert unpack(pack(SessionCapabilities(), cloud)).same == SessionCapabilities().same
     assert pack(packed, cloud) is packed
     assert pack(None, cloud) is None
-    assert unpack(means) is means
+    assert unpack(capabilities) is capabilities
 
 
 def test_what_cannot_be_sent_is_named(cloud: Any) -> None:

@@ -212,7 +212,7 @@ def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
             await asyncio.sleep(10)
             places.die(SAM)
             await asyncio.sleep(10)
-            assert places.means == [LENT, LENT]
+            assert places.capabilities == [LENT, LENT]
             await supervisor.place("sam", SessionCapabilities())
             assert supervisor.status.lent == 0
 

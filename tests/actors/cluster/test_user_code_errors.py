@@ -169,7 +169,7 @@ def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
     cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its constructor does not fail; the first command is answered with the fault."""
-    monkeypatch.setattr("everlog.actors.cluster.host_actors.thin", lambda: None)
+    monkeypatch.setattr("everlog.actors.cluster.host_actors.minimize_reserves", lambda: None)
     monkeypatch.setattr("everlog.actors.cluster.ray_api.own_node", lambda: "here")
     FileStore.create(tmp_path, lambda: 1, "store")
     lent = pack(lending(Unwilling(ZeroDivisionError("x"), late=True)), cloud)
@@ -177,7 +177,7 @@ def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
 
     async def main() -> list[Any]:
         host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, 0)
-        return [heard async for heard in host.perform("sam", ResumeTurns(id="1", means=lent))]
+        return [heard async for heard in host.perform("sam", ResumeTurns(id="1", capabilities=lent))]
 
     (heard,) = asyncio.run(main())
     assert isinstance(heard, EverlogError)

@@ -39,7 +39,9 @@ def undone(chance: random.Random) -> str | None:
     text = undoable(one, chance)
     reply = read(one, text)
     fine = not reply.lossy and is_whole(one, reply)
-    return None if fine else f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+    return (
+        None if fine else f"{one.preferred_format}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+    )
 
 
 def structural(chance: random.Random) -> str | None:
@@ -49,7 +51,7 @@ def structural(chance: random.Random) -> str | None:
     reply = read(one, text)
     if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
         return None
-    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+    return f"{one.preferred_format}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
 
 
 def quoted(chance: random.Random) -> str | None:
@@ -59,7 +61,7 @@ def quoted(chance: random.Random) -> str | None:
     reply = read(one, text)
     if reply.lossy or not reply.calls or arguments_of(reply) is None or is_whole(one, reply):
         return None
-    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+    return f"{one.preferred_format}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
 
 
 def short(chance: random.Random) -> str | None:
@@ -71,7 +73,7 @@ def short(chance: random.Random) -> str | None:
         return None
     if one.dialect in ("hermes", "list"):  # a call that was complete before the cut
         return None
-    return f"{one.way}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
+    return f"{one.preferred_format}, {one.dialect}: {text!r} was read as {reply.repair!r}, {reply.calls}"
 
 
 def anything(chance: random.Random) -> str | None:
@@ -80,7 +82,11 @@ def anything(chance: random.Random) -> str | None:
     text = damaged(one.text, chance)
     reply = read(one, text)
     found = lie(one, text, reply)
-    return None if found is None else f"{one.way}, {one.dialect}: {text!r}: {found}; {reply.repair!r}, {reply.calls}"
+    return (
+        None
+        if found is None
+        else f"{one.preferred_format}, {one.dialect}: {text!r}: {found}; {reply.repair!r}, {reply.calls}"
+    )
 
 
 def answers(chance: random.Random) -> str | None:
@@ -88,7 +94,7 @@ def answers(chance: random.Random) -> str | None:
     one = truth(chance)
     raw = damaged(body(one, one.text), chance)
     try:
-        reply = parse_reply.reply(raw, 8192, one.way)
+        reply = parse_reply.reply(raw, 8192, one.preferred_format)
         parse_reply.said(raw)
         parse_reply.words(raw, 8192)
     except ModelError:
@@ -123,16 +129,16 @@ def test_the_damage_is_worth_its_name() -> None:
     """Replies of each way are read without loss, with loss and not at all: no property holds for want of a case."""
     chance = random.Random(SEED)
     seen: Counter[tuple[str, bool, bool]] = Counter()
-    rungs: Counter[str] = Counter()
+    repairs: Counter[str] = Counter()
     for _ in range(3000):
         one = truth(chance)
         reply = read(one, damaged(one.text, chance) if chance.random() < 0.6 else undoable(one, chance))
-        seen[one.way, reply.lossy, bool(reply.repair)] += 1
-        rungs.update(reply.repair.split(", "))
+        seen[one.preferred_format, reply.lossy, bool(reply.repair)] += 1
+        repairs.update(reply.repair.split(", "))
     for way in ("native", "schema", "text"):
         assert all(seen[way, lossy, repaired] > 20 for lossy, repaired in ((False, False), (False, True), (True, True)))
     expected = {*ladder.LOSSLESS, *ladder.LOSSY} - {"stop", "names", "content", "flat", "nested"}
-    assert sorted(expected - set(rungs)) == []
+    assert sorted(expected - set(repairs)) == []
 
 
 def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -168,8 +174,8 @@ def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     scanned = call_extraction._scanned
 
     def first(text: str) -> tuple[list[dict[str, object]], str, list[str]]:
-        values, words, rungs = scanned(text)
-        return values[:1], words, [rung for rung in rungs if rung != "several"]
+        values, words, repairs = scanned(text)
+        return values[:1], words, [repair_step for repair_step in repairs if repair_step != "several"]
 
     monkeypatch.setattr(call_extraction, "_scanned", first)
 
@@ -180,7 +186,7 @@ def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def leaked(mender: _Mender) -> json_repair.RepairedJson:
         done = run(mender)
-        if "comma" not in done.rungs:
+        if "comma" not in done.repairs:
             return done
         text = re.sub(r'"\}', ',"}', json.dumps(done.value), count=1)
         return msgspec.structs.replace(done, value=json.loads(text))

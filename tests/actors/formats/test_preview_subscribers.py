@@ -47,20 +47,20 @@ def test_nobody_pays_who_does_not_listen(making: Any) -> None:
 
     async def main() -> None:
         model = Streamer()
-        aloud: list[bytes] = []
+        streamed: list[bytes] = []
         real = model.ask
 
         async def ask(request: bytes, *, on_delta: Any = None, **_: object) -> Any:
-            aloud.extend([request] if on_delta is not None else [])
+            streamed.extend([request] if on_delta is not None else [])
             return await real(request, on_delta=on_delta)
 
         model.ask = ask  # type: ignore[method-assign]
         home = making(model)
         sam = await opened(home)
         await sam.send("Hi")
-        assert not aloud
+        assert not streamed
         await sam.send("Hi", preview=lambda _: None)
-        assert len(aloud) == 1
+        assert len(streamed) == 1
         await home.leave()
 
     virtual_time.run(main)
@@ -124,17 +124,17 @@ def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
 
     async def main() -> None:
         audience = Subscribers()
-        foretell = audience._foretell
+        on_preview = audience._send_preview
         with audience.joined("id", "asker", held=False, previews=True) as listener:
             for _ in range(2 * PREVIEW_CHARS_MAX):
-                foretell(Preview(1, 1, "message", "x"))
+                on_preview(Preview(1, 1, "message", "x"))
             first = await listener.next()
             assert first == Preview(1, 1, "message", "x" * PREVIEW_CHARS_MAX)
-            foretell(Preview(1, 1, "message", "more"))
-            foretell(Preview(1, 2, "message", "Another."))
+            on_preview(Preview(1, 1, "message", "more"))
+            on_preview(Preview(1, 2, "message", "Another."))
             assert await listener.next() == Preview(1, 2, "message", "Another.")
-            foretell(Preview(1, 1, "restart"))
-            foretell(Preview(1, 1, "message", "Again."))
+            on_preview(Preview(1, 1, "restart"))
+            on_preview(Preview(1, 1, "message", "Again."))
             assert [await listener.next(), await listener.next()] == [
                 Preview(1, 1, "restart"), Preview(1, 1, "message", "Again."),
             ]  # fmt: skip

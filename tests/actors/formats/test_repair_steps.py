@@ -23,7 +23,7 @@ def raw(message: dict[str, Any] | None = None, *, text: str | None = None, finis
 def read(text: str, way: str = "text", **more: Any) -> tuple[str, str, list[tuple[str, Any]]]:
     """The rungs, the monologue and the calls of a text."""
     reply = parse_reply.reply(raw(text=text, **more) if way == "text" else raw({"content": text}, **more), 8192, way)
-    assert reply.lossy == any(rung in LOSSY for rung in reply.repair.split(", "))
+    assert reply.lossy == any(repair_step in LOSSY for repair_step in reply.repair.split(", "))
     return reply.repair, reply.text, [(call.name, parse_reply.arguments(call.arguments)) for call in reply.calls]
 
 
@@ -49,8 +49,8 @@ def read(text: str, way: str = "text", **more: Any) -> tuple[str, str, list[tupl
 ])  # fmt: skip
 def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
     """What was done is told, and all of them read the same call."""
-    rungs, said, calls = read(text)
-    assert set(rungs.split(", ")) == {repair}
+    repairs, said, calls = read(text)
+    assert set(repairs.split(", ")) == {repair}
     assert said == thought
     assert calls == [("send_message", HI)]
 
@@ -145,8 +145,8 @@ def test_an_answer_may_begin_with_a_mark_have_numbers_for_ids_and_texts_for_coun
 ])  # fmt: skip
 def test_a_text_is_mended_and_nothing_is_taken_out_of_it(text: str, repair: str, message: object) -> None:
     """Quotes, emoji and commas stay: what cannot be known for sure is a loss."""
-    rungs, _, calls = read(text)
-    assert repair in rungs.split(", ")
+    repairs, _, calls = read(text)
+    assert repair in repairs.split(", ")
     assert calls == [("send_message", {"message": message})]
 
 
@@ -165,8 +165,8 @@ def test_broken_json_is_never_said_to_a_user(text: str) -> None:
 @pytest.mark.parametrize("text", ["", " \n", "<think>Hm.</think>"])
 def test_silence_is_asked_about(text: str) -> None:
     """A reply without a word or a call is a loss."""
-    rungs, _, calls = read(text)
-    assert "nothing" in rungs and calls == []
+    repairs, _, calls = read(text)
+    assert "nothing" in repairs and calls == []
 
 
 def test_a_reply_may_only_think() -> None:

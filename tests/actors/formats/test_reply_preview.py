@@ -123,7 +123,7 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
             read = given.arguments(text)
         except (ValueError, TypeError):
             continue
-        if is_lossy(read.rungs):
+        if is_lossy(read.repairs):
             continue
         final = read.value.get("message")
         if isinstance(final, str):

@@ -34,7 +34,7 @@ def recovered(world: World, *lines: str) -> tuple[World, list[Record]]:
     heard: list[Record] = []
 
     async def run() -> None:
-        async with world.system.agent("sam", world.settings, listen=heard.extend) as agent:
+        async with world.system.agent("sam", world.settings, on_commit=heard.extend) as agent:
             await agent.run()
 
     asyncio.run(run())

@@ -11,7 +11,7 @@ import pytest
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.functions.extras import NAMES, Grants, extras, unasked
+from everlog.actors.functions.extras import NAMES, Grants, extras, no_helper
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.models.offline import OfflineModel
 from everlog.actors.ports.effects import ModelResponse
@@ -239,7 +239,7 @@ def test_grants_are_values() -> None:
 
 def test_effect_classes() -> None:
     """What changes something outside is never run twice; what only looks may be run again."""
-    assert {made.name: made.effect for made in extras(Grants(), unasked)} == {
+    assert {made.name: made.effect for made in extras(Grants(), no_helper)} == {
         "message_chatgpt": "read_only",
         "read_from_text_file": "read_only",
         "append_to_text_file": "at_most_once",
@@ -344,7 +344,7 @@ def test_offline_answers_a_question_and_still_summarizes() -> None:
 
 def test_tools_are_made_once() -> None:
     """Schemas and argument types are shared by all agents of a process; what a function may do is not."""
-    first, second = (extras(Grants(workspace=folder), unasked) for folder in ("", "/tmp"))
+    first, second = (extras(Grants(workspace=folder), no_helper) for folder in ("", "/tmp"))
     for one, other in zip(first, second, strict=True):
         assert one.arguments is other.arguments
         assert one.function is not other.function

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.functions import workspace
-from everlog.actors.functions.extras import Grants, extras, unasked
+from everlog.actors.functions.extras import Grants, extras, no_helper
 from everlog.actors.functions.workspace import LIMIT_REACHED, Workspace
 from everlog.events import FunctionError
 
@@ -357,7 +357,7 @@ def test_no_file_stays_open(place: Place) -> None:
 
 def test_without_a_workspace_the_functions_say_which_flag_gives_one() -> None:
     """The default allows nothing, and says how it is allowed."""
-    tools = {tool.name: tool.function for tool in extras(Grants(), unasked)}
+    tools = {tool.name: tool.function for tool in extras(Grants(), no_helper)}
     for call in (
         lambda: tools["read_from_text_file"]("x", 1),
         lambda: tools["append_to_text_file"]("x", "y"),

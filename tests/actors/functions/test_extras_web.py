@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.decide import returned
-from everlog.actors.functions.extras import Grants, extras, unasked
+from everlog.actors.functions.extras import Grants, extras, no_helper
 from everlog.actors.functions.http_function import MAYBE_DONE, WebAccess
 from everlog.actors.functions.http_transport import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from everlog.events import BadInput, FunctionError
@@ -276,7 +276,7 @@ def test_without_an_opening_this_machine_is_refused() -> None:
 
 def test_the_real_resolver_asks_the_machine() -> None:
     """Without a resolver of its own the function asks the machine's, which finds this machine; and that is refused."""
-    tools = {tool.name: tool.function for tool in extras(Grants(hosts=("localhost",)), unasked)}
+    tools = {tool.name: tool.function for tool in extras(Grants(hosts=("localhost",)), no_helper)}
     with pytest.raises(FunctionError, match="not an address of the public network"):
         asyncio.run(tools["http_request"]("GET", "http://localhost/"))
 
@@ -351,7 +351,7 @@ def test_without_hosts_the_function_says_which_flag_allows_them() -> None:
     """The default allows no host, and says how one is allowed; a host that is none is the caller's error."""
     assert "--allow-host" in refused("http://shop.test/")
     with pytest.raises(BadInput, match="HOST:PORT"):
-        extras(Grants(hosts=("http://shop.test/",)), unasked)
+        extras(Grants(hosts=("http://shop.test/",)), no_helper)
 
 
 def test_a_result_is_json() -> None:

@@ -183,7 +183,7 @@ def test_whatever_happens_every_request_ends_and_no_place_is_lost(seed: int) -> 
         await asyncio.wait(tasks)
         status = one.status()
         assert (status.under_way, status.waiting, status.asked) == (0, 0, 300)
-        assert [(lane.under_way, lane.waiting) for lane in status.endpoints] == [(0, 0), (0, 0)]
+        assert [(queue.under_way, queue.waiting) for queue in status.endpoints] == [(0, 0), (0, 0)]
         gone = sum(task.cancelled() for task in tasks)
         assert status.answered + sum(status.failures.values()) + gone == 300
         assert status.spent == (status.tokens, 0)

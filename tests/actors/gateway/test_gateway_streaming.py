@@ -25,8 +25,8 @@ class Speaker(SlowModel):
         return await super().ask(request)
 
 
-def asking(number: int, *, aloud: bool = True) -> ModelRequest:
-    return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, aloud=aloud)
+def asking(number: int, *, streamed: bool = True) -> ModelRequest:
+    return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, streamed=streamed)
 
 
 def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
@@ -63,7 +63,7 @@ def test_many_are_heard_together_each_in_its_place() -> None:
         model = Speaker(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n), seconds=0)
         came: dict[int, list[ResponseItem]] = {}
         count = 0
-        async for batch in gateway(model).ask_many([asking(n, aloud=n != 4) for n in range(5)], gather_s=0.25):
+        async for batch in gateway(model).ask_many([asking(n, streamed=n != 4) for n in range(5)], gather_s=0.25):
             count += 1
             for place, one in batch:
                 came.setdefault(place, []).append(one)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SetTimer
-from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, merged, outcomes
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, merge_streams, outcomes
 from everlog.events import HostLost, Record, UsageError
 from tests.support import virtual_time
 from tests.support.agents.virtual_time_runtime import moment, run_plain
@@ -80,11 +80,11 @@ def test_streams_are_merged_until_one_fails() -> None:
             yield item
 
     async def main() -> None:
-        heard = [item async for item in merged([stream(2, 1, 3), stream(3, 2, 4), stream(1)])]
+        heard = [item async for item in merge_streams([stream(2, 1, 3), stream(3, 2, 4), stream(1)])]
         assert heard == [1, 2, 3, 4]
         heard = []
         with pytest.raises(HostLost):
-            async for item in merged([stream(2, 1, 2, 3), stream(5, HostLost("gone"))]):
+            async for item in merge_streams([stream(2, 1, 2, 3), stream(5, HostLost("gone"))]):
                 heard.append(item)
         assert heard == [1, 2]
 

@@ -34,8 +34,8 @@ def say(home: Home, text: str) -> SendInput:
     return SendInput(id=home.ids.new(home.clock.now()), event=UserMessage(text=text))
 
 
-async def heard(hearing: AsyncIterator[StreamItem]) -> list[StreamItem]:
-    return [item async for item in hearing]
+async def heard(preview_for: AsyncIterator[StreamItem]) -> list[StreamItem]:
+    return [item async for item in preview_for]
 
 
 async def hosted(home: Home, **options: Any) -> Host:
@@ -85,7 +85,7 @@ def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_
         home = Home()
         host = await hosted(home)
         lent = SessionCapabilities(base_url="http://127.0.0.1:1/v1")
-        commands = [msgspec.structs.replace(say(home, text), means=lent) for text in ("one", "two", "three")]
+        commands = [msgspec.structs.replace(say(home, text), capabilities=lent) for text in ("one", "two", "three")]
         ends = [one[-1] for one in await asyncio.gather(*(heard(host.perform(command)) for command in commands))]
         assert [end.value.text for end in ends if isinstance(end, CommandResult)] == ["one", "two", "three"]
         await host.close()
@@ -244,7 +244,7 @@ def test_timers_are_told_when_they_may_have_changed() -> None:
     async def main() -> None:
         home = Home()
         told: list[Sequence[Any]] = []
-        host = await hosted(home, link=HostLink(tell_timers=lambda _, timers: told.append(timers)))
+        host = await hosted(home, link=HostLink(notify_timers=lambda _, timers: told.append(timers)))
         for _ in range(5):
             await heard(host.perform(say(home, "Hi")))
         assert told == [[]]

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from everlog.actors.hosting.pending_work import PendingWork, standings
+from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.events import TimerSet, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore
@@ -37,10 +37,10 @@ def test_what_is_to_be_done_comes_along_when_an_agent_moves(tmp_path: Path) -> N
     """A timer that was set where the agent came from is as good as those of the others; so it is after sealing."""
     store = asyncio.run(shard_of_three(tmp_path / "store"))
     notes: list[str] = []
-    before = list(standings(store, notes.append))
+    before = list(pending_work(store, notes.append))
     assert told(before) == {name: (name == "bob", [f"timer of {name}"]) for name in NAMES}
     log = store.open_partition("shard-000", "test")
     log.seal(DERIVER)
     log.close()
-    assert told(list(standings(store, notes.append))) == told(before)
+    assert told(list(pending_work(store, notes.append))) == told(before)
     assert notes == []

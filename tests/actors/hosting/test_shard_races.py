@@ -277,7 +277,7 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
         home = SharedHome()
         await home.open_all("ada", "ben")
         lent = SessionCapabilities(tools=(grow,))
-        await all_heard(home.shard.perform("ada", ResumeTurns(id="r1", means=lent)))
+        await all_heard(home.shard.perform("ada", ResumeTurns(id="r1", capabilities=lent)))
         await all_heard(home.shard.perform("ben", ResumeTurns(id="r2")))
 
         def has(name: str) -> bool:

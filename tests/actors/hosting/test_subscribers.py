@@ -37,12 +37,12 @@ def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
     async def main(audience: Subscribers) -> None:
         one, two, three = record(1), record(2), record(3)
         with audience.joined("id", "asker", held=True) as listener:
-            audience.hear([two])
-            audience.hear([three])
+            audience.on_commit([two])
+            audience.on_commit([three])
             assert heard(listener) == []
-            listener.settle(1, [one, two])
+            listener.attach_turn(1, [one, two])
             assert heard(listener) == [1, 2, 3]
-            audience.hear([record(4)])
+            audience.on_commit([record(4)])
             assert heard(listener) == [4]
 
     run(main)
@@ -53,7 +53,7 @@ def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=False) as listener:
-            audience.hear([record(1)])
+            audience.on_commit([record(1)])
             assert heard(listener) == [1]
 
     run(main)
@@ -64,7 +64,7 @@ def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=True) as listener:
-            audience.hear([record(1)])
+            audience.on_commit([record(1)])
             listener.end()
             assert heard(listener) == [1]
 
@@ -76,11 +76,11 @@ def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("a", "asker", held=False) as gone:
-            gone.settle(1)
+            gone.attach_turn(1)
         with audience.joined("b", "asker", held=False) as other, audience.joined("w", "watcher", held=False) as watcher:
-            other.settle(2)
-            audience.hear([record(1, turn=1)])
-            audience.hear([record(2, turn=2)])
+            other.attach_turn(2)
+            audience.on_commit([record(1, turn=1)])
+            audience.on_commit([record(2, turn=2)])
             assert (heard(other), heard(watcher)) == ([2], [1])
 
     run(main)
@@ -94,14 +94,14 @@ def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
         gatherer = Collector("id", "asker", held=True, heard=found)
         audience.join(gatherer)
         one, two = record(1), record(2)
-        audience.hear([two])
+        audience.on_commit([two])
         assert not found
-        gatherer.settle(1, [one, two])
-        audience.hear([record(3)])
+        gatherer.attach_turn(1, [one, two])
+        audience.on_commit([record(3)])
         assert not gatherer.ended.done()
         gatherer.end()
         await gatherer.ended
-        audience.hear([record(4)])
+        audience.on_commit([record(4)])
         audience.leave(gatherer)
         assert [one.seq for one in found] == [1, 2, 3]
 

@@ -74,8 +74,8 @@ def test_the_window_is_the_files_own_up_to_a_limit(tmp_path: Path) -> None:
     """A model made for fewer tokens has a smaller window; its template says how functions are called."""
     path = tmp_path / "small.gguf"
     path.write_bytes(written({**KEYS, "llama.context_length": 4096}))
-    known = gguf_model.known_of(str(path), Catalogue())
+    known = gguf_model.defaults_of(str(path), Catalogue())
     assert (known.window, known.calling) == (4096, "schema")
     path.write_bytes(written({**KEYS, "llama.context_length": 131072, "tokenizer.chat_template": "{{ tools }}"}))
-    known = gguf_model.known_of(str(path), Catalogue())
+    known = gguf_model.defaults_of(str(path), Catalogue())
     assert (known.window, known.calling) == (8192, "native")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings, configuration
-from everlog.actors.models.model_catalogue import FOUND, catalogue_of, keep_found, known_at, shipped
+from everlog.actors.models.model_catalogue import FOUND, catalogue_of, defaults_at, save_probe, shipped
 from everlog.actors.models.model_types import (
     OPENAI_KEY,
     Abilities,
@@ -15,7 +15,7 @@ from everlog.actors.models.model_types import (
     file_of,
     served_name,
 )
-from everlog.actors.models.models_toml import described
+from everlog.actors.models.models_toml import parse_models
 from everlog.events import BadInput
 
 TOML = """\
@@ -39,7 +39,7 @@ sampling = { temperature = 0.2 }
 
 
 def catalogue(text: str = TOML, *found: ProbeFindings) -> Catalogue:
-    return Catalogue(*described(text, "models.toml"), found, shipped())
+    return Catalogue(*parse_models(text, "models.toml"), found, shipped())
 
 
 FOUND_HERE = ProbeFindings(
@@ -101,7 +101,7 @@ def test_what_is_described_goes_before_what_was_found_and_that_before_what_is_sh
 )
 def test_the_way_of_calling_follows_from_abilities(abilities: Abilities, way: str | None) -> None:
     """Tools if it can, else a schema, else text; with nothing known, nothing is said."""
-    assert abilities.way == way
+    assert abilities.preferred_format == way
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_way_of_calling_follows_from_abilities(abilities: Abilities, way: st
 def test_a_description_that_cannot_be_is_refused_by_line_and_field(text: str, said: str) -> None:
     """The error names the file, the line, the field and what was expected."""
     with pytest.raises(BadInput, match=f"models.toml.*{said}"):
-        described(text, "models.toml")
+        parse_models(text, "models.toml")
 
 
 SECRETS = (
@@ -141,7 +141,7 @@ def test_what_looks_like_a_key_is_refused_and_not_repeated(secret: str, field: s
     fields = {"url": "http://127.0.0.1:8000/v1", field: f"http://x/{secret}" if field == "url" else secret}
     text = "[endpoints.a]\n" + "".join(f'{name} = "{value}"\n' for name, value in fields.items())
     with pytest.raises(BadInput, match=f"endpoints.a.{field}") as told:
-        described(text, "models.toml")
+        parse_models(text, "models.toml")
     assert secret not in str(told.value)
 
 
@@ -149,17 +149,17 @@ def test_what_looks_like_a_key_is_refused_and_not_repeated(secret: str, field: s
 def test_an_address_holds_no_password(url: str) -> None:
     """It would be shown in messages."""
     with pytest.raises(BadInput, match="without a name, password or query") as told:
-        described(f'[endpoints.a]\nurl = "{url}"\n', "models.toml")
+        parse_models(f'[endpoints.a]\nurl = "{url}"\n', "models.toml")
     assert "secretword" not in str(told.value)
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process knows is what the files say, and EVERLOG_MODELS names another file of descriptions."""
-    assert known_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == ModelDefaults()
-    keep_found(tmp_path, FOUND_HERE)
-    assert known_at(tmp_path, "tiny", "http://localhost:8080/v1/").calling == "text"
+    assert defaults_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == ModelDefaults()
+    save_probe(tmp_path, FOUND_HERE)
+    assert defaults_at(tmp_path, "tiny", "http://localhost:8080/v1/").calling == "text"
     (tmp_path / "models.toml").write_text('[models.tiny]\ncalling = "schema"\n')
-    assert known_at(tmp_path, "tiny", "").calling == "schema"
+    assert defaults_at(tmp_path, "tiny", "").calling == "schema"
     (tmp_path / FOUND).write_text('{"half of it')
     assert catalogue_of(tmp_path).found == ()
     monkeypatch.setenv("EVERLOG_MODELS", str(tmp_path / "other.toml"))
@@ -170,8 +170,8 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: p
 def test_a_newer_finding_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     """There is one for each model at each address."""
     for at in (1, 2):
-        keep_found(tmp_path, ProbeFindings(url="http://x/v1", model="a", at=at))
-        keep_found(tmp_path, ProbeFindings(url="http://y/v1", model="a", at=at))
+        save_probe(tmp_path, ProbeFindings(url="http://x/v1", model="a", at=at))
+        save_probe(tmp_path, ProbeFindings(url="http://y/v1", model="a", at=at))
     assert [(each.url, each.at) for each in catalogue_of(tmp_path).found] == [("http://x/v1", 2), ("http://y/v1", 2)]
 
 

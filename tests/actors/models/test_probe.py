@@ -43,7 +43,7 @@ def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
     told = found(Server("llamacpp", tools=PROSE, paths={"/props": props}))
     assert (told.server, told.window) == ("llama.cpp", 4096)
     assert told.abilities == msgspec.structs.replace(ALL, tools=False, grammar=True, parallel_calls=None)
-    assert told.abilities.way == "schema"
+    assert told.abilities.preferred_format == "schema"
     assert "Hello there!" in told.said["tools"]
 
 
@@ -60,7 +60,7 @@ def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
     plain = message("Hello there!", usage=False)
     told = found(Server(tools=plain, schema=plain, stream=plain))
     assert told.abilities == Abilities(tools=False, json_schema=False, streaming=False, usage=False)
-    assert told.abilities.way == "text"
+    assert told.abilities.preferred_format == "text"
 
 
 @pytest.mark.parametrize("thought", [None, "<think>Let me see: the user"])
@@ -84,7 +84,7 @@ def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None)
     cut = message(said, finish="length")
     told = found(Server("llamacpp", tools=cut, schema=cut, grammar=cut))
     assert told.abilities == msgspec.structs.replace(ALL, tools=None, json_schema=None, parallel_calls=None)
-    assert told.abilities.way is None
+    assert told.abilities.preferred_format is None
     assert "did not end within" in told.said["tools"]
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everlog.actors.prompt.message_format import told
+from everlog.actors.prompt.message_format import format_time
 from everlog.events.times import MICROSECONDS
 from tests.support.agent_world import World, say
 
@@ -19,7 +19,7 @@ ZONES = ("UTC", "Europe/Oslo", "America/St_Johns", "Africa/Monrovia", "Asia/Kath
 def test_the_time_is_told_as_strftime_tells_it(seconds: int, zone: str) -> None:
     """No moment in any zone reads otherwise than by the format that the first requests were rendered with."""
     expected = datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%d %I:%M:%S %p %Z%z")
-    assert told(seconds * MICROSECONDS, zone) == expected
+    assert format_time(seconds * MICROSECONDS, zone) == expected
 
 
 def test_agents_that_are_set_up_alike_share_their_configuration() -> None:

@@ -25,7 +25,7 @@ SCHEMAS = ('{"name":"send_message","description":"Say it."}', '{"name":"rest"}')
 
 def gives(text: str) -> str:
     """What one section gives."""
-    return prompt_sections.gives(CONFIG, Section("base", text), SCHEMAS, FACTS)
+    return prompt_sections.render_section(CONFIG, Section("base", text), SCHEMAS, FACTS)
 
 
 def configured(world: World) -> AgentConfigured:
@@ -44,8 +44,8 @@ def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
     assert digests == {"chat": "408c7dfa", "docs": "8a2fa16c", "extras": "34827083"}
     for name in digests:
         parts = presets.sections(name)
-        given = prompt_sections.told(
-            msgspec.structs.replace(CONFIG, sections=prompt_sections.checked(parts)), SCHEMAS, FACTS
+        given = prompt_sections.system_prompt(
+            msgspec.structs.replace(CONFIG, sections=prompt_sections.check_sections(parts)), SCHEMAS, FACTS
         )
         assert given == presets.system(name)
 
@@ -58,7 +58,9 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
         Section("e", "{# nothing #}"),
         Section("a", "One"),
     ]
-    assert prompt_sections.told(msgspec.structs.replace(CONFIG, sections=parts), SCHEMAS, FACTS) == "Two\n\nOne"
+    assert (
+        prompt_sections.system_prompt(msgspec.structs.replace(CONFIG, sections=parts), SCHEMAS, FACTS) == "Two\n\nOne"
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> N
 def test_sections_that_cannot_be_are_refused(parts: list[Section]) -> None:
     """Two of one name, a name that is none, one that is too long, too many."""
     with pytest.raises(BadInput):
-        prompt_sections.checked(parts)
+        prompt_sections.check_sections(parts)
 
 
 def test_sections_and_a_text_are_not_given_together_and_each_takes_the_place_of_the_other() -> None:

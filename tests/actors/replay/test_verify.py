@@ -71,12 +71,12 @@ def test_marks_are_read_as_they_were_written(world: World) -> None:
     """Every request leaves them in the order of its body, and what the log says of them comes back."""
     for call in calls(world):
         written = payload_of(call)["parts"]
-        marks = request_fingerprints.read(written)
-        assert request_fingerprints.written(marks) == written
+        marks = request_fingerprints.decode_fingerprints(written)
+        assert request_fingerprints.encode_fingerprints(marks) == written
         names = list(marks)
         assert names[:3] == ["prompt", "header", "block persona"] or names == ["instructions", "transcript"]
         assert all(len(mark) == 6 and int(mark, 16) >= 0 for mark in marks.values())
-    assert request_fingerprints.read("") == {}
+    assert request_fingerprints.decode_fingerprints("") == {}
 
 
 def header(patch: Patch, _: World) -> None:
@@ -251,8 +251,8 @@ def test_a_sample_is_spread_and_the_same_each_time(world: World) -> None:
 
 def test_long_lines_are_cut_to_where_they_differ() -> None:
     before = "a" * 500
-    lines = request_diff.compared(before + "x" + before, before + "y" + before)
+    lines = request_diff.diff_lines(before + "x" + before, before + "y" + before)
     assert [line[0] for line in lines] == ["-", "+"]
     assert all("…" in line and len(line) < 130 for line in lines)
     assert "x" in lines[0] and "y" in lines[1]
-    assert request_diff.compared("\n".join("abcdefghijklmnop"), "")[-1].strip() == "... and 4 lines more"
+    assert request_diff.diff_lines("\n".join("abcdefghijklmnop"), "")[-1].strip() == "... and 4 lines more"

@@ -46,11 +46,11 @@ def erased(*seqs: int) -> Change:
 
 def other_prompt(patch: Patch) -> None:
     """Code that writes one character of the system prompt otherwise."""
-    as_it_was = render_request.system_parts
+    from_export = render_request.system_parts
     patch.setattr(
         render_request,
         "system_parts",
-        lambda context: [(n, t.replace("e", "E", 1) if n == "prompt" else t) for n, t in as_it_was(context)],
+        lambda context: [(n, t.replace("e", "E", 1) if n == "prompt" else t) for n, t in from_export(context)],
     )
 
 
@@ -174,7 +174,11 @@ def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(see
     gone = _ranges(random.Random(seed), world) - configured
     other_prompt(monkeypatch)
     report = verified(world, erased(*gone))
-    replies = [call.seq for call in calls(world) if "prompt" in request_fingerprints.read(payload_of(call)["parts"])]
+    replies = [
+        call.seq
+        for call in calls(world)
+        if "prompt" in request_fingerprints.decode_fingerprints(payload_of(call)["parts"])
+    ]
     assert set(replies) - gone <= set(report.calls.mismatch)
 
 

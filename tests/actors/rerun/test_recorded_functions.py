@@ -3,7 +3,7 @@
 import pytest
 
 from everlog.actors.functions.tools import tool
-from everlog.actors.rerun.recorded_functions import REFUSED, stand_in
+from everlog.actors.rerun.recorded_functions import REFUSED, schema_only_tool
 from everlog.actors.rerun.recorded_past import RecordedResults, canonical, key_of
 from everlog.events import FunctionResult, UsageError
 from tests.support.agent_world import completion, say
@@ -137,6 +137,6 @@ def test_results_are_taken_once_each_by_the_call_that_they_are_of():
 def test_a_stand_in_has_the_schema_and_the_defaults_of_the_function():
     """Its name in the configuration is the same, and so are the keys of its calls."""
     outside = Outside()
-    made = stand_in(outside.tool.schema, "at_most_once")
+    made = schema_only_tool(outside.tool.schema, "at_most_once")
     assert made.sha256 == outside.tool.sha256
     assert key_of(made, "pay", '{"to":"ann"}') == key_of(outside.tool, "pay", '{"sum": 1, "to": "ann"}')

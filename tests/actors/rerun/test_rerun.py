@@ -9,7 +9,7 @@ import pytest
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.functions.tools import Effect, tool
-from everlog.actors.rerun.rerun import compared
+from everlog.actors.rerun.rerun import compare
 from everlog.actors.rerun.rerun_comparison import TokenPrices, TurnPair
 from everlog.events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
 from tests.support.agent_world import World, completion, say
@@ -210,14 +210,14 @@ def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
 
 
 def test_the_report_can_be_made_again_from_the_logs():
-    """What `compared` says is what the rerun said; of what is no fork it says so."""
+    """What `compare` says is what the rerun said; of what is no fork it says so."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
     blocks = (InitialBlock("human", "Bob."),)
     done = again(world, pays("ann"), pays("bob"), say("Well."), say("Bye."), settings=Settings(blocks=blocks))
-    assert compared("sam", "tom", stage_of(world)) == done.comparison
+    assert compare("sam", "tom", stage_of(world)) == done.comparison
     with pytest.raises(BadInput, match="no fork"):
-        compared("tom", "sam", stage_of(world))
+        compare("tom", "sam", stage_of(world))
 
 
 def test_a_rerun_of_a_rerun_is_a_rerun():

@@ -87,7 +87,7 @@ def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) ->
         asker._actor = Handle(actor)
         async with here(tmp_path, model) as local:
             system = AgentSystem(
-                local.runtime, local.store, means=None, ports=ports, ask=asker.ask, archive=FakeArchive(None)
+                local.runtime, local.store, capabilities=None, ports=ports, ask=asker.ask, archive=FakeArchive(None)
             )
             await (await system.agent("sam", MODEL)).send("Hi")
             assert shared.status().asked == 0
@@ -116,7 +116,7 @@ def test_a_rerun_searches_in_the_archive_of_its_system(tmp_path: Path) -> None:
             await (await local.agent("sam", MODEL)).send("Hi")
             ask = Gateway(lambda *_: model).ask
             system = AgentSystem(
-                local.runtime, local.store, means=None,
+                local.runtime, local.store, capabilities=None,
                 ports=Ports(clock=TickingClock(), ids=CountingIds()), ask=ask, archive=archive,
             )  # fmt: skip
             done = await system.rerun(RerunOptions(agent_id="sam", from_seq=AGAIN, fork="tom"))

@@ -18,7 +18,7 @@ from everlog.actors.hosting.cluster_status import (
     NodeStatus,
     SupervisorStatus,
     rates,
-    together,
+    sum_rates,
 )
 from everlog.events import ClusterError
 from everlog.interfaces.fleet import cluster_commands, status_page
@@ -234,7 +234,7 @@ def test_rates_of_hosts_that_come_and_go() -> None:
     each = rates(FIRST, looked(1, [again, host(1, messages=60), host(2, messages=1000)]))
     assert {key[0]: rate.messages for key, rate in each.items()} == {"shard-001": 10.0}
     assert rates(FIRST, FIRST) == {}
-    assert together({}) is None
+    assert sum_rates({}) is None
 
 
 def test_what_a_name_can_do_to_a_terminal(cli: Line, runs: Callable[..., Source]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.api import open_system
-from everlog.actors.hosting.pending_work import standings
+from everlog.actors.hosting.pending_work import pending_work
 from everlog.events import BadInput, Record, TimerSet, UnknownAgent, draft, uuid7
 from everlog.store.backup.restore_service import _groups
 from everlog.store.base.contract import Append
@@ -284,7 +284,7 @@ def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_pat
         assert "was deleted" in place("memory", "sam")[2]
         assert envelopes(place, name) == envelopes(cli, name)
         assert shown(place, name) == shown(cli, name)
-        woken = {one.agent_id: (one.unfinished, len(one.timers)) for one in standings(store_of(place), raised)}
+        woken = {one.agent_id: (one.unfinished, len(one.timers)) for one in pending_work(store_of(place), raised)}
         assert {who: does for who, does in woken.items() if any(does)} == {name: (False, 1)}
         place.script.answers = [says("Hello, I am new.")]
         assert "I am new" in place.ok("send", "sam", "Hello")

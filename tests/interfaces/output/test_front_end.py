@@ -57,7 +57,7 @@ def told(*records: Record) -> list[tuple[object, ...]]:
 async def conversation(world: World, heard: Heard) -> None:
     """Talk, summarize, talk again; what goes wrong is told as whoever asked would tell it."""
     interface = Narrator(heard)
-    async with world.system.agent("sam", world.settings, listen=interface.on_records) as agent:
+    async with world.system.agent("sam", world.settings, on_commit=interface.on_records) as agent:
         heard.told.clear()  # what was heard of its birth
         await agent.receive(UserMessage(text="I sail", name="Chad"))
         await agent.run()

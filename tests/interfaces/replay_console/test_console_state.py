@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlog.interfaces.replay_console.console_state import Console, pressed
+from everlog.interfaces.replay_console.console_state import Console, press_key
 from everlog.interfaces.replay_console.playback import Playback
 from tests.support.cli.story_records import RECORDS, console_at, story_of
 
@@ -11,7 +11,7 @@ STORY = story_of(RECORDS)
 
 def typed(console: Console, *keys: str) -> Console:
     for key in keys:
-        console = pressed(console, key, STORY)
+        console = press_key(console, key, STORY)
     return console
 
 

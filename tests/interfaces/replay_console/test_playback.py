@@ -35,52 +35,52 @@ def test_the_time_of_then_divided_by_the_speed(gap_us: int, speed: float, pause_
 
 def test_it_waits_until_the_next_event_is_due() -> None:
     """What was waited counts when time passes in pieces; nothing is shown early, and nothing late."""
-    now = player.passed(BEGUN, SECOND - 1, RECORDS)
+    now = player.after_time(BEGUN, SECOND - 1, RECORDS)
     assert (now.seq, player.due_us(now, RECORDS)) == (1, 1)
-    now = player.passed(now, 1, RECORDS)
+    now = player.after_time(now, 1, RECORDS)
     assert (now.seq, player.due_us(now, RECORDS)) == (2, SECOND)
 
 
 def test_much_time_is_many_events() -> None:
     """As many events on as were due, and the rest of the time counts for the next one."""
-    now = player.passed(BEGUN, 3 * SECOND + 400_000, RECORDS)
+    now = player.after_time(BEGUN, 3 * SECOND + 400_000, RECORDS)
     assert (now.seq, now.waited_us) == (4, 400_000)
 
 
 def test_it_stops_at_the_end() -> None:
     """At the last event it stops; to play on begins at the first again."""
-    now = player.passed(BEGUN, 1000 * SECOND, RECORDS)
+    now = player.after_time(BEGUN, 1000 * SECOND, RECORDS)
     assert (now.seq, now.playing) == (len(RECORDS), False)
     assert player.due_us(now, RECORDS) is None
-    again = player.toggled(now)
+    again = player.toggle_pause(now)
     assert (again.seq, again.playing) == (1, True)
 
 
 def test_following_waits_at_the_end() -> None:
     """With `follow` it goes on playing at the end, and shows what comes."""
-    now = player.passed(Playback(seq=1, first=1, last=3, follow=True), 1000 * SECOND, RECORDS)
+    now = player.after_time(Playback(seq=1, first=1, last=3, follow=True), 1000 * SECOND, RECORDS)
     assert (now.seq, now.playing) == (3, True)
-    now = player.passed(player.grown(now, 4), SECOND, RECORDS)
+    now = player.after_time(player.with_more_records(now, 4), SECOND, RECORDS)
     assert now.seq == 4
 
 
 def test_a_pause_lets_no_time_pass() -> None:
     """Paused, it stays where it is however long."""
-    paused = player.toggled(BEGUN)
-    assert player.passed(paused, 1000 * SECOND, RECORDS) == paused
-    assert player.toggled(paused) == BEGUN
+    paused = player.toggle_pause(BEGUN)
+    assert player.after_time(paused, 1000 * SECOND, RECORDS) == paused
+    assert player.toggle_pause(paused) == BEGUN
 
 
 def test_time_that_runs_back_is_no_time() -> None:
     """A clock that is set back changes nothing."""
-    assert player.passed(BEGUN, -SECOND, RECORDS) == BEGUN
+    assert player.after_time(BEGUN, -SECOND, RECORDS) == BEGUN
 
 
 def test_moves_stay_between_the_ends_and_pause() -> None:
     """No move leaves what is watched."""
     part = Playback(seq=5, first=3, last=9)
-    assert [player.moved(part, seq).seq for seq in (1, 3, 7, 9, 99)] == [3, 3, 7, 9, 9]
-    assert not player.moved(part, 7).playing
+    assert [player.at_record(part, seq).seq for seq in (1, 3, 7, 9, 99)] == [3, 3, 7, 9, 9]
+    assert not player.at_record(part, 7).playing
 
 
 def test_speed_has_limits() -> None:
@@ -97,5 +97,5 @@ def test_speed_has_limits() -> None:
 def test_one_event_is_a_story_too() -> None:
     """A story of one record is at its end at once."""
     one = Playback(seq=1, first=1, last=1)
-    assert not player.passed(one, SECOND, RECORDS).playing
-    assert not player.toggled(player.passed(one, SECOND, RECORDS)).playing
+    assert not player.after_time(one, SECOND, RECORDS).playing
+    assert not player.toggle_pause(player.after_time(one, SECOND, RECORDS)).playing

@@ -81,15 +81,15 @@ class Watched:
 
     def ended(self) -> int:
         """The exit code, everything that was sent having been read."""
-        self._listen(lambda: self.process.poll() is not None)
+        self._on_commit(lambda: self.process.poll() is not None)
         return self.process.returncode
 
     def stopped(self) -> None:
         """Wait until the process has stopped; what it sent until then is forgotten."""
-        self._listen(lambda: os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)[1]))
+        self._on_commit(lambda: os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)[1]))
         self.sent = ""
 
-    def _listen(self, over: Callable[[], bool]) -> None:
+    def _on_commit(self, over: Callable[[], bool]) -> None:
         """Read until it is over, and then what is left: a terminal that nobody reads holds a program up."""
         for _ in range(WAIT_S * 20):
             ended = over()

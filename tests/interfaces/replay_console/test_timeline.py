@@ -60,7 +60,7 @@ def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data
         assert not load_timeline.more(past, grown, None)
     assert grown.edits == whole.edits
     for kind in ("turn", "summary", "edit", "failure"):
-        assert grown.landmarks(kind) == whole.landmarks(kind)
+        assert grown.jump_points(kind) == whole.jump_points(kind)
     for seq in range(1, len(records) + 1):
         assert (grown.gauge(seq), grown.blocks(seq)) == (whole.gauge(seq), whole.blocks(seq))
 
@@ -68,7 +68,7 @@ def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data
 def test_landmarks() -> None:
     """Turns, summaries, edits and failures are where they happened."""
     story = story_of(RECORDS)
-    found = {kind: list(story.landmarks(kind)) for kind in ("turn", "summary", "edit", "failure")}
+    found = {kind: list(story.jump_points(kind)) for kind in ("turn", "summary", "edit", "failure")}
     assert found == {"turn": [4, 13], "summary": [14], "edit": [3, 6], "failure": [11]}
     assert (story.after("edit", 3), story.before("edit", 3), story.count("edit", 5)) == (6, None, 1)
     assert story.calls(16, 2) == [820, 310]

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from everlog.actors.hosting.pending_work import standings
+from everlog.actors.hosting.pending_work import pending_work
 from everlog.events import TimerSet, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore, partition_of
@@ -108,7 +108,7 @@ def test_what_forks_have_to_do_is_known_to_whoever_wakes_them(tmp_path: Path) ->
             log = store.open(name, "test")
             log.seal(DERIVER)
             log.close()
-        found = list(standings(store, notes.append))
+        found = list(pending_work(store, notes.append))
         assert {one.agent_id: (one.unfinished, sorted(timer.timer for timer in one.timers)) for one in found} == {
             "sam": (True, ["timer of sam"]),
             "tom": (False, ["timer of sam"]),

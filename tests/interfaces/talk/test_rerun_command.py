@@ -40,7 +40,7 @@ def told(cli: Line, tmp_path: Path) -> Line:
     return cli
 
 
-def rung(tmp_path: Path) -> list[str]:
+def repair_step(tmp_path: Path) -> list[str]:
     return (tmp_path / "rung").read_text().split()
 
 
@@ -48,7 +48,7 @@ def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, t
     """The bell that was rung then is not rung again, and another one is refused; then the totals."""
     told.script.answers = [rings("red"), rings("blue"), says("They rang."), says("Sleep well.")]
     shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom")
-    assert rung(tmp_path) == ["red"]
+    assert repair_step(tmp_path) == ["red"]
     assert 'ring(bell="red") ♥ → from the record, red rang' in " ".join(shown.split())
     assert 'ring(bell="blue") ♥ → refused' in " ".join(shown.split())
     for words in ("> Ring it", "They rang.", "It rang.", "> Good night", "Sleep well."):
@@ -108,7 +108,7 @@ def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
     told.script.answers = [rings("red"), rings("blue"), says("They rang.")]
     tools = ("--tools", str(tmp_path / "bells.py"), "--live-tools")
     told.ok("rerun", "sam", "--from", "8", "--new-name", "tom", "--turns", "1", *tools)
-    assert rung(tmp_path) == ["red", "blue"]
+    assert repair_step(tmp_path) == ["red", "blue"]
 
 
 def test_a_model_that_fails_is_told_after_the_report(told: Line):

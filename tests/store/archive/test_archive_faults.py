@@ -13,7 +13,7 @@ from everlog.events import ArchiveError, EmbedderError, ForeignRows, StoreError
 from everlog.store.archive import Archive
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
 from everlog.store.archive.embedding_cache import key_of
-from everlog.store.archive.tokenizer import packed, query_numbers
+from everlog.store.archive.tokenizer import pack_numbers, query_numbers
 from tests.support.store.archive_world import Chance, Hashed, World, found, rows_of
 
 
@@ -375,7 +375,7 @@ def test_a_damaged_log_holds_up_no_other(world: World, archive: Archive) -> None
 @pytest.mark.parametrize("text", ["x" * 100_000 + " y", "seq=" + "a" * 100_000 + "+b", "a-" * 50_000])
 def test_no_text_takes_long_to_be_cut_into_words(text: str) -> None:
     """A run of letters without end holds nobody up: the work grows with the text, and not with its square."""
-    assert len(packed(text)) <= 4 * len(text)
+    assert len(pack_numbers(text)) <= 4 * len(text)
     assert query_numbers(text) is not None
 
 

@@ -182,5 +182,5 @@ def test_shelves_are_put_away_when_memory_is_short(world: World, monkeypatch: py
     for _ in range(2):
         for number in range(10):
             assert found(archive, "cat", f"agent {number}") == [f"the cat of {number}"]
-    assert archive._shelves is not None and 0 < len(archive._shelves._found) < 10
+    assert archive._row_caches is not None and 0 < len(archive._row_caches._found) < 10
     archive.close()

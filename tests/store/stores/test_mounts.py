@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from everlog.events import ClusterError, StoreError
-from everlog.store import FileStore, StoreIdentity, caveat, refuse_apart, refuse_unsafe, seen_by
-from everlog.store.stores.mounts import Mount, apart, mount_of
+from everlog.store import FileStore, StoreIdentity, caveat, check_one_store, check_storage, seen_by
+from everlog.store.stores.mounts import Mount, mount_of, sharing_fault
 
 ROOT_LINE = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
 NFS_OPTIONS = "rw,vers=4.1,hard,noac,lookupcache=none"
@@ -53,7 +53,7 @@ UNSAFE = [
 @pytest.mark.parametrize(("kind", "options", "source"), SAFE, ids=lambda value: str(value)[:24])
 def test_what_can_keep_a_log_is_let_be(kind: str, options: str, source: str) -> None:
     """Nothing is refused that is not known to break a promise, and storage unheard of is taken at its word."""
-    refuse_unsafe(Path("/store/agents"), told(kind, options, source))
+    check_storage(Path("/store/agents"), told(kind, options, source))
 
 
 @pytest.mark.parametrize(("kind", "options", "source", "why"), UNSAFE, ids=lambda value: str(value)[:24])
@@ -61,10 +61,10 @@ def test_what_cannot_keep_a_log_is_refused(kind: str, options: str, source: str,
     """The error names the folder, the kind, the reason and what to use instead; only folders that are on it are hit."""
     text = told(kind, options, source)
     with pytest.raises(StoreError) as refused:
-        refuse_unsafe(Path("/store/agents"), text)
+        check_storage(Path("/store/agents"), text)
     said = str(refused.value)
     assert all(words in said for words in ("/store/agents", kind, "/store", why, "Nothing was written", "NFS 4.1"))
-    refuse_unsafe(Path("/storehouse"), text)
+    check_storage(Path("/storehouse"), text)
 
 
 def test_the_innermost_mount_counts() -> None:
@@ -82,13 +82,13 @@ def test_a_mount_may_have_spaces_in_its_name() -> None:
     """The kernel escapes a space in a name; the folder is found all the same."""
     text = told("fuse.s3fs", point="/my\\040store")
     with pytest.raises(StoreError, match="/my store"):
-        refuse_unsafe(Path("/my store/agents"), text)
+        check_storage(Path("/my store/agents"), text)
 
 
 def test_lines_that_nobody_understands_refuse_nothing() -> None:
     """Whatever a kernel of another day tells, a store can be used."""
     assert mount_of(Path("/store"), "nonsense\n\n1 2 3 - \n") is None
-    refuse_unsafe(Path("/store"), "nonsense")
+    check_storage(Path("/store"), "nonsense")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_this_machine_can_keep_a_store(tmp_path: Path) -> None:
     """The kernel that runs this test tells of its mounts in the form that is read here."""
     if Path("/proc/self/mountinfo").exists():
         assert mount_of(tmp_path) is not None
-    refuse_unsafe(tmp_path)
+    check_storage(tmp_path)
 
 
 def sight(text: str, node: str = "one", **changes: object) -> StoreIdentity:
@@ -125,14 +125,14 @@ SHARED = [told("nfs4", NFS_OPTIONS), told("nfs4", "rw,noac"), told("nfs4", "rw,l
 def test_nodes_that_share_a_store(text: str) -> None:
     """Hosts on several machines may share a store on a file system that tells each what the others did at once."""
     sights = [sight(text, "one", device=50), sight(text, "two", device=61), sight(text, "three", device=50)]
-    refuse_apart(sights)
-    refuse_apart([])
+    check_one_store(sights)
+    check_one_store([])
 
 
 @pytest.mark.parametrize("text", [told("ext4"), told("fuse.s3fs"), told("nfs4")])
 def test_hosts_of_one_machine_share_any_store(text: str) -> None:
     """On one machine every file system is one: hosts there, in containers or not, agree on what is there."""
-    assert apart([sight(text), sight(text), sight(text, "container", machine="boot-one")]) == ""
+    assert sharing_fault([sight(text), sight(text), sight(text, "container", machine="boot-one")]) == ""
 
 
 APART = [
@@ -149,7 +149,7 @@ def test_nodes_that_do_not_see_one_store(changes: list[dict[str, object]], words
     text = told("ext4") if "device" in changes[1] else told("nfs4", NFS_OPTIONS)
     sights = [sight(text, "one", **changes[0]), sight(text, "two", **changes[1])]
     with pytest.raises(ClusterError) as refused:
-        refuse_apart(sights)
+        check_one_store(sights)
     assert words in str(refused.value)
     assert "Nothing was started" in str(refused.value)
 
@@ -167,13 +167,13 @@ NOT_SHARED = [
 def test_storage_that_machines_cannot_share(text: str, words: str) -> None:
     """What one machine may use well is refused where hosts run on several, with the reason and the cure."""
     with pytest.raises(ClusterError, match=words):
-        refuse_apart([sight(text), sight(text, "two")])
+        check_one_store([sight(text), sight(text, "two")])
 
 
 def test_two_machines_of_one_name() -> None:
     """An owner is told by its machine's name: two of one name would take each other's owners for dead."""
     text = told("nfs4", NFS_OPTIONS)
-    assert "both called one" in apart([sight(text), sight(text, machine="boot-two")])
+    assert "both called one" in sharing_fault([sight(text), sight(text, machine="boot-two")])
 
 
 def test_what_this_process_sees(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_what_this_process_sees(tmp_path: Path) -> None:
     (tmp_path / "c" / "everlog.json").write_bytes(b"\xff nonsense")
     seen = {name: seen_by(tmp_path / name) for name in "abcd"}
     assert seen["a"].store_id == "store-1"
-    assert apart([seen["a"], seen_by(tmp_path / "a")]) == ""
-    assert "a copy" in apart([seen["a"], seen["b"]])
-    assert "no store" in apart([seen["a"], seen["c"]])
-    assert "no store" in apart([seen["a"], seen["d"]])
+    assert sharing_fault([seen["a"], seen_by(tmp_path / "a")]) == ""
+    assert "a copy" in sharing_fault([seen["a"], seen["b"]])
+    assert "no store" in sharing_fault([seen["a"], seen["c"]])
+    assert "no store" in sharing_fault([seen["a"], seen["d"]])
     assert msgspec.json.decode(msgspec.json.encode(seen["a"]), type=StoreIdentity) == seen["a"]

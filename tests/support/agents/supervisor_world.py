@@ -24,7 +24,7 @@ class Places:
         self.started: list[str] = []
         self.fail = 0
         self.performed: list[str] = []
-        self.means: list[SessionCapabilities | None] = []
+        self.capabilities: list[SessionCapabilities | None] = []
         self.calls: list[int] = []
         """How many commands each call with many brought."""
         self.deadly = False
@@ -50,7 +50,7 @@ class Places:
         for place in places:
             self.deaths[self.living.pop(place).key].set()
 
-    async def lives(self, placed: HostHandle) -> bool:
+    async def is_alive(self, placed: HostHandle) -> bool:
         return placed in self.living.values()
 
     async def death(self, placed: HostHandle) -> None:
@@ -66,7 +66,7 @@ class Places:
     async def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         await self.work(placed)
         self.performed.append(type(command).__name__)
-        self.means.append(command.means)
+        self.capabilities.append(command.capabilities)
         yield CommandResult()
 
     async def perform_many(
@@ -75,7 +75,7 @@ class Places:
         await self.work(placed)
         self.calls.append(len(commands))
         self.performed += [type(command).__name__ for _, command in commands]
-        self.means += [command.means for _, command in commands]
+        self.capabilities += [command.capabilities for _, command in commands]
         yield [(agent_id, self.wrong.get(agent_id)) for agent_id, _ in commands]
 
     async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:

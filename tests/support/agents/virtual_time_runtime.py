@@ -6,7 +6,7 @@ from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.hosting.agent_factory import lent_system
+from everlog.actors.hosting.agent_factory import session_system
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
@@ -47,7 +47,7 @@ class Home:
         self.notes: list[str] = []
         self.blocks = SharedBlockWriter(self.store, self.ports)
         self.runtime = LocalRuntime(
-            lambda lent: lent_system(self.store, lent, self.ask, ports=self.ports, blocks=self.blocks),
+            lambda lent: session_system(self.store, lent, self.ask, ports=self.ports, blocks=self.blocks),
             ports=self.ports, idle_s=idle_s, blocks=self.blocks,
         )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Home:
 
     def ref(self, agent_id: str = "sam") -> AgentRef:
         runtime: Any = self.runtime
-        return AgentRef(agent_id, runtime, means=None, ports=self.ports, listen=None, search=no_search)
+        return AgentRef(agent_id, runtime, capabilities=None, ports=self.ports, on_commit=None, search=no_search)
 
     async def open(self, agent_id: str = "sam") -> AgentRef:
         ref = self.ref(agent_id)

@@ -10,7 +10,7 @@ import msgspec
 from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, SendInput, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import HostLink, lent_system
+from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.shard import Shard
@@ -30,7 +30,7 @@ class SharedHome(Home):
         self.lost: list[str] = []
         self.shard = Shard(
             SHARD, self.store, self._system_of, ports=msgspec.structs.replace(self.ports, aside=in_place),
-            link=HostLink(tell_timers=self.runtime._schedule.know, **hooks),
+            link=HostLink(notify_timers=self.runtime._schedule.know, **hooks),
             **{"idle_s": options.get("idle_s", 300), **more},
         )  # fmt: skip
         self.runtime = LocalRuntime(
@@ -39,11 +39,11 @@ class SharedHome(Home):
         )  # fmt: skip
 
     def _told(self, _: str, tell: Any) -> Shard:
-        self.shard._link = msgspec.structs.replace(self.shard._link, tell_timers=tell)
+        self.shard._link = msgspec.structs.replace(self.shard._link, notify_timers=tell)
         return self.shard
 
     def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
-        return lent_system(self.store, lent, self.ask, ports=self.ports, enter=enter, blocks=self.blocks)
+        return session_system(self.store, lent, self.ask, ports=self.ports, enter=enter, blocks=self.blocks)
 
     async def leave(self) -> None:
         await super().leave()

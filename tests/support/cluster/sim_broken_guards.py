@@ -80,7 +80,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "recovery": (1, lambda: patch.object(Supervisor, "_recover", _nothing)),
     "our own commands are sent again": (72, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
     "what failed is tried again": (56, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
-    "the newest epoch": (2, lambda: patch.object(MemoryLog, "_refuse_if_unfit", lambda _: None)),
+    "the newest epoch": (2, lambda: patch.object(MemoryLog, "_raise_if_unusable", lambda _: None)),
     "starts at once": (6, lambda: patch.object(StartQueue, "__init__", _boundless)),
 }
 """By guard: the seed that finds out that it is missing, and how it is taken away."""

@@ -79,21 +79,21 @@ def check_said(said: "Said", records: list[Record]) -> None:
     inputs = [record for record in records if record.event_id == said.event_id]
     texts = Counter(r.text for r in records if r.type == "user_message")
     assert texts[said.text] == len(inputs) <= 1, f"{said.text}: {texts[said.text]} times in the log"
-    for hearing in said.hearings:
-        check_hearing(said, hearing, inputs, records)
+    for preview_for in said.hearings:
+        check_hearing(said, preview_for, inputs, records)
 
 
-def check_hearing(said: "Said", hearing: "Hearing", inputs: list[Record], records: list[Record]) -> None:
-    seqs = [record.seq for record in hearing.records]
+def check_hearing(said: "Said", preview_for: "Hearing", inputs: list[Record], records: list[Record]) -> None:
+    seqs = [record.seq for record in preview_for.records]
     assert seqs == sorted(set(seqs)), f"{said.text}: heard {seqs}"
-    for record in hearing.records:
+    for record in preview_for.records:
         assert record == records[record.seq - 1], f"{said.text}: heard what is not in the log"
-    if not hearing.done:
+    if not preview_for.done:
         return
     assert inputs, f"{said.text}: done, and not in the log"
     turn = inputs[0].turn
     own = [r.seq for r in records if r.turn == turn and (r.step or r.event_id == said.event_id)]
-    heard = [r.seq for r in hearing.records if r.turn == turn and (r.step or r.event_id == said.event_id)]
+    heard = [r.seq for r in preview_for.records if r.turn == turn and (r.step or r.event_id == said.event_id)]
     assert heard == own, f"{said.text}: heard {heard} of {own}"
     failed = any(r.turn == turn and r.type == "model_failed" for r in records)
-    assert hearing.failed == failed, f"{said.text}: the caller was not told that the model failed"
+    assert preview_for.failed == failed, f"{said.text}: the caller was not told that the model failed"

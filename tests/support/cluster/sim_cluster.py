@@ -12,7 +12,7 @@ from typing import Any
 from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, SessionCapabilities, StreamItem
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.hosting.pending_work import PendingWork, standings
+from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, ModelError
 from everlog.store import MemoryStore
@@ -57,7 +57,7 @@ class SimPlaces:
             self._starting -= 1
         return HostHandle(str(node.pid), node.pid, node)
 
-    async def lives(self, placed: HostHandle) -> bool:
+    async def is_alive(self, placed: HostHandle) -> bool:
         await self._cluster.jitter()
         return not (placed.handle.lost.is_set() or placed.handle.left)
 
@@ -92,9 +92,9 @@ class SimPlaces:
     async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
         """A host that shares its place looks through its logs, and finishes one agent after the other."""
         cluster: Any = self._cluster
-        for standing in standings(cluster.store, cluster.note):
+        for standing in pending_work(cluster.store, cluster.note):
             if standing.unfinished and cluster.place_of(standing.agent_id) == placed.handle.place:
-                command = ResumeTurns(id=cluster.ids.new(cluster.clock.now()), means=lent.get(standing.agent_id))
+                command = ResumeTurns(id=cluster.ids.new(cluster.clock.now()), capabilities=lent.get(standing.agent_id))
                 try:
                     async for _ in self.perform(placed, standing.agent_id, command):
                         pass
@@ -170,7 +170,7 @@ class Cluster:
     async def standings(self) -> AsyncIterator[Sequence[PendingWork]]:
         """What the logs say; reading them takes a while."""
         store: Any = self.store
-        found = list(standings(store, self.note))
+        found = list(pending_work(store, self.note))
         await self.jitter()
         yield found
 
@@ -178,7 +178,7 @@ class Cluster:
         """Of which of the agents the logs say that they have unfinished turns."""
         store: Any = self.store
         await self.jitter()
-        return {standing.agent_id for standing in standings(store, self.note, agents) if standing.unfinished}
+        return {standing.agent_id for standing in pending_work(store, self.note, agents) if standing.unfinished}
 
     async def jitter(self, seconds: float | None = None) -> None:
         """A message is on its way."""
@@ -230,12 +230,12 @@ class Cluster:
         finally:
             node.calls.pop(call, None)
 
-    async def place(self, agent_id: str, means: SessionCapabilities | None, lost: str) -> HostHandle:
+    async def place(self, agent_id: str, capabilities: SessionCapabilities | None, lost: str) -> HostHandle:
         """`Supervisor.place` of the supervisor that lives; asked again when it dies meanwhile."""
         while True:
             await self.jitter()
             await self.up.wait()
-            asked = self.node.spawn(self._asked(self.node.supervisor.place(agent_id, means, lost)))
+            asked = self.node.spawn(self._asked(self.node.supervisor.place(agent_id, capabilities, lost)))
             await asyncio.wait([asked])
             if not asked.cancelled():
                 found = asked.result()
@@ -277,7 +277,7 @@ class SimRuntime:
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         if agent_id not in self._placed:
-            placed = await self._cluster.place(agent_id, command.means, self._lost.get(agent_id, ""))
+            placed = await self._cluster.place(agent_id, command.capabilities, self._lost.get(agent_id, ""))
             self._placed[agent_id] = placed
         placed = self._placed[agent_id]
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.supervisor import Supervisor
-from everlog.actors.hosting.agent_factory import HostLink, lent_system
+from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
@@ -74,7 +74,7 @@ class HostNode(Node):
         self.cluster = cluster
         self.place = place
         leave = self._leave if place.agent_id else None
-        self._link = HostLink(fence=fence, tell_timers=self._tell, on_idle=leave)
+        self._link = HostLink(fence=fence, notify_timers=self._tell, on_idle=leave)
         cluster.pids += 1
         self.pid = cluster.pids
         self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
@@ -98,7 +98,7 @@ class HostNode(Node):
 
     def _system(self, lent: SessionCapabilities) -> Any:
         store: Any = NodeStore(self.cluster, self)
-        return lent_system(store, lent, self.cluster.ask, ports=self._ports)
+        return session_system(store, lent, self.cluster.ask, ports=self._ports)
 
     def lose(self) -> None:
         """Nobody can reach it."""

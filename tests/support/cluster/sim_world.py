@@ -56,7 +56,7 @@ class Client:
 
     def ref(self, agent_id: str) -> AgentRef:
         ports = Ports(clock=self.cluster.clock, ids=self.cluster.ids)
-        return AgentRef(agent_id, self.runtime, means=None, ports=ports, listen=None, search=no_search)
+        return AgentRef(agent_id, self.runtime, capabilities=None, ports=ports, on_commit=None, search=no_search)
 
     async def live(self, count: int, settings: Settings) -> None:
         """Open every agent, then do `count` things."""
@@ -118,14 +118,14 @@ class Client:
     async def hear(self, said: Said, after_s: float = 0) -> None:
         """Say it, and note what is heard."""
         await asyncio.sleep(after_s * self.cluster.chance.random())
-        hearing = Hearing()
-        said.hearings.append(hearing)
+        preview_for = Hearing()
+        said.hearings.append(preview_for)
         try:
             async for record in self.ref(said.agent_id).send(said.text, event_id=said.event_id):
-                hearing.records.append(record)
+                preview_for.records.append(record)
         except ModelError:
-            hearing.failed = True
-        hearing.done = True
+            preview_for.failed = True
+        preview_for.done = True
 
 
 async def trouble(cluster: Cluster) -> None:

@@ -21,7 +21,7 @@ Calls = Sequence[tuple[str, dict[str, Any]]]
 class Truth(msgspec.Struct, frozen=True):
     """What a model meant, and the text in which it said it."""
 
-    way: str
+    preferred_format: str
     dialect: str
     text: str
     thought: str
@@ -98,7 +98,7 @@ def _inside(name: str, arguments: dict[str, Any], chance: random.Random) -> dict
 
 def body(one: Truth, text: str, finish: str = "stop") -> str:
     """The answer of a server in which the text came."""
-    if one.way == "text":
+    if one.preferred_format == "text":
         choice: dict[str, Any] = {"text": text}
     elif one.dialect == "arguments":
         called = {"id": "a", "type": "function", "function": {"name": one.calls[0][0], "arguments": text}}
@@ -110,7 +110,7 @@ def body(one: Truth, text: str, finish: str = "stop") -> str:
 
 
 def read(one: Truth, text: str, finish: str = "stop") -> ModelReply:
-    return parse_reply.reply(body(one, text, finish), 8192, one.way)
+    return parse_reply.reply(body(one, text, finish), 8192, one.preferred_format)
 
 
 def arguments_of(reply: ModelReply) -> list[dict[str, Any]] | None:
@@ -178,7 +178,7 @@ UNDONE: Sequence[Callable[[str, random.Random], str]] = (unclosed, comma, breaks
 
 def undoable(one: Truth, chance: random.Random) -> str:
     """The text with one or several things done to it that can be undone."""
-    if one.dialect == "inside" and one.way == "native":
+    if one.dialect == "inside" and one.preferred_format == "native":
         return one.text
     if one.dialect in ("hermes", "mistral", "llama"):
         return chance.choice((breaks, underscores))(one.text, chance)
@@ -190,7 +190,7 @@ def undoable(one: Truth, chance: random.Random) -> str:
     text = one.text
     for change in done:
         text = change(text, chance)
-    if one.way != "native" and chance.random() < 0.2:
+    if one.preferred_format != "native" and chance.random() < 0.2:
         text = think(text, chance)
     if not done and one.dialect != "list" and chance.random() < 0.2:
         text = braces(text, chance)
@@ -305,9 +305,9 @@ def lie(one: Truth, text: str, reply: ModelReply) -> str | None:
         text = re.split(r"<\|im_(?:start|end)\|>", text)[0]
     if one.dialect == "arguments" and ("words" in reply.repair or "fence" in reply.repair):
         text = text[text.find("{") :] if "closed" in reply.repair else text[text.find("{") : text.rfind("}") + 1]
-    for rung, marks in _MARKS.items():
-        for mark in marks if rung in reply.repair else ():
-            text = text.replace(mark, " ", 1 if rung == "think" else -1)
+    for repair_step, marks in _MARKS.items():
+        for mark in marks if repair_step in reply.repair else ():
+            text = text.replace(mark, " ", 1 if repair_step == "think" else -1)
     decoded = _decoded(_decoded(text)) if "nested" in reply.repair else _decoded(text)
     for said in _strings(arguments):
         if "nested" not in reply.repair and f'"{said}"'.replace('"', "\ue000")[1:-1] not in decoded:

@@ -95,7 +95,7 @@ def talk(lines: Sequence[str], before: Sequence[UserMessage | MessageSent] = ())
     records: list[Record] = []
 
     async def run() -> None:
-        async with LocalSystem(MemoryStore()).agent("sam", Settings(), listen=records.extend) as agent:
+        async with LocalSystem(MemoryStore()).agent("sam", Settings(), on_commit=records.extend) as agent:
             if before:
                 times = [10**15 + number for number in range(len(before))]
                 await agent.commit(before, turn=agent.turn, step=0, said_at=times)
