@@ -21,7 +21,7 @@ import numpy as np
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, quantile, show, workspace
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import ArchivalInserted, Draft, draft
-from everlog.store import Append, FileLog, FileStore
+from everlog.store import Append, ArchiveQuery, FileLog, FileStore
 from everlog.store.archive import Archive
 from everlog.store.archive.archive_table import table_of
 from everlog.store.archive.row_fold import ArchiveRow, digest_of
@@ -114,7 +114,7 @@ class Place:
         """Milliseconds of one search."""
         query = self.speech.some(QUERY_WORDS)
         begun = time.perf_counter()
-        found = self.archive.search(query, agent_id=name, as_of=END, as_of_time=END)
+        found = self.archive.search(ArchiveQuery(query=query, agent_id=name, as_of=END, as_of_time=END))
         assert found.total
         return (time.perf_counter() - begun) * 1000
 

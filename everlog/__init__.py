@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from everlog.actors.agent.agent_setup import InitialBlock, Settings
     from everlog.actors.agent_ref import AgentRef
     from everlog.actors.agent_system import AgentSystem
-    from everlog.actors.api import open_system
+    from everlog.actors.api import ServiceOptions, open_system
     from everlog.actors.functions.extras import Grants
     from everlog.actors.functions.tools import Tool, tool
     from everlog.actors.memory.core_memory import Memory
+    from everlog.actors.ports.ports import Ports
     from everlog.actors.rerun.rerun import RerunOptions
     from everlog.actors.sync_api import open  # noqa: A004 - `everlog.open`, as `gzip.open`
     from everlog.events import (
@@ -141,11 +142,13 @@ __all__ = [
     "OverBudget",
     "PartitionBusy",
     "Poisoned",
+    "Ports",
     "Record",
     "RecordsErased",
     "ReplyRejected",
     "ReplyRethought",
     "RerunOptions",
+    "ServiceOptions",
     "Settings",
     "SourceAttached",
     "SourceDetached",
@@ -177,6 +180,8 @@ _MODULES = {
     "InitialBlock": "everlog.actors.agent.agent_setup",
     "Grants": "everlog.actors.functions.extras",
     "Memory": "everlog.actors.memory.core_memory",
+    "Ports": "everlog.actors.ports.ports",
+    "ServiceOptions": "everlog.actors.api",
     "Settings": "everlog.actors.agent.agent_setup",
     "Tool": "everlog.actors.functions.tools",
     "RerunOptions": "everlog.actors.rerun.rerun",

@@ -14,7 +14,14 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, is_erased, upcast_record
-from everlog.projections.projection_constants import COMPACT_ROWS_MIN, FEW_AGENTS, MANY_AGENTS, MEMORY_MB, THREADS
+from everlog.projections.projection_constants import (
+    COMPACT_ROWS_MIN,
+    FEW_AGENTS,
+    HOT_OPTIMIZERS,
+    MANY_AGENTS,
+    MEMORY_MB,
+    THREADS,
+)
 from everlog.projections.rows import Row, Rows, answers, place_of
 from everlog.projections.sql_catalogue import PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
@@ -23,10 +30,6 @@ from everlog.store.base.lazy_pyarrow import pc
 HEAD = 2**63 - 2
 """`as_of` for "now": above every seq, below the `ended` of the living."""
 
-_HOT_OPTIMIZERS = frozenset(
-    {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
-)
-"""What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # told in the header
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_window",)  # all rows of now are hot
@@ -93,7 +96,7 @@ class Projections:
         self._restoring: _Incoming | None = None
         self._db.register("incoming", self._incoming)
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
-        self._set_optimizers(keep=_HOT_OPTIMIZERS)
+        self._set_optimizers(keep=HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # of those that were resumed: the first seq that their state shows

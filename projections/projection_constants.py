@@ -26,3 +26,8 @@ FLEET_MEMORY_MB = 2048
 
 FLEET_SCRATCH_MB = 8192
 """What a query over the whole fleet may write to its temporary folder."""
+
+HOT_OPTIMIZERS = frozenset(
+    {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
+)
+"""What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""

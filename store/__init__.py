@@ -6,6 +6,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 """
 
 from everlog.store.backup.export_agent import export
+from everlog.store.base.archive_query import ArchiveQuery
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, events_of, records_of
 from everlog.store.base.block_streams import (
     BLOCK_PREFIX,
@@ -74,6 +75,7 @@ __all__ = [
     "SHARDS_MAX",
     "SOURCE_PREFIX",
     "Append",
+    "ArchiveQuery",
     "CheckReport",
     "Commit",
     "Disk",

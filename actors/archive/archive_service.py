@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from everlog.actors.ports.agent_constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S, SPARE_S
-from everlog.actors.ports.effects import ArchiveQuery, Hit, Page
+from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
-from everlog.store import stream_of
+from everlog.store import ArchiveQuery, stream_of
 
 
 class MeaningQuery(msgspec.Struct, frozen=True):
@@ -55,10 +55,7 @@ class SearchIndex(Protocol):
 
     def follow(self, partitions: Iterable[str] | None = None) -> Any: ...
 
-    def search(
-        self, query: str, *, agent_id: str, as_of: int, sources: Sequence[str], as_of_time: int, tags: Sequence[str],
-        source: str, after: int | None, before: int | None, first: int, count: int,
-    ) -> Any: ...  # fmt: skip
+    def search(self, wanted: ArchiveQuery) -> Any: ...
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]: ...
 
@@ -247,11 +244,7 @@ def _answer(index: SearchIndex, question: ArchiveRequest) -> ArchiveResponse:
 
 
 def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
-    found = index.search(
-        wanted.query, agent_id=wanted.agent_id, as_of=wanted.as_of, sources=wanted.sources,
-        as_of_time=wanted.as_of_time, tags=wanted.tags, source=wanted.source, after=wanted.after,
-        before=wanted.before, first=wanted.first, count=wanted.count,
-    )  # fmt: skip
+    found = index.search(wanted)
     hits = [
         Hit(
             seq=row.seq, time=row.time, role="archival", name="", text=row.text, ref=row.memory, score=row.score,

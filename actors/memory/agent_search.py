@@ -6,10 +6,11 @@ from contextlib import suppress
 import msgspec
 
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX
-from everlog.actors.ports.effects import ANYTHING, ArchiveClient, ArchiveQuery, Filters, Hit, Page
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
+from everlog.store import ArchiveQuery
 
 
 class AgentSearcher:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from everlog.events import Usage
+from everlog.store import ArchiveQuery
 
 
 class Clock(Protocol):
@@ -152,29 +153,6 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 ANYTHING = Filters()
-
-
-class ArchiveQuery(msgspec.Struct, frozen=True):
-    """A search in the archive."""
-
-    agent_id: str
-    query: str
-    as_of: int
-    """The agent's seq up to which its memories count, inclusive."""
-    as_of_time: int
-    """The same for sources: microseconds UTC, inclusive."""
-    sources: Sequence[str] = ()
-    """Names of the sources that are searched beside the agent's own memories."""
-    after: int | None = None
-    """Microseconds UTC, inclusive."""
-    before: int | None = None
-    """Microseconds UTC, exclusive."""
-    tags: Sequence[str] = ()
-    source: str = ""
-    """Only documents of this one of `sources`."""
-    first: int = 0
-    """First result, from 0."""
-    count: int = 10
 
 
 class ArchiveClient(Protocol):

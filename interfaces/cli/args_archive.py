@@ -90,7 +90,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "archive list",
-        "manage.archive_commands:listed",
+        "manage.archive_commands:list_command",
         "list what an agent keeps, in order",
         "everlog archive list sam --tag gold",
         (name, filters, as_of, json),

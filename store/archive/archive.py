@@ -25,12 +25,13 @@ from everlog.store.archive.archive_table import equal
 from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, check_embedder
 from everlog.store.archive.embedder import Embedder
 from everlog.store.archive.embedding_cache import EmbeddingCache, SharedEmbedder, embed_checked
-from everlog.store.archive.hybrid_search import CandidatePool, IndexQuery, find, near, newest
+from everlog.store.archive.hybrid_search import CandidatePool, find, near, newest
 from everlog.store.archive.rebuild_table import build, differences
 from everlog.store.archive.row_cache import HOLDS
 from everlog.store.archive.row_caches import RowCaches
 from everlog.store.archive.row_fold import ENDED, MESSAGE, digest_of
 from everlog.store.archive.write_batch import WriteBatch
+from everlog.store.base.archive_query import ArchiveQuery
 from everlog.store.base.source_streams import stream_of
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
 from everlog.store.stores.file_store import FileStore
@@ -179,38 +180,19 @@ class Archive:
 
     # ---- asking
 
-    def search(
-        self,
-        query: str,
-        *,
-        agent_id: str,
-        as_of: int,
-        sources: Sequence[str] = (),
-        as_of_time: int,
-        tags: Sequence[str] = (),
-        source: str = "",
-        after: int | None = None,
-        before: int | None = None,
-        first: int = 0,
-        count: int = 10,
-    ) -> Matches:
-        """What an agent kept, and what its sources hold, best match first: `first` (from 0) to `first + count`.
-
-        Of the agent's own, what held at seq `as_of` (inclusive); of the documents of `sources` (names), what held at
-        `as_of_time`. A result has all of `tags`, is of `source` if one is given, and was first kept from `after`
-        (inclusive) to `before` (exclusive); times are microseconds UTC. What the query has in quotes, a result holds
-        word for word; an empty query finds everything, newest first. The order is the same every time.
-        """
-        wanted = IndexQuery(query, tags, source, after, before, first, count)
-        asked = bool(query.strip())
-        vector = self._vector_of(query) if asked else None
+    def search(self, wanted: ArchiveQuery) -> Matches:
+        """What an agent kept, and what its sources hold, best match first; the order is the same every time."""
+        asked = bool(wanted.query.strip())
+        vector = self._vector_of(wanted.query) if asked else None
         with self._reading:
             shelves = self._renewed()
             if shelves is None:
                 return Matches(total=0)
-            names = sorted({stream_of(name) for name in sources})
+            names = sorted({stream_of(name) for name in wanted.sources})
             pool = CandidatePool(
-                shelves.kept(agent_id, as_of), [shelves.documents(name, as_of_time) for name in names], wanted
+                shelves.kept(wanted.agent_id, wanted.as_of),
+                [shelves.documents(name, wanted.as_of_time) for name in names],
+                wanted,
             )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 

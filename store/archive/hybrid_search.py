@@ -7,35 +7,23 @@ what it found then.
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from everlog.store.archive.archive_constants import MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
 from everlog.store.archive.archive_lineage import RowSelection
 from everlog.store.archive.archive_results import Match, Matches
 from everlog.store.archive.tokenizer import query_numbers, without_quotes
+from everlog.store.base.archive_query import ArchiveQuery
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import phrases_in
 
 SCORE_DIGITS = 4
 
 
-class IndexQuery(msgspec.Struct, frozen=True):
-    """What is asked for; see `Archive.search`."""
-
-    query: str
-    tags: Sequence[str] = ()
-    source: str = ""
-    after: int | None = None
-    before: int | None = None
-    first: int = 0
-    count: int = 10
-
-
 class CandidatePool:
     """The rows of several shelves, of which those count that hold, and that the filters let through."""
 
-    def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: IndexQuery) -> None:
+    def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: ArchiveQuery) -> None:
         """`own` is what the agent itself has, that of its ancestors first."""
         self._parts = [*own, *sources]
         self._row_caches = [part.row_cache for part in self._parts]
@@ -96,7 +84,7 @@ class CandidatePool:
         )  # fmt: skip
 
 
-def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
+def _counts(part: RowSelection, wanted: ArchiveQuery) -> np.ndarray:
     """Which rows of a part count, and go through the filters."""
     count, created_at = len(part.row_cache), part.numbers("created_at")
     keep = part.keep.copy()
@@ -112,14 +100,14 @@ def _counts(part: RowSelection, wanted: IndexQuery) -> np.ndarray:
     return keep
 
 
-def newest(pool: CandidatePool, wanted: IndexQuery) -> Matches:
+def newest(pool: CandidatePool, wanted: ArchiveQuery) -> Matches:
     """All rows, newest first: what a search for nothing finds."""
     order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.whose, -pool.numbers("from_at")])
     page = order[wanted.first : wanted.first + wanted.count]
     return Matches(total=pool.size, results=[pool.match(place, 0.0) for place in page])
 
 
-def find(pool: CandidatePool, wanted: IndexQuery, vector: np.ndarray | None) -> Matches:
+def find(pool: CandidatePool, wanted: ArchiveQuery, vector: np.ndarray | None) -> Matches:
     """The rows that match a query, best first. `vector` is that of the query; None if it has no meaning."""
     if not pool.size:
         return Matches(total=0, by_meaning=vector is not None)

@@ -44,7 +44,9 @@ def changes(system: AgentSystem) -> list[str]:
 
 async def value(agent: AgentRef, command: Command) -> Any:
     """What a command gives back, however often it was sent before."""
-    return await agent._value(command)
+    run = agent._do(command)
+    await run
+    return run.value
 
 
 class ArchivalContract:

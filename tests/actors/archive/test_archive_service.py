@@ -14,8 +14,9 @@ from everlog.actors.archive.archive_service import (
     LocalArchiveClient,
     MeaningQuery,
 )
-from everlog.actors.ports.effects import ArchiveQuery, Page
+from everlog.actors.ports.effects import Page
 from everlog.events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
+from everlog.store import ArchiveQuery
 
 BROKEN = MeaningQuery("sam", "broken", 5)
 WANTED = ArchiveQuery(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
@@ -35,8 +36,8 @@ class Index:
             raise self.fails
         return SimpleNamespace(commits=0)
 
-    def search(self, query: str, **wanted: object) -> SimpleNamespace:
-        self.asked.append(query)
+    def search(self, wanted: ArchiveQuery) -> SimpleNamespace:
+        self.asked.append(wanted.query)
         row = SimpleNamespace(
             seq=3, time=7, text="the wifi", memory="m", score=0.5, tags=["home"], source="", document="",
             part=2, parts=3,

@@ -20,7 +20,7 @@ from ray import cloudpickle
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.cluster.pickling import pack
 from everlog.interfaces.common.bootstrap import tools_in
-print(pack(SessionCapabilities(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).mark)
+print(pack(SessionCapabilities(tools=tuple(tools_in(Path(sys.argv[1])))), cloudpickle).code_digest)
 """
 ALL_KINDS = """
 from dataclasses import dataclass

@@ -138,7 +138,7 @@ def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
             assert [await listener.next(), await listener.next()] == [
                 Preview(1, 1, "restart"), Preview(1, 1, "message", "Again."),
             ]  # fmt: skip
-            assert listener.heard.empty()
+            assert listener.collected.empty()
 
     asyncio.run(main())
 

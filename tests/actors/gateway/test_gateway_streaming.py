@@ -92,7 +92,7 @@ def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
             ReplyDelta(call=0, arguments="}"),
             ReplyDelta(call=1, name="g"),
         ):
-            gathering._hear(0, piece)
+            gathering._on_delta(0, piece)
         assert gathering._batch() == [
             (
                 0,

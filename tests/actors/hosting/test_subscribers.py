@@ -22,8 +22,8 @@ def record(seq: int, turn: int = 1) -> Record:
 def heard(listener: StreamSubscriber) -> list[int]:
     """The seqs that have come, in order."""
     found: list[Sequence[Record] | None] = []
-    while not listener.heard.empty():
-        found.append(listener.heard.get_nowait())
+    while not listener.collected.empty():
+        found.append(listener.collected.get_nowait())
     return [one.seq for records in found if records is not None for one in records]
 
 
@@ -91,7 +91,7 @@ def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
 
     async def main(audience: Subscribers) -> None:
         found: list[Record] = []
-        gatherer = Collector("id", "asker", held=True, heard=found)
+        gatherer = Collector("id", "asker", held=True, collected=found)
         audience.join(gatherer)
         one, two = record(1), record(2)
         audience.on_commit([two])
@@ -112,7 +112,7 @@ def test_who_went_away_does_not_hear_the_end() -> None:
     """The end of what somebody no longer waits for is no error."""
 
     async def main(audience: Subscribers) -> None:
-        gatherer = Collector("id", "asker", held=False, heard=[])
+        gatherer = Collector("id", "asker", held=False, collected=[])
         audience.join(gatherer)
         gatherer.ended.cancel()
         audience.leave(gatherer)

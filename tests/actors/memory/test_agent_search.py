@@ -11,11 +11,11 @@ from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.functions.memgpt_functions import shown
 from everlog.actors.functions.tools import tool
 from everlog.actors.memory.agent_search import AgentSearcher
-from everlog.actors.ports.effects import ArchiveQuery, Hit, Page
+from everlog.actors.ports.effects import Hit, Page
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import ArchivalInserted, ArchiveDown, SourceAttached, UserMessage, event_of
 from everlog.projections import HEAD
-from everlog.store import MemoryStore
+from everlog.store import ArchiveQuery, MemoryStore
 from tests.support.agent_world import SECOND, START, World, completion, say
 
 HIT = Hit(

@@ -8,7 +8,6 @@ import pytest
 
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.gateway.model_factory import real_models
-from everlog.actors.models import probe as probing
 from everlog.actors.models.model_types import Abilities, ProbeFindings
 from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, probe
 from everlog.actors.models.probe_http import ProbeResponse, sender
@@ -214,6 +213,6 @@ def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is too long is cut, and nothing of it is lost that came before."""
-    monkeypatch.setattr(probing, "BODY_BYTES_MAX", 1000)
+    monkeypatch.setattr(probe_http, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:
         assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)

@@ -53,7 +53,7 @@ def test_each_call_is_told_in_its_order_without_the_key() -> None:
         ReplyDelta(call=1, name="send_message", arguments="{sk"),
         ReplyDelta(text="Well"),
     ):
-        keyless.hear(piece)
+        keyless.feed(piece)
     keyless.end()
     calls = ["".join(p.arguments for p in heard if p.call == number) for number in (0, 1)]
     assert calls == ['{"message":"[key]"}', "{sk"] and heard[-1].text == "Well"

@@ -12,7 +12,7 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.archive.archive_index import index_of
 from everlog.events import BadInput, Record, UnknownAgent
 from everlog.interfaces.output.terminal_output import detail
-from everlog.store import FileStore
+from everlog.store import ArchiveQuery, FileStore
 from tests.support.agent_world import World
 from tests.support.cli.command_line import Line, completion, says
 from tests.support.seeds import pick, split
@@ -325,11 +325,11 @@ def test_what_is_erased_is_gone_from_the_archive_too(cli: Line) -> None:
     store = store_of(cli)
     index = index_of(store)
     index.follow()
-    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 1
+    assert index.search(ArchiveQuery(query=CANARY, agent_id="sam", as_of=99, as_of_time=2**62)).total == 1
     index.close()
     cli.ok("erase", "sam", "--yes")
     assert leftovers(cli.root) == []
     index = index_of(store)
-    assert index.search(CANARY, agent_id="sam", as_of=99, as_of_time=2**62).total == 0
+    assert index.search(ArchiveQuery(query=CANARY, agent_id="sam", as_of=99, as_of_time=2**62)).total == 0
     assert index.check() == []
     index.close()

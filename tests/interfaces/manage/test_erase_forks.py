@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.archive.archive_index import index_of
+from everlog.store import ArchiveQuery
 from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of, talk
 from tests.support.cli.command_line import Line, says
 from tests.support.seeds import split
@@ -60,7 +61,7 @@ def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
     index = index_of(store)
     index.follow()
     for name in ("sam", "tom", "ann"):
-        assert index.search(CANARY, agent_id=name, as_of=END, as_of_time=END).total == 1
+        assert index.search(ArchiveQuery(query=CANARY, agent_id=name, as_of=END, as_of_time=END)).total == 1
     index.close()
     assert any("archive" in str(path) for path in places(cli.root))
     before = vectors_in(cli.root)
@@ -71,7 +72,7 @@ def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
     assert_whole(cli)
     index = index_of(store)
     for name in ("sam", "tom", "ann"):
-        found = index.search(CANARY, agent_id=name, as_of=END, as_of_time=END)
+        found = index.search(ArchiveQuery(query=CANARY, agent_id=name, as_of=END, as_of_time=END))
         assert [match for match in found.results if CANARY in match.text] == []
     assert index.check() == []
     index.close()

@@ -146,7 +146,7 @@ def large(cli: Line) -> str:
 INTERRUPTED = """
 import os, signal, sys
 from contextlib import contextmanager
-from everlog.interfaces import main
+from everlog.interfaces.cli import main
 {hook}
 sys.exit(main.main(sys.argv[1:]))
 """
@@ -154,8 +154,8 @@ AT_FIRST_PROGRESS = """
 @contextmanager
 def shown(what):
     yield lambda done, total: os.kill(os.getpid(), signal.SIGINT)
-from everlog.interfaces import progress
-progress.shown = shown
+from everlog.interfaces.output import progress_bar
+progress_bar.shown = shown
 """
 IN_A_QUERY = """
 import threading
@@ -168,24 +168,24 @@ def states(self, agents):
 Projections.states = states
 """
 AT_THE_MANIFEST = """
-from everlog.store import filelog
-def succeed(*args, real=filelog.succeed):
+from everlog.store.log import file_log
+def succeed(*args, real=file_log.succeed):
     os.kill(os.getpid(), signal.SIGINT)
     return real(*args)
-filelog.succeed = succeed
+file_log.succeed = succeed
 """
 AFTER_THE_MANIFEST = """
-from everlog.store import filelog
+from everlog.store.log import file_log
 def remove(*args):
     os.kill(os.getpid(), signal.SIGINT)
-filelog.remove_if_there = remove
+file_log.remove_if_there = remove
 """
 
 AT_OPENING = """
-from everlog.store import filestore
+from everlog.store.stores import file_store
 def open_partition(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGINT)
-filestore.FileStore.open_partition = open_partition
+file_store.FileStore.open_partition = open_partition
 """
 IN_AN_IMPORT = """
 class Finder:
@@ -195,8 +195,8 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 """
 AT_THE_ARGUMENTS = """
-from everlog.interfaces import running
-running.parser = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+from everlog.interfaces.cli import command_run
+command_run.parser = lambda *_: os.kill(os.getpid(), signal.SIGINT)
 """
 
 

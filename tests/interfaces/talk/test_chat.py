@@ -239,7 +239,7 @@ def test_the_model_that_another_set_is_told(cli: Line, chat, monkeypatch):
 class Unwatchable:
     """An agent of which nothing can be heard."""
 
-    async def watch(self):
+    async def subscribe(self):
         raise PartitionBusy("Somebody has it.")
         yield
 

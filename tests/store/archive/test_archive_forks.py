@@ -12,7 +12,7 @@ from everlog.store.archive import Archive
 from everlog.store.archive.row_fold import ENDED, spans_in
 from everlog.store.streams.register import Assignment, Register
 from tests.support.seeds import split
-from tests.support.store.archive_world import END, NOW, Chance, World, found, rows_of
+from tests.support.store.archive_world import END, NOW, Chance, World, found, rows_of, search
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
 
@@ -97,8 +97,8 @@ def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed:
     moments.update({ancestor[1] - 1, ancestor[1], ancestor[1] + 1} if ancestor else set())
     for as_of in sorted(moments):
         for query in QUERIES:
-            asked = {"agent_id": agent_id, "as_of": as_of, "as_of_time": END, "count": 50}
-            assert archive.search(query, **asked) == other.search(query, **asked), (agent_id, query, as_of)
+            asked = {"agent_id": agent_id, "as_of": as_of, "count": 50}
+            assert search(archive, query, **asked) == search(other, query, **asked), (agent_id, query, as_of)
         filtered = {"tags": ["a"], "after": NOW + 20 * 1_000_000, "before": world.time}
         assert found(archive, "", agent_id, as_of, **filtered) == found(other, "", agent_id, as_of, **filtered)
         assert archive.meanings(agent_id, "cat moon", as_of) == other.meanings(agent_id, "cat moon", as_of)
@@ -169,7 +169,7 @@ def test_what_a_fork_does_to_a_memory_is_its_own(tmp_path: Path) -> None:
     assert sorted(found(archive, "under", "sam")) == ["under the elm", "under the oak"]
     assert found(archive, "under", "tom") == ["under the ash"]
     assert sorted(found(archive, "under", "ann")) == ["under the elm", "under the lime"]
-    matches = archive.search("lime", agent_id="ann", as_of=END, as_of_time=END, source="map")
+    matches = search(archive, "lime", "ann", source="map")
     assert [(match.memory, match.seq, match.time) for match in matches.results] == [(oak, 1, first)]
     assert sorted(found(archive, "under", "ann", 2)) == ["under the elm", "under the oak"]
     assert archive.check() == []

@@ -11,7 +11,7 @@ from everlog.events import Record, is_erased
 from everlog.projections import Projections
 from everlog.store.archive.chunks import chunks
 from tests.support.seeds import split
-from tests.support.store.archive_world import END, Chance, World, found, rows_of
+from tests.support.store.archive_world import Chance, World, found, rows_of, search
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "")
 
@@ -84,7 +84,7 @@ def test_what_holds_as_of_a_seq_is_what_the_log_says(tmp_path: Path, seed: int) 
         for as_of in range(len(records) + 1):
             kept = folded(records, as_of)
             expected = sorted((key, part) for key, value in kept.items() for part in chunks(value[0]))
-            matches = archive.search("", agent_id=agent_id, as_of=as_of, as_of_time=END, count=1000)
+            matches = search(archive, "", agent_id, as_of, count=1000)
             assert sorted((match.memory, match.text) for match in matches.results) == expected
             assert matches.total == len(expected)
             for match in matches.results:
@@ -106,7 +106,7 @@ def test_the_projection_in_sql_and_the_index_say_the_same(tmp_path: Path) -> Non
             for as_of in [*range(1, len(records), 5), len(records)]:
                 rows = projections.rows("archival_memory", agent_id, as_of)
                 expected = {(row["memory_id"], row["seq"], row["time"], tuple(row["tags"])) for row in rows}
-                matches = archive.search("", agent_id=agent_id, as_of=as_of, as_of_time=END, count=1000)
+                matches = search(archive, "", agent_id, as_of, count=1000)
                 assert {(m.memory, m.seq, m.time, tuple(m.tags)) for m in matches.results} == expected
     archive.close()
     world.close()
@@ -130,8 +130,8 @@ def test_a_search_as_of_a_seq_is_that_of_a_log_cut_there(tmp_path: Path, seed: i
         other = before.archive()
         other.rebuild()
         for query in QUERIES:
-            asked = {"agent_id": "sam", "as_of": cut, "as_of_time": END, "count": 50}
-            assert archive.search(query, **asked) == other.search(query, **asked)
+            asked = {"as_of": cut, "count": 50}
+            assert search(archive, query, **asked) == search(other, query, **asked)
         assert archive.meanings("sam", "cat moon", cut) == other.meanings("sam", "cat moon", cut)
         other.close()
         before.close()

@@ -8,7 +8,7 @@ import pytest
 from everlog.store.archive import Archive
 from everlog.store.archive.archive_constants import NEAREST
 from everlog.store.archive.tokenizer import numbers_of, query_numbers
-from tests.support.store.archive_world import END, SECOND, World, found
+from tests.support.store.archive_world import END, SECOND, World, found, search
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def archive(world: World) -> Iterator[Archive]:
 
 
 def total(archive: Archive, query: str, **more: object) -> int:
-    return archive.search(query, agent_id="sam", as_of=END, as_of_time=END, **more).total  # type: ignore[arg-type]
+    return search(archive, query, **more).total
 
 
 def test_nothing_is_found_where_nobody_has_followed(archive: Archive) -> None:
@@ -78,9 +78,8 @@ def test_pages_are_parts_of_one_order(world: World, archive: Archive) -> None:
         world.insert("sam", f"cat number {number % 7} by the river" if number % 2 else f"whale {number}")
     archive.follow()
     for query in ("cat river", ""):
-        asked = {"agent_id": "sam", "as_of": END, "as_of_time": END}
-        everything = archive.search(query, count=1000, **asked)
-        pages = [archive.search(query, first=first, count=7, **asked) for first in range(0, 168, 7)]
+        everything = search(archive, query, count=1000)
+        pages = [search(archive, query, first=first, count=7) for first in range(0, 168, 7)]
         assert [match for page in pages for match in page.results] == list(everything.results)
         assert {page.total for page in pages} == {everything.total} == {len(everything.results)}
     assert total(archive, "") == 150
@@ -122,7 +121,7 @@ def test_sources_are_shared_and_have_a_time_of_their_own(world: World, archive: 
         texts = found(archive, "call", agent_id, sources=["books"])
         assert {"Call me Ahab.", "Call me later."} <= set(texts) and "Call me Ishmael." not in texts
         assert "Call me Ahab." not in found(archive, "call", agent_id)
-    old = archive.search("call", agent_id="ann", as_of=0, as_of_time=then, sources=["books"])
+    old = search(archive, "call", "ann", 0, as_of_time=then, sources=["books"])
     assert [(match.memory, match.document, match.source) for match in old.results] == [(first, "whale.txt", "books")]
     world.remove("books", "whale.txt")
     archive.follow()
@@ -134,7 +133,7 @@ def test_a_long_text_is_found_by_its_parts(world: World, archive: Archive) -> No
     text = " ".join(f"Sentence {number} is about the river." for number in range(100)) + " The treasure: a garden."
     memory = world.insert("sam", text)
     archive.follow()
-    best = archive.search("treasure garden", agent_id="sam", as_of=END, as_of_time=END).results[0]
+    best = search(archive, "treasure garden").results[0]
     assert (best.memory, best.part, best.parts) == (memory, best.parts, best.parts) and best.parts > 2
     assert archive.kept("sam", text) == memory
     world.update("sam", memory, "short now")

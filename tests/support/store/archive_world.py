@@ -5,13 +5,14 @@ import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from everlog.events import Draft, uuid7
-from everlog.store import FileLog, FileStore
-from everlog.store.archive import Archive
+from everlog.store import ArchiveQuery, FileLog, FileStore
+from everlog.store.archive import Archive, Matches
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
 from everlog.store.archive.archive_table import Tables
 
@@ -119,10 +120,16 @@ class World:
 END = 2**62
 
 
+def search(archive: Archive, query: str, agent_id: str = "sam", as_of: int = END, **more: Any) -> Matches:
+    """What a search finds; of sources, all that they ever held where `as_of_time` does not say otherwise."""
+    return archive.search(
+        ArchiveQuery(**{"query": query, "agent_id": agent_id, "as_of": as_of, "as_of_time": END, **more})
+    )
+
+
 def found(archive: Archive, query: str, agent_id: str, as_of: int = END, **more: object) -> list[str]:
     """The texts that a search finds, best first."""
-    matches = archive.search(query, agent_id=agent_id, as_of=as_of, as_of_time=END, **more)  # type: ignore[arg-type]
-    return [match.text for match in matches.results]
+    return [match.text for match in search(archive, query, agent_id, as_of, **more).results]
 
 
 def rows_of(archive: Archive) -> list[dict[str, object]]:
