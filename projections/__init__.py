@@ -5,8 +5,9 @@ own step, time travel and analytics over all agents.
 """
 
 from everlog.projections.archival_memory import ArchivalSearch, AttachedSources
-from everlog.projections.engine import HEAD, OF_A_STATE, Projections
+from everlog.projections.engine import HEAD, Projections
 from everlog.projections.input_outcomes import InputOutcome, input_outcomes
+from everlog.projections.projection_constants import OF_A_STATE
 from everlog.projections.recall_search import RecallPage, RecallSearch
 from everlog.projections.rows import Row, Rows
 from everlog.projections.sql_catalogue import PROJECTIONS

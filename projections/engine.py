@@ -20,6 +20,7 @@ from everlog.projections.projection_constants import (
     HOT_OPTIMIZERS,
     MANY_AGENTS,
     MEMORY_MB,
+    OF_A_STATE,
     THREADS,
 )
 from everlog.projections.rows import Row, Rows, answers, place_of
@@ -33,13 +34,6 @@ HEAD = 2**63 - 2
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # told in the header
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_window",)  # all rows of now are hot
-OF_A_STATE = frozenset(
-    {
-        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
-        "timers", "turn_records", "waking",
-    }
-)  # fmt: skip
-"""Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
 _SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 

@@ -31,3 +31,11 @@ HOT_OPTIMIZERS = frozenset(
     {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
 )
 """What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
+
+OF_A_STATE = frozenset(
+    {
+        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
+        "timers", "turn_records", "waking",
+    }
+)  # fmt: skip
+"""Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""

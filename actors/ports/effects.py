@@ -1,15 +1,17 @@
 """Every effect that an agent may have, as a Protocol: time, chance, the model, search. Nothing else leaves the agent.
 
-Real ones are in `real.py` (clock, ids), `offline.py` and `endpoint.py` (models); tests bring their own.
+Real ones are in `real_clock.py` (clock, ids) and in `actors/models/` (models); tests bring their own.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from everlog.events import Usage
-from everlog.store import ArchiveQuery
+
+if TYPE_CHECKING:
+    from everlog.store import ArchiveQuery
 
 
 class Clock(Protocol):
@@ -161,7 +163,7 @@ class ArchiveClient(Protocol):
     Where nobody answers, every method raises ArchiveDown: whoever asked goes on with words alone.
     """
 
-    async def search(self, wanted: ArchiveQuery) -> Page:
+    async def search(self, wanted: "ArchiveQuery") -> Page:
         """What was kept, best match first."""
         ...
 

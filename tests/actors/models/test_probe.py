@@ -8,6 +8,7 @@ import pytest
 
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.gateway.model_factory import real_models
+from everlog.actors.models import probe_http
 from everlog.actors.models.model_types import Abilities, ProbeFindings
 from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, probe
 from everlog.actors.models.probe_http import ProbeResponse, sender
