@@ -164,7 +164,7 @@ def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[list]:
-    """Every System that a test makes in this process. The ordinary suite ends by verifying all their agents."""
+    """Every System that a test makes in this process. The ordinary suite ends by verifying agents of theirs."""
     from everlog.actors.agent import local_system
     from tests.support.verify_every_agent import verify_all
 

@@ -21,6 +21,7 @@ from everlog.events import (
 from everlog.projections import Projections, activate
 from tests.actors.agent.test_turn_recovery import Post, assert_well_formed, conversation
 from tests.support.agent_world import World, say
+from tests.support.seeds import few_and_all, pick
 
 WORDS = "Do you remember?"
 
@@ -50,15 +51,19 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
     return (tuple(post.sent), len(post.alarms), post.looked)
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=[pytest.mark.long, pytest.mark.agents])])
-def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(whole: World, post: Post, every: int) -> None:
+@pytest.mark.parametrize("count", few_and_all(4, part="agents"))
+def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(
+    whole: World, post: Post, count: int | None
+) -> None:
     """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
     rebuild find nothing, and the parent does not change.
     """
     before, outside = whole.log(), seen(post)
     started = [record.seq for record in before if record.type == "function_started"]
-    for at in sorted({*range(2, len(before) + 1, every), *started}):
-        name = f"fork {at} of {every}"
+    for at in sorted(
+        {*pick(range(2, len(before) + 1), count, label="forks"), *pick(started, count and 2, label="calls")}
+    ):
+        name = f"fork {at} of {count}"
         forked = whole.system.fork("sam", name, at=at)
         assert (forked.parent, forked.parent_seq) == ("sam", at)
         whole.model.lines = [say("I do.")]

@@ -14,6 +14,7 @@ from tests.store.conftest import now
 from tests.store.sealed.test_seal_pass import Counting
 from tests.store.streams.test_fork_reader import assert_whole, fork, say
 from tests.store.streams.test_move_service import CHANGES, ROUTE, travel, words_for
+from tests.support.seeds import few_and_all, pick
 from tests.support.store.export_helpers import assert_fine, assert_same, save
 from tests.support.store.faulty_disk import Broken, Crash, FaultyDisk
 
@@ -21,8 +22,8 @@ ROOT = Path("/sim")
 OTHER = Path("/other")
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=[pytest.mark.long, pytest.mark.storage])])
-def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, every: int) -> None:
+@pytest.mark.parametrize("count", few_and_all(3, part="storage"))
+def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, count: int | None) -> None:
     """A crash before any change of the disk: each agent is there whole or not at all, nobody can open what is half
     there, and the same restore finishes it.
     """
@@ -41,7 +42,7 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
     FileStore(ROOT, now, disk=whole).restore(path, Counting())
     steps = [step for step in range(start, len(whole.log)) if whole.log[step][0] in CHANGES]
     assert len(steps) > 30
-    for step in steps[::every]:
+    for step in pick(steps, count, label="restoring"):
         crashing = FaultyDisk()
         FileStore.create(ROOT, now, "sim", disk=crashing)
         crashing.crash_at = step

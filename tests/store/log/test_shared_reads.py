@@ -12,6 +12,7 @@ from tests.contract.log_contract import Drafts
 from tests.contract.seal_contract import all_reads
 from tests.store.conftest import now
 from tests.store.sealed.test_seal_pass import Counting
+from tests.support.seeds import split
 
 NAMES = ["ann", "bob", "sam", "zoe"]
 
@@ -48,7 +49,7 @@ def group(log: Log, names: list[str], drafts: Drafts, count: int = 2, text: str 
     log.append_group(appends)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", split(range(6), 2, label="shared reads", part="storage"))
 def test_a_writer_reads_what_a_reader_reads(tmp_path: Path, seed: int) -> None:
     """Whatever was appended, sealed and opened again, the owner's reads are those of a reader that scans the files."""
     chance = random.Random(seed)
@@ -137,7 +138,7 @@ def together(reader: LogReader, agents: list[str] | None) -> dict[str, tuple[lis
     return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", split(range(6), 2, label="shared reads", part="storage"))
 @pytest.mark.parametrize("kind", ["memory", "files"])
 def test_states_of_many_are_the_states_of_each(
     tmp_path: Path, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from everlog.store.partition.manifest import FileEntry, load
 from tests.contract.log_contract import NOW, Drafts
 from tests.contract.seal_contract import all_reads, erasing, saying
 from tests.store.conftest import now
+from tests.support.seeds import few_and_all, pick
 from tests.support.store.faulty_disk import Crash, FaultyDisk
 
 ROOT = Path("/sim")
@@ -155,28 +156,26 @@ def saying_secrets(drafts: Drafts) -> list[Draft]:
     return [drafts.one(text=SECRET.decode()) for _ in range(2)]
 
 
-def moments(*, erase: bool) -> Iterator[tuple[FaultyDisk, list[object]]]:
-    """The disk after a crash at every operation of opening and sealing, and what reads said before."""
-    moment = 0
-    ended = False
-    while not ended:
+def moments(count: int | None, *, erase: bool) -> Iterator[tuple[FaultyDisk, list[object]]]:
+    """The disk after a crash at so many operations of opening and sealing, or at each, and what reads said before."""
+    whole, before = sealing_disk(erase=erase)
+    began = len(whole.log)
+    FileStore(ROOT, now, disk=whole).open("sam", "seal").seal(Counting())
+    assert len(whole.log) - began > 30
+    yield whole, before
+    for moment in pick(range(len(whole.log) - began), count, label=f"sealing {erase}"):
         disk, before = sealing_disk(erase=erase)
         disk.crash_at = len(disk.log) + moment
-        try:
-            log = FileStore(ROOT, now, disk=disk).open("sam", "seal")
-            log.seal(Counting())
-            ended = True
-        except Crash:
-            pass
+        with pytest.raises(Crash):
+            FileStore(ROOT, now, disk=disk).open("sam", "seal").seal(Counting())
         disk.crash_at = None
         yield disk, before
-        moment += 1
 
 
-def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing() -> None:
-    """Killed or without power at every operation: reads are as before, with and without a new owner, and it seals."""
-    count = 0
-    for disk, before in moments(erase=False):
+@pytest.mark.parametrize("count", few_and_all(8, part="storage"))
+def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int | None) -> None:
+    """Killed or without power at an operation: reads are as before, with and without a new owner, and it seals."""
+    for disk, before in moments(count, erase=False):
         for after in (disk.killed(), disk.power_loss()):
             store = FileStore(ROOT, now, disk=after)
             assert all_reads(store.reader("sam")) == before
@@ -186,13 +185,12 @@ def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing() -> None:
             log.close()
             report = check(store.partition(log.partition), deep=True, derive=Counting())
             assert report.ok and not report.notes
-        count += 1
-    assert count > 30
 
 
-def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased() -> None:
+@pytest.mark.parametrize("count", few_and_all(8, part="storage"))
+def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased(count: int | None) -> None:
     """Whatever the moment, opening the log leaves tombstones and no file in which what was said can be found."""
-    for disk, _ in moments(erase=True):
+    for disk, _ in moments(count, erase=True):
         for after in (disk.killed(), disk.power_loss()):
             store = FileStore(ROOT, now, disk=after)
             log = store.open("sam", "next")
