@@ -1,7 +1,11 @@
 """Sizes, docstrings, excepts and exports: what keeps every file readable in one sitting."""
 
+import pytest
+
 from tests.tidy import house_rules
 from tests.tidy.parsed_source import everything, report, sources
+
+pytestmark = pytest.mark.xdist_group("tidy")  # the sources are read and parsed once in a process
 
 
 def test_files_are_short() -> None:

@@ -1,7 +1,11 @@
 """Time, ids and chance are arguments: one file reads the real ones."""
 
+import pytest
+
 from tests.tidy import house_rules
 from tests.tidy.parsed_source import report, sources
+
+pytestmark = pytest.mark.xdist_group("tidy")  # the sources are read and parsed once in a process
 
 
 def test_one_file_reads_the_wall_clock() -> None:
