@@ -19,7 +19,7 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
-from everlog.actors.models.model_types import file_of
+from everlog.actors.models.make_model import model_for
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import ArchiveClient, Model
 from everlog.actors.ports.moments import seq_of
@@ -39,7 +39,7 @@ from everlog.store import (
     shard_of,
 )
 
-__all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup", "model_for"]
+__all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup"]
 
 ModelLookup = Callable[[str], Model]
 """From the name in a configuration to a model."""
@@ -274,18 +274,3 @@ class LocalSystem:
 
 def _real_models(_: str) -> ModelLookup:
     return model_for
-
-
-def model_for(name: str, base_url: str | None = None) -> Model:
-    """The model of that name: the embedded stand-in, a file, or one behind an OpenAI-compatible endpoint."""
-    if name == OFFLINE:
-        from everlog.actors.models.offline import OfflineModel
-
-        return OfflineModel()
-    if file_of(name)[0]:
-        from everlog.actors.models.gguf_model import GgufModel
-
-        return GgufModel(name)
-    from everlog.actors.models.openai_client import ChatEndpoint
-
-    return ChatEndpoint(name, base_url)

@@ -6,11 +6,11 @@ What the agents of a host ask in the same moment is one call of Ray's.
 import asyncio
 from typing import Any
 
-from everlog.actors.agent.local_system import model_for
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
 from everlog.actors.gateway.gateway import GatewayActor
 from everlog.actors.gateway.request_batch import ModelRequest, ResponseItem
+from everlog.actors.models.make_model import model_for
 from everlog.actors.ports import real_clock
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, Model, ModelResponse, Spent

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everlog.actors.agent.local_system import model_for
 from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.models.make_model import model_for
 from everlog.actors.models.model_catalogue import catalogue_of, place_at, request_url
 from everlog.actors.models.model_types import Catalogue, file_of
 from everlog.actors.ports.agent_constants import OFFLINE
