@@ -118,10 +118,11 @@ def _circle(graph: Mapping[str, Sequence[str]]) -> str:
 def not_absolute(files: Iterable[Source]) -> Iterator[str]:
     """Imports of ours that do not begin with the one import name."""
     for source in files:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                yield f"{source.path}:{node.lineno} imports relative to itself"
-        yield from (f"{source.path}:{i.line} imports {i.name}" for i in source.imports if _bare(i))
+        nodes = ast.walk(source.tree)
+        relative = {node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level}
+        yield from (f"{source.path}:{line} imports relative to itself" for line in sorted(relative))
+        bare = (imported for imported in source.imports if _bare(imported) and imported.line not in relative)
+        yield from (f"{source.path}:{imported.line} imports {imported.name}" for imported in bare)
 
 
 def _bare(imported: Import) -> bool:

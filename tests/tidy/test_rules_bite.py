@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.tidy import house_rules
+from tests.tidy import house, house_rules
 from tests.tidy.parsed_source import Source
 
 
@@ -92,3 +92,60 @@ def test_a_second_file_with_a_heavy_library_is_seen() -> None:
     """One file may import ray; the second is one too many."""
     files = [Source("actors/a.py", "import ray"), Source("actors/b.py", "import ray")]
     assert list(house_rules.heavy_imports(files)) == ["ray is imported in 2 files: actors/a.py, actors/b.py"]
+
+
+HOUSE_OFFENDERS = [
+    (
+        house.against_sub_rooms,
+        {"store/base/a.py": "from everlog.store.log.b import c", "store/log/b.py": "c = 1"},
+        "store/base/a.py:1 imports store/log/b.py, which comes later",
+    ),
+    (
+        house.against_sub_rooms,
+        {"store/log/b.py": "from everlog.store import c", "store/__init__.py": "c = 1"},
+        "store/log/b.py:1 imports store/__init__.py, which comes later",
+    ),
+    (
+        house.without_place,
+        {"store/attic/a.py": ""},
+        "store/attic/a.py: attic has no place among the sub-rooms of store",
+    ),
+    (house.crowded, {f"store/base/a{n}.py": "" for n in range(21)}, "store/base has 21 files"),
+    (
+        house.doubled_types,
+        {"store/a.py": "class Told: ...", "actors/b.py": "Told = int"},
+        "Told: store/a.py, actors/b.py",
+    ),
+    (
+        house.circles,
+        {
+            "store/a.py": "if TYPE_CHECKING:\n    from everlog.store.b import x",
+            "store/b.py": "def f():\n    from everlog.store import a",
+        },
+        "store/a.py -> store/b.py -> store/a.py",
+    ),
+    (house.not_absolute, {"store/a.py": "from . import b"}, "store/a.py:1 imports relative to itself"),
+    (house.not_absolute, {"tests/a.py": "from store import b"}, "tests/a.py:1 imports store.b"),
+    (
+        house.hidden_broad_excepts,
+        {"store/a.py": "ALL = (OSError, Exception)\ntry:\n    f()\nexcept ALL:\n    pass"},
+        "store/a.py:4 catches ALL",
+    ),
+    (
+        house.hidden_broad_excepts,
+        {"store/a.py": "try:\n    f()\nexcept tool.faults:\n    pass"},
+        "store/a.py:3 catches tool.faults",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "files", "problem"), HOUSE_OFFENDERS)
+def test_a_rule_of_the_house_sees_its_offender(rule, files: dict[str, str], problem: str) -> None:
+    """Each rule of the layout names what is wrong, and nothing else."""
+    assert list(rule([Source(path, text) for path, text in files.items()])) == [problem]
+
+
+def test_a_sub_room_that_the_page_does_not_name_is_seen() -> None:
+    """A page that names one sub-room of two lacks the other."""
+    files = [Source("store/base/a.py", ""), Source("store/log/b.py", "")]
+    assert list(house.unmentioned(files, "`store/base/`")) == ["store/log/"]
