@@ -22,6 +22,11 @@ class LoopThread:
         self._over: Future[None] = Future()
         """Done when the thread has ended, or is about to."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the thread has ended, or is about to."""
+        return self._over.done()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self

@@ -38,6 +38,12 @@ class SyncProxy:
         self._wrapped = wrapped
         self._loop = loop
 
+    def _check_usable(self, name: str) -> None:
+        """Raise UsageError if the call `name` would stop a running event loop, or comes after the system was closed."""
+        check_no_loop(name)
+        if self._loop.has_ended:
+            raise UsageError(f"`{name}` was called after its system was closed: open it again. Nothing was sent.")
+
 
 def _blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
@@ -46,7 +52,7 @@ def _blocking(
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_no_loop(method.__name__)
+        self._check_usable(method.__name__)
         return self._loop.run(method(self._wrapped, *args, **kwargs))
 
     return call
@@ -57,7 +63,7 @@ def _direct(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Sy
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_no_loop(method.__name__)
+        self._check_usable(method.__name__)
         return method(self._wrapped, *args, **kwargs)
 
     return call
@@ -73,7 +79,7 @@ def _until_answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Conc
             records = await answer
             return SendOutcome(self._wrapped.agent_id, answer.event_id, records, answer.value, None)
 
-        check_no_loop(method.__name__)
+        self._check_usable(method.__name__)
         return self._loop.run(whole())
 
     return call
@@ -86,7 +92,7 @@ def _iterated(
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        check_no_loop(method.__name__)
+        self._check_usable(method.__name__)
         return _items(self._loop, method(self._wrapped, *args, **kwargs))
 
     return call
@@ -166,7 +172,7 @@ class SyncAgent(SyncProxy):
 
     def stream(self, *args: Any, **kwargs: Any) -> Iterator[Record]:
         """Send as `send` does. Return an iterator over the records as each becomes durable."""
-        check_no_loop("stream")
+        self._check_usable("stream")
         return _items(self._loop, aiter(self._wrapped.send(*args, **kwargs)))
 
 
@@ -203,7 +209,7 @@ class SyncSystem(SyncProxy):
 
     def agent(self, name: str, settings: Settings | None = None, **options: Any) -> SyncAgent:
         """Open the agent of that name, created if it does not exist; see `AgentSystem.agent` for the options."""
-        check_no_loop("agent")
+        self._check_usable("agent")
         return SyncAgent(self._loop.run(self._wrapped.agent(name, settings, **options)), self._loop)
 
     @property

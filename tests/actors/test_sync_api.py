@@ -80,6 +80,15 @@ def test_a_running_loop_is_not_stopped(tmp_path: Path) -> None:
         assert system.view("sam").seq == head and system.agents() == ["sam"]
 
 
+def test_a_system_that_was_closed_says_so(tmp_path: Path) -> None:
+    """What was kept beyond the block says that its system is closed, and nothing is sent."""
+    with everlog.open(tmp_path) as system:
+        agent = system.agent("sam")
+    for call in (lambda: agent.send("Hi"), lambda: agent.archive.insert("x"), lambda: system.agent("ann")):
+        with pytest.raises(UsageError, match="was closed"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("blocking", "asynchronous"),
     [
