@@ -86,7 +86,7 @@ def _() -> AbstractContextManager[object]:
 
 @guard("own reads are durable", "a writer does not show what it was not acknowledged")
 def _() -> AbstractContextManager[object]:
-    return instead(file_log, "Reader", lambda kind: lambda where, _: kind(where))
+    return instead(file_log, "PartitionReader", lambda kind: lambda where, _: kind(where))
 
 
 @guard("look again", "a reader whose manifest is old by now reads the newer one")

@@ -90,7 +90,7 @@ def _() -> AbstractContextManager[object]:
     def make(keep: Any) -> Any:
         return lambda where, *rest: keep(where._replace(disk=without_sync(where.disk)), *rest)
 
-    return instead(partition_recovery, "_keep", make)
+    return instead(partition_recovery, "_save_tail", make)
 
 
 @guard("cut names are kept", "the kept tail has its name durably before the tail is cut off")
@@ -98,7 +98,7 @@ def _() -> AbstractContextManager[object]:
     def make(keep: Any) -> Any:
         return lambda where, *rest: keep(where._replace(disk=without_sync_dir(where.disk)), *rest)
 
-    return instead(partition_recovery, "_keep", make)
+    return instead(partition_recovery, "_save_tail", make)
 
 
 # One writer
