@@ -1,4 +1,4 @@
-"""docs/analytics.md tells the truth: every example runs, every column is there."""
+"""docs/reference/sql.md tells the truth: every example runs, every column is there."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from everlog.projections.fleet_views import VIEWS
 from tests.support.cli.command_line import Line
 
-PAGE = (Path(__file__).parents[2] / "docs" / "analytics.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text()
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""docs/cluster.md is true where a machine can tell: its commands, names, limits and links are there."""
+"""docs/reference/cluster.md is true where a machine can tell: its commands, names, limits and links are there."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from everlog.actors.ports import agent_constants
 from everlog.interfaces.cli.command_parser import COMMANDS, parser
 from tests.docs.test_docs_examples import ROOT
 
-PAGE = ROOT / "docs" / "cluster.md"
+PAGE = ROOT / "docs" / "reference" / "cluster.md"
 WHOLE = PAGE.read_text(encoding="utf-8")
 TEXT = re.sub(r"<!--.*?-->", "", WHOLE, flags=re.DOTALL)
 

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_functions_are_functions_of_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file of docs/functions.md loads, and the agent's configuration names its functions."""
-    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "functions.md").read_text(), re.DOTALL)
+    """The file of docs/reference/functions.md loads, and the agent's configuration names its functions."""
+    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "reference" / "functions.md").read_text(), re.DOTALL)
     assert code is not None
     sailor = tmp_path / "sailor.py"
     sailor.write_text(code[1])
@@ -28,8 +28,8 @@ def test_the_example_functions_are_functions_of_an_agent(tmp_path: Path, capsys:
 
 
 def test_every_decision_is_numbered_and_said_to_be_decided() -> None:
-    """docs/decisions/ holds 0001, 0002 and so on, without a gap."""
-    names = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    """docs/explanation/decisions/ holds 0001, 0002 and so on, without a gap."""
+    names = sorted(path.name for path in (ROOT / "docs" / "explanation" / "decisions").glob("*.md"))
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
 
 

@@ -1,10 +1,10 @@
-"""docs/durability.md tells people which tests prove what: what it names is there, and no promise is left out."""
+"""docs/explanation/durability.md tells people which tests prove what: what it names is there, and no promise is left out."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "durability.md"
+PAGE = ROOT / "docs" / "explanation" / "durability.md"
 PROMISES = range(1, 11)
 
 
@@ -17,7 +17,7 @@ def test_every_test_that_the_page_names_exists() -> None:
     """A name in the page is the name of a test in the tree: who looks for it finds it."""
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
     found = {name for source in sources for name in re.findall(r"^ *def (test_\w+)", source, re.MULTILINE)}
-    assert named() - found == set(), "rename them in docs/durability.md, or say there what proves the promise now"
+    assert named() - found == set(), "rename them in docs/explanation/durability.md, or say there what proves the promise now"
 
 
 def test_every_promise_is_told_and_proved() -> None:

@@ -59,9 +59,9 @@ def test_the_front_end_answers_what_it_reads(
 def test_the_python_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
+    """docs/reference/python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
     run("talk.py", "", monkeypatch, tmp_path, None)
-    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "python.md").read_text(), re.DOTALL)
+    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "reference" / "python.md").read_text(), re.DOTALL)
     assert shown is not None
     assert capsys.readouterr().out == shown[1]
 
@@ -71,7 +71,7 @@ def test_the_archive_example_prints_what_its_page_shows(
 ) -> None:
     """Each line of the page's code is a line of docs/examples/archive.py, which prints what the page shows."""
     run("archive.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "python.md").read_text().split("examples/archive.py)")[1]
+    page = (EXAMPLES.parent / "reference" / "python.md").read_text().split("examples/archive.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
     assert code is not None and shown is not None
     assert capsys.readouterr().out == shown[1]
@@ -82,9 +82,9 @@ def test_the_archive_example_prints_what_its_page_shows(
 def test_the_fleet_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/examples/fleet.py asks all agents, and docs/python.md shows its lines and what it prints."""
+    """docs/examples/fleet.py asks all agents, and docs/reference/python.md shows its lines and what it prints."""
     run("fleet.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "python.md").read_text().split("examples/fleet.py)")[1]
+    page = (EXAMPLES.parent / "reference" / "python.md").read_text().split("examples/fleet.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
     assert code is not None and shown is not None
     assert capsys.readouterr().out == shown[1]
@@ -93,8 +93,8 @@ def test_the_fleet_example_prints_what_its_page_shows(
 
 
 def test_the_python_page_has_every_method() -> None:
-    """docs/python.md names every public method of a system and of an agent."""
-    page = (EXAMPLES.parent / "python.md").read_text()
+    """docs/reference/python.md names every public method of a system and of an agent."""
+    page = (EXAMPLES.parent / "reference" / "python.md").read_text()
     for kind in (agent_system.AgentSystem, agent_ref.AgentRef):
         for name, value in vars(kind).items():
             if inspect.isfunction(value) and not name.startswith("_") and name != "open":
@@ -110,8 +110,8 @@ def test_a_front_end_is_short() -> None:
 
 
 def test_the_page_has_the_whole_protocol() -> None:
-    """docs/interfaces.md names every call of the protocol with its parameters, and everything a notice is about."""
-    page = (EXAMPLES.parent / "interfaces.md").read_text()
+    """docs/reference/front_ends.md names every call of the protocol with its parameters, and everything a notice is about."""
+    page = (EXAMPLES.parent / "reference" / "front_ends.md").read_text()
     calls = [f"{name}({', '.join(list(inspect.signature(call).parameters)[1:])})" for name, call in protocol()]
     assert len(calls) == 8
     for call in calls:

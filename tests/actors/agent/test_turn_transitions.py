@@ -4,7 +4,7 @@ from pathlib import Path
 
 from everlog.actors.agent.turn_transitions import diagram, fault
 
-ARCHITECTURE = Path(__file__).parents[3] / "docs" / "ARCHITECTURE.md"
+ARCHITECTURE = Path(__file__).parents[3] / "docs" / "explanation" / "architecture.md"
 
 
 def test_the_documents_draw_the_table_as_it_is() -> None:

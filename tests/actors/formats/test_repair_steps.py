@@ -248,9 +248,9 @@ def test_cached_tokens_are_counted_where_the_server_tells() -> None:
 
 
 def test_the_page_names_every_rung() -> None:
-    """docs/calling.md has each with its words, and no other."""
+    """docs/reference/calling_formats.md has each with its words, and no other."""
     from pathlib import Path
 
-    page = (Path(__file__).parents[3] / "docs" / "calling.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "calling_formats.md").read_text()
     for name, words in {**LOSSLESS, **LOSSY}.items():
         assert f"| `{name}` | {words} |" in page

@@ -185,7 +185,7 @@ def test_a_failure_leaves_the_connection_of_use() -> None:
 
 def test_the_table_of_the_guide_is_that_of_the_code() -> None:
     """Each class, in order, with what it is and what is done."""
-    guide = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs" / "reference" / "gateway.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z_]+)` \| (.+?) \| (.+?) \|$", guide, re.MULTILINE)
     expected = []
     for kind, failure in FAILURES.items():

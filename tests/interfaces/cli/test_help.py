@@ -17,7 +17,7 @@ from everlog.store import FileStore
 from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 NAMES = [command.name for command in COMMANDS]
 
 
@@ -34,7 +34,7 @@ def test_every_command_helps_with_an_example(command, capsys):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 def test_every_command_and_option_is_documented(command):
-    """`docs/cli.md` has a section for every command and names every option of it."""
+    """`docs/reference/cli.md` has a section for every command and names every option of it."""
     assert f"## everlog {command.name}" in DOCUMENT
     sub = argparse.ArgumentParser()
     for add in command.arguments:
@@ -78,7 +78,7 @@ def test_a_short_option_is_short_for_one():
 
 
 def test_the_table_of_options_is_true():
-    """Each option of the table in `docs/cli.md` takes the value that stands there."""
+    """Each option of the table in `docs/reference/cli.md` takes the value that stands there."""
     section = DOCUMENT.split("## Options that mean the same everywhere")[1].split("\n## ")[0]
     column = " ".join(re.findall(r"^\| (`-.*?) \| [^|]* \| [^|]* \|$", section.replace("\\|", "/"), re.MULTILINE))
     written = [(option, value.replace("/", "|")) for option, value in re.findall(r"`(--[a-z-]+)(?: ([^`]+))?`", column)]
@@ -143,7 +143,7 @@ def failed_seal(cli: Line) -> object:
 
 
 def test_every_json_key_is_documented(cli: Line, tmp_path):
-    """Every key that a command prints with --json is named in `docs/cli.md`."""
+    """Every key that a command prints with --json is named in `docs/reference/cli.md`."""
     talk = tmp_path / "talk.jsonl"
     talk.write_text('{"role":"user","content":"I sail","time":"2024-01-01","ref":"a"}\n')
     queries = tmp_path / "queries.txt"

@@ -87,7 +87,7 @@ def test_json_says_what_each_record_changed(sam: Line) -> None:
 
 
 def test_every_json_key_is_documented(sam: Line) -> None:
-    """docs/cli.md names each key."""
+    """docs/reference/cli.md names each key."""
     assert {key for key in keys_of(sam.lines("replay", "sam")) if f"`{key}`" not in DOCUMENT} == set()
 
 

@@ -20,7 +20,7 @@ def talked(cli: Line) -> Line:
 
 
 def test_programs_get_every_call_and_its_verdict(talked: Line):
-    """All that docs/cli.md promises, and the counts add up."""
+    """All that docs/reference/cli.md promises, and the counts add up."""
     found = talked.json("verify", "sam")
     assert set(found) == KEYS
     counts = found["calls"]

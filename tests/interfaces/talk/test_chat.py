@@ -254,10 +254,10 @@ def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line)
 
 
 def test_every_command_is_in_the_help_and_in_the_documents(chat):
-    """What /help lists is what docs/cli.md lists."""
+    """What /help lists is what docs/reference/cli.md lists."""
     _, out, _ = chat("/help")
     listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
-    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
     assert len(listed) > 15
     assert set(listed) == set(re.findall(r"`(/\w+)", page.split("## everlog send")[0]))
 
