@@ -1,0 +1,158 @@
+"""Make the reference of Python from the source: signatures, docstrings, fields. Nothing is imported, only parsed."""
+
+import ast
+import inspect
+import re
+from functools import cache
+
+from docs.make.blocks import ROOT, UnknownBlock, escaped, table
+
+MODULES = {
+    "open_system": "actors/api.py",
+    "ServiceOptions": "actors/api.py",
+    "open": "actors/sync_api.py",
+    "SyncSystem": "actors/sync_api.py",
+    "SyncAgent": "actors/sync_api.py",
+    "AgentSystem": "actors/agent_system.py",
+    "SendOutcome": "actors/agent_system.py",
+    "AgentRef": "actors/agent_ref.py",
+    "ArchivalMemory": "actors/agent_ref.py",
+    "Run": "actors/runtime.py",
+    "Settings": "actors/agent/agent_setup.py",
+    "InitialBlock": "actors/agent/agent_setup.py",
+    "AgentView": "actors/agent/agent_view.py",
+    "NewFork": "actors/agent/fork_agent.py",
+    "RerunOptions": "actors/rerun/rerun.py",
+    "RerunOutcome": "actors/rerun/rerun.py",
+    "RerunComparison": "actors/rerun/rerun_comparison.py",
+    "Sources": "actors/memory/source_service.py",
+    "Document": "actors/memory/document_load.py",
+    "SharedBlockService": "actors/memory/shared_block_service.py",
+    "Memory": "actors/memory/core_memory.py",
+    "Page": "actors/ports/effects.py",
+    "Filters": "actors/ports/effects.py",
+    "Ports": "actors/ports/ports.py",
+    "Grants": "actors/functions/grants.py",
+    "tool": "actors/functions/tools.py",
+    "Tool": "actors/functions/tools.py",
+}
+"""The file in which each thing of the page is defined."""
+
+Def = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+def _found(name: str) -> ast.ClassDef | Def:
+    if name not in MODULES:
+        raise UnknownBlock(f"{name!r} is not in docs/make/from_source.py: add the file that defines it to MODULES")
+    for node in _tree(MODULES[name]).body:
+        if isinstance(node, ast.ClassDef | Def) and node.name == name:
+            return node
+    raise UnknownBlock(f"{MODULES[name]} defines no {name!r}: correct the file in MODULES")
+
+
+def _signature(node: Def, *, method: bool) -> str:
+    """Return a function as it is called: its name, its parameters without `self`, and what it returns."""
+    arguments = ast.unparse(node.args)
+    if method:
+        arguments = re.sub(r"^self(, /)?(, )?", "", arguments)
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
+    prefix = "await " if isinstance(node, ast.AsyncFunctionDef) and not _yields(node) else ""
+    return f"{prefix}{node.name}({arguments}){returns}"
+
+
+def _yields(node: Def) -> bool:
+    return any(isinstance(inner, ast.Yield) for inner in ast.walk(node))
+
+
+def _prose(text: str | None) -> str:
+    """Return a docstring as Markdown: paragraphs on one line, indented parts as code."""
+    parts = []
+    for part in re.split(r"\n\s*\n", inspect.cleandoc(text or "")):
+        lines = part.splitlines()
+        if lines and all(line.startswith("    ") for line in lines):
+            parts.append("```python\n" + "\n".join(line[4:] for line in lines) + "\n```")
+        elif lines and all(re.match(r"(-|  )", line) for line in lines):
+            parts.append("\n".join(escaped(line) for line in lines))
+        else:
+            parts.append(escaped(" ".join(part.split())))
+    return "\n\n".join(parts)
+
+
+def _public(node: ast.stmt) -> bool:
+    return isinstance(node, Def) and not node.name.startswith("_") and bool(ast.get_docstring(node))
+
+
+def fields(node: ast.ClassDef) -> list[tuple[str, str, str, str]]:
+    """Return the fields of a class: name, type, default, and the text that stands below the field."""
+    found = []
+    for statement, below in zip(node.body, [*node.body[1:], ast.Pass()], strict=True):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        if statement.target.id.startswith("_") or "ClassVar" in ast.unparse(statement.annotation):
+            continue
+        text = ""
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            text = below.value.value
+        default = "" if statement.value is None else ast.unparse(statement.value)
+        annotation = re.sub(r"Annotated\[(\w+)(?:[^\[\]]|\[[^\]]*\])*\]", r"\1", ast.unparse(statement.annotation))
+        found.append((statement.target.id, annotation, default, text))
+    return found
+
+
+def fields_table(node: ast.ClassDef) -> str:
+    """Return the fields of a class as a table; the columns that would be empty are left out."""
+    rows = [
+        (f"`{name}`", f"`{kind}`", f"`{default}`" if default else "", escaped(text))
+        for name, kind, default, text in fields(node)
+    ]
+    keep = [n for n in range(4) if n < 2 or any(row[n] for row in rows)]
+    head = ("field", "type", "default", "meaning")
+    return table(tuple(head[n] for n in keep), [tuple(row[n] for n in keep) for row in rows])
+
+
+def definition_block(name: str, _: str) -> str:
+    """Return the reference of a function, or of a class with its fields and public methods."""
+    node = _found(name)
+    if isinstance(node, Def):
+        return f"```python\n{_signature(node, method=False)}\n```\n\n{_prose(ast.get_docstring(node))}"
+    parts = [_prose(ast.get_docstring(node))]
+    if any(base.id in ("Struct", "NamedTuple") for base in node.bases if isinstance(base, ast.Name)) or fields(node):
+        parts.append(fields_table(node))
+    for inner in node.body:
+        if isinstance(inner, Def) and _public(inner):
+            parts.append(_member(name, inner))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _member(owner: str, node: Def) -> str:
+    heading = f"#### {owner}.{node.name}"
+    if any(isinstance(mark, ast.Name) and mark.id == "property" for mark in node.decorator_list):
+        returns = f": {ast.unparse(node.returns)}" if node.returns is not None else ""
+        return f"{heading}\n\n```python\n{node.name}{returns}\n```\n\n{_prose(ast.get_docstring(node))}"
+    return f"{heading}\n\n```python\n{_signature(node, method=True)}\n```\n\n{_prose(ast.get_docstring(node))}"
+
+
+def events_block(name: str, _: str) -> str:
+    """Return every type of event of one file below `events/`: its tag, its docstring and its fields."""
+    path = f"events/{name}"
+    if not (ROOT / path).is_file():
+        raise UnknownBlock(f"there is no file {path}")
+    parts = []
+    for node in _tree(path).body:
+        tag = _tag(node) if isinstance(node, ast.ClassDef) else None
+        if isinstance(node, ast.ClassDef) and tag is not None:
+            parts += [f"### {tag}", f"`{node.name}`. {_prose(ast.get_docstring(node))}", fields_table(node)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _tag(node: ast.ClassDef) -> str | None:
+    """Return the type that a record of this event has; None if the class is no event."""
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name) and inner.target.id == "kind":
+            return str(inner.value.value) if isinstance(inner.value, ast.Constant) else None
+    return None
