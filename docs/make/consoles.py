@@ -182,6 +182,16 @@ def differences(page: str, folder: Path) -> Iterator[tuple[Step, str]]:
 def rewritten(page: str, folder: Path) -> str:
     """Run a page in `folder`. Return the page with the output of each command whose output differs replaced."""
     for step, printed in reversed(list(differences(page, folder))):
-        lines = [f"{step.indent}{line.rstrip()}".rstrip() for line in printed.strip("\n").splitlines()]
+        lines = [f"{step.indent}{line.rstrip()}".rstrip() for line in shortened(step.shown, printed)]
         page = page[: step.start] + "".join(f"{line}\n" for line in lines) + page[step.end :]
     return page
+
+
+def shortened(shown: str, printed: str) -> list[str]:
+    """Return the lines of an output, cut where the page cuts them: as many before `...`, and as many after, as now."""
+    lines, old = printed.strip("\n").splitlines(), shown.strip("\n").splitlines()
+    if "..." not in old:
+        return lines
+    before, after = old.index("..."), len(old) - 1 - old[::-1].index("...")
+    tail = lines[len(lines) - (len(old) - 1 - after) :]
+    return [*lines[:before], "...", *tail]

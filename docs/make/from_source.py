@@ -38,6 +38,9 @@ MODULES = {
 }
 """The file in which each thing of the page is defined."""
 
+LINE = 100
+"""Characters of a signature on one line."""
+
 Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -57,12 +60,45 @@ def _found(name: str) -> ast.ClassDef | Def:
 
 def _signature(node: Def, *, method: bool) -> str:
     """Return a function as it is called: its name, its parameters without `self`, and what it returns."""
-    arguments = ast.unparse(node.args)
+    words = _parameters(node.args)
     if method:
-        arguments = re.sub(r"^self(, /)?(, )?", "", arguments)
+        words = words[1:]
+    words = words[1:] if words[:1] == ["/"] else words
     returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
-    prefix = "await " if isinstance(node, ast.AsyncFunctionDef) and not _yields(node) else ""
-    return f"{prefix}{node.name}({arguments}){returns}"
+    line = f"{_prefix(node)}{node.name}({', '.join(words)}){returns}"
+    if len(line) <= LINE:
+        return line
+    return f"{_prefix(node)}{node.name}(\n" + "".join(f"    {word},\n" for word in words) + f"){returns}"
+
+
+def _prefix(node: Def) -> str:
+    """Return the keyword before a call, if there is one."""
+    marks = {ast.unparse(mark).rpartition(".")[2] for mark in node.decorator_list}
+    if "contextmanager" in marks:
+        return "with "
+    if "asynccontextmanager" in marks:
+        return "async with "
+    return "await " if isinstance(node, ast.AsyncFunctionDef) and not _yields(node) else ""
+
+
+def _parameters(arguments: ast.arguments) -> list[str]:
+    """Return the parameters of a function, each as `name: type = default`, with `/`, `*` and `**` between them."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    words = [_parameter(argument, default) for argument, default in zip(positional, defaults, strict=True)]
+    if arguments.posonlyargs:
+        words.insert(len(arguments.posonlyargs), "/")
+    if arguments.vararg:
+        words.append(f"*{_parameter(arguments.vararg, None)}")
+    elif arguments.kwonlyargs:
+        words.append("*")
+    words += [_parameter(*pair) for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return [*words, f"**{_parameter(arguments.kwarg, None)}"] if arguments.kwarg else words
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    annotation = "" if argument.annotation is None else f": {ast.unparse(argument.annotation)}"
+    return f"{argument.arg}{annotation}" + ("" if default is None else f" = {ast.unparse(default)}")
 
 
 def _yields(node: Def) -> bool:
@@ -99,6 +135,7 @@ def fields(node: ast.ClassDef) -> list[tuple[str, str, str, str]]:
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             text = below.value.value
         default = "" if statement.value is None else ast.unparse(statement.value)
+        default = re.sub(r"^msgspec\.field\(default_factory=(\w+)\)$", r"\1()", default)
         annotation = re.sub(r"Annotated\[(\w+)(?:[^\[\]]|\[[^\]]*\])*\]", r"\1", ast.unparse(statement.annotation))
         found.append((statement.target.id, annotation, default, text))
     return found
