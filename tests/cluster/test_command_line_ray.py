@@ -1,4 +1,4 @@
-"""The command line with Ray, as README.md shows it: real commands, in processes of their own."""
+"""The command line with Ray, as docs/how_to/run_on_ray.md shows it: real commands, in processes of their own."""
 
 import os
 import re
@@ -39,13 +39,13 @@ class Shell:
 
 @pytest.mark.long
 @pytest.mark.cluster
-def test_the_ray_commands_of_the_readme_work(tmp_path: Path) -> None:
-    """Each command of "In one process, or on Ray" exits 0; the agent is the same one in both; nothing is left running.
+def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
+    """Each command of "On one machine" exits 0; the agent is the same one in both; nothing is left running.
 
     In between the acceptance list of the command line, with --runtime ray: chat, memory, events, timers, erase, verify.
     """
     everlog = Shell(tmp_path / "store")
-    section = (ROOT / "README.md").read_text().split("## In one process, or on Ray")[1].split("\n## ")[0]
+    section = (ROOT / "docs" / "how_to" / "run_on_ray.md").read_text().split("## On one machine")[1].split("\n## ")[0]
     lines = [shlex.split(line) for line in re.findall(r"^everlog (.*?)(?:  +#.*)?$", section, re.MULTILINE)]
     assert [words[0] for words in lines] == ["send", "up", "send", "down"]
     everlog("send", "sam", "Hi, my name is Chad and I sail")

@@ -1,7 +1,6 @@
 """What the documents say can be done can be done: their examples are run."""
 
 import io
-import json
 import re
 import shlex
 from pathlib import Path
@@ -14,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_functions_are_functions_of_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file of docs/reference/functions.md loads, and the agent's configuration names its functions."""
-    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "reference" / "functions.md").read_text(), re.DOTALL)
+    """The file of docs/how_to/write_a_function.md loads, and the agent's configuration names its functions."""
+    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "how_to" / "write_a_function.md").read_text(), re.DOTALL)
     assert code is not None
     sailor = tmp_path / "sailor.py"
     sailor.write_text(code[1])
@@ -37,8 +36,6 @@ def test_the_tour_of_the_readme_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command of the README's tour exits 0, one after the other, on a store that only its first screen made."""
-    lines = [json.dumps({"role": "user", "content": "I like sailing.", "time": "2024-01-01T10:00:00Z"})] * 3
-    (tmp_path / "conversation.jsonl").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
     readme = (ROOT / "README.md").read_text()
@@ -54,13 +51,13 @@ def test_the_tour_of_the_readme_works(
     assert "Your name is Chad." in shown
 
 
-def test_the_memory_of_the_readme_is_found_again(
+def test_the_memory_of_the_page_is_found_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commands exit 0, and what was kept is found by a query of which no word stands in it."""
+    """The commands of search_memory.md exit 0, and a query finds a memory that has none of its words."""
     monkeypatch.chdir(ROOT)  # its documents are loaded
     monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
-    section = (ROOT / "README.md").read_text().split("## Memory that is found again")[1].split("```")[1]
+    section = (ROOT / "docs" / "how_to" / "search_memory.md").read_text().split("```")[1]
     commands = re.findall(r"^(everlog .*?)(?:  +#.*)?$", section, re.MULTILINE)
     assert len(commands) >= 6
     for command in ("everlog send sam 'Hi, I sail to Bergen'", "everlog create ann", *commands):

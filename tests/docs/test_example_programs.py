@@ -59,9 +59,9 @@ def test_the_front_end_answers_what_it_reads(
 def test_the_python_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/reference/python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
+    """docs/how_to/talk_from_python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
     run("talk.py", "", monkeypatch, tmp_path, None)
-    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "reference" / "python.md").read_text(), re.DOTALL)
+    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text(), re.DOTALL)
     assert shown is not None
     assert capsys.readouterr().out == shown[1]
 
@@ -71,7 +71,7 @@ def test_the_archive_example_prints_what_its_page_shows(
 ) -> None:
     """Each line of the page's code is a line of docs/examples/archive.py, which prints what the page shows."""
     run("archive.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "reference" / "python.md").read_text().split("examples/archive.py)")[1]
+    page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/archive.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
     assert code is not None and shown is not None
     assert capsys.readouterr().out == shown[1]
@@ -82,9 +82,9 @@ def test_the_archive_example_prints_what_its_page_shows(
 def test_the_fleet_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/examples/fleet.py asks all agents, and docs/reference/python.md shows its lines and what it prints."""
+    """docs/examples/fleet.py asks all agents, and docs/how_to/talk_from_python.md shows its lines and what it prints."""
     run("fleet.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "reference" / "python.md").read_text().split("examples/fleet.py)")[1]
+    page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/fleet.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
     assert code is not None and shown is not None
     assert capsys.readouterr().out == shown[1]
@@ -93,15 +93,12 @@ def test_the_fleet_example_prints_what_its_page_shows(
 
 
 def test_the_python_page_has_every_method() -> None:
-    """docs/reference/python.md names every public method of a system and of an agent."""
+    """docs/reference/python.md has a heading for every public method of a system, an agent and its archival memory."""
     page = (EXAMPLES.parent / "reference" / "python.md").read_text()
-    for kind in (agent_system.AgentSystem, agent_ref.AgentRef):
+    for kind in (agent_system.AgentSystem, agent_ref.AgentRef, agent_ref.ArchivalMemory):
         for name, value in vars(kind).items():
             if inspect.isfunction(value) and not name.startswith("_") and name != "open":
-                assert f"`{name}(" in page, name
-    for name, value in vars(agent_ref.ArchivalMemory).items():
-        if inspect.isfunction(value) and not name.startswith("_"):
-            assert f"archive.{name}(" in page, name
+                assert f"#### {kind.__name__}.{name}\n" in page, name
 
 
 def test_a_front_end_is_short() -> None:
