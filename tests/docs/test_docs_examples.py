@@ -28,7 +28,7 @@ def test_the_example_functions_are_functions_of_an_agent(tmp_path: Path, capsys:
 
 def test_every_decision_is_numbered_and_said_to_be_decided() -> None:
     """docs/explanation/decisions/ holds 0001, 0002 and so on, without a gap."""
-    names = sorted(path.name for path in (ROOT / "docs" / "explanation" / "decisions").glob("*.md"))
+    names = sorted(path.name for path in (ROOT / "docs" / "explanation" / "decisions").glob("[0-9]*.md"))
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
 
 
