@@ -115,7 +115,9 @@ def test_the_references_are_complete() -> None:
     assert [command for command in from_parser.missing(cli) if command not in GROUPS] == []
     assert sorted(blocks.names(cli, "the parser")) == sorted(command.name for command in COMMANDS)
     assert sorted(blocks.names(views, "the catalogue")) == sorted(from_catalogue.ALL)
-    assert from_catalogue.unexplained(views) == [], "write the meaning of the column into its row of docs/reference/sql.md"
+    assert from_catalogue.unexplained(views) == [], (
+        "write the meaning of the column into its row of docs/reference/sql.md"
+    )
 
 
 def test_every_page_is_in_the_navigation() -> None:

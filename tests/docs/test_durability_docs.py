@@ -1,4 +1,4 @@
-"""docs/explanation/durability.md tells people which tests prove what: what it names is there, and no promise is left out."""
+"""docs/explanation/durability.md names the tests that prove each promise: each exists, and no promise is left out."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_every_test_that_the_page_names_exists() -> None:
     """A name in the page is the name of a test in the tree: who looks for it finds it."""
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
     found = {name for source in sources for name in re.findall(r"^ *def (test_\w+)", source, re.MULTILINE)}
-    assert named() - found == set(), "rename them in docs/explanation/durability.md, or say there what proves the promise now"
+    assert named() - found == set(), "rename them in the page, or name there the tests that prove the promise now"
 
 
 def test_every_promise_is_told_and_proved() -> None:

@@ -82,7 +82,7 @@ def test_the_archive_example_prints_what_its_page_shows(
 def test_the_fleet_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/examples/fleet.py asks all agents, and docs/how_to/talk_from_python.md shows its lines and what it prints."""
+    """docs/examples/fleet.py asks all agents; docs/how_to/talk_from_python.md shows its lines and its output."""
     run("fleet.py", "", monkeypatch, tmp_path, None)
     page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/fleet.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
@@ -107,7 +107,7 @@ def test_a_front_end_is_short() -> None:
 
 
 def test_the_page_has_the_whole_protocol() -> None:
-    """docs/reference/front_ends.md names every call of the protocol with its parameters, and everything a notice is about."""
+    """docs/reference/front_ends.md names every call with its parameters, and every subject of a notice."""
     page = (EXAMPLES.parent / "reference" / "front_ends.md").read_text()
     calls = [f"{name}({', '.join(list(inspect.signature(call).parameters)[1:])})" for name, call in protocol()]
     assert len(calls) == 8
