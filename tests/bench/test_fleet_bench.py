@@ -1,4 +1,4 @@
-"""What `bench.fleet` claims is worked out as it says, and the pasts that it makes are pasts."""
+"""`bench.fleet` computes its figures as it states, and the logs that it makes are valid."""
 
 import json
 
@@ -70,7 +70,7 @@ def record(seq: int, kind: str, payload: str = "{}") -> Record:
 
 
 def test_a_longer_past_keeps_its_end_in_view() -> None:
-    """What was said is repeated up to the number asked for; a summary leaves as many records in view as before."""
+    """Conversations are repeated up to the requested number; a summary leaves as many records in view as before."""
     summary = json.dumps({"covers_from": 3, "covers_to": 4, "kept_from": 5, "hidden": 2, "total": 4})
     template = [
         record(1, "agent_created"),

@@ -23,7 +23,7 @@ SENDERS = 3
 WARM_S = 1.0
 """So long the load runs before anybody is hurt."""
 ALONE_S = 3
-"""So long hosts go on whose node still stands."""
+"""Seconds for which hosts on a surviving node continue."""
 
 
 class World:

@@ -48,7 +48,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         raise NotImplementedError
 
     async def passive(self, system: AgentSystem, name: str) -> None:
-        """Wait until the host of the agent has let go of it."""
+        """Wait until the host of the agent has unloaded it."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -87,7 +87,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_a_record_is_heard_as_soon_as_it_is_durable(self, opens: Any) -> None:
-        """What was said is heard while its turn still runs, and whoever looks reads it too."""
+        """Messages are delivered while the turn still runs, and readers of the log see them too."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = aiter(agent.send("go"))
             first = await anext(answer)
@@ -128,7 +128,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_a_caller_who_leaves_does_not_stop_the_turn(self, opens: Any) -> None:
-        """Who stops listening after the first record leaves a turn that goes on to its end."""
+        """A caller that leaves after the first record leaves a turn that continues to its end."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = aiter(agent.send("go"))
             assert (await anext(answer)).text == "go"
@@ -158,7 +158,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_settings_are_taken_at_every_opening(self, opens: Any) -> None:
-        """An agent is set up anew where settings are given, and kept as it is where none are."""
+        """An agent is set up again where settings are given, and kept as it is where none are."""
         async with opens() as system:
             agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
             assert agent.opened.zone == "Europe/Oslo"
@@ -182,7 +182,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_an_agent_at_work_is_not_let_go_of(self, opens: Any) -> None:
-        """`release` says that it cannot be, and the turn goes on."""
+        """`release` refuses, and the turn continues."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()

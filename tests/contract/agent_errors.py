@@ -29,7 +29,7 @@ asyncio.run(main())
 
 
 class ErrorContract:
-    """What holds for errors; a part of `AgentContract`."""
+    """Contract of errors; a part of `AgentContract`."""
 
     @alive
     async def test_an_agent_that_does_not_exist(self, opens: Any) -> None:
@@ -42,7 +42,7 @@ class ErrorContract:
 
     @alive
     async def test_settings_that_cannot_be(self, opens: Any) -> None:
-        """BadInput says what is wrong; an agent that exists goes on as it was."""
+        """BadInput names the fault; an existing agent continues as it was."""
         async with opens() as system:
             with pytest.raises(BadInput, match="There is no time zone 'Oslo'"):
                 await system.agent("sam", Settings(zone="Oslo"))
@@ -90,7 +90,7 @@ class ErrorContract:
 
     @alive
     async def test_a_second_life_of_an_event_id(self, opens: Any) -> None:
-        """An id that came with other words is refused, and the agent goes on."""
+        """An id that was used with other words is refused, and the agent continues."""
         async with opens() as system:
             agent = await system.agent("sam")
             first = await agent.send("One")

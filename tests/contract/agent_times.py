@@ -1,4 +1,4 @@
-"""Timers and idleness: an agent that nobody holds in memory is woken in time, and lets go in time."""
+"""Timers and idleness: an agent that is not in memory is activated in time, and unloaded in time."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.models.loopback_server import serving
 
 
 class TimeContract:
-    """What holds for times; a part of `AgentContract`."""
+    """Contract of times; a part of `AgentContract`."""
 
     kill: Any
     passive: Any
@@ -62,7 +62,7 @@ class TimeContract:
 
     @alive
     async def test_an_idle_agent_is_let_go_of(self, opens: Any) -> None:
-        """Nobody asked for it; it comes back with the next message."""
+        """An idle agent is unloaded without a request, and activated by the next message."""
         async with opens(idle_s=0.05) as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")

@@ -71,7 +71,7 @@ class SealContract:
         log.close()
 
     def test_p19_sealing_nothing_is_nothing(self, log: Log) -> None:
-        """An empty log can be sealed, and goes on."""
+        """An empty log can be sealed, and continues."""
         assert log.seal().files == 0
         assert log.append("sam", 0, Drafts().some(1)).number == 1
 
@@ -138,7 +138,7 @@ class SealContract:
         assert (log.head("sam"), chain) == (head, head.chain)
 
     def test_p18_erasing_twice_is_erasing_once(self, log: Log, drafts: Drafts) -> None:
-        """What is a tombstone already is not counted again, and keeps its digest."""
+        """An existing tombstone is not counted again, and keeps its digest."""
         self.fill(log, drafts, 2)
         log.append("sam", 4, [erasing(1, 3)])
         assert log.seal().erased == 3

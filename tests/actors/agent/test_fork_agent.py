@@ -1,4 +1,4 @@
-"""Forks of agents: at every record of a life the fork is whole, runs nothing again, and goes on by itself."""
+"""Forks of agents: at every record of an agent the fork is whole, repeats no effect, and continues independently."""
 
 import asyncio
 from collections.abc import Sequence
@@ -82,8 +82,8 @@ def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(
 
 
 def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World) -> None:
-    """What the projection calls open at the cut is what the fork closes, each turn once; and a call that had left has a
-    result that says where to ask.
+    """The fork closes exactly the turns that the projection calls open at the cut, each once; a call that had started
+    gets a result that says where to ask.
     """
     records = whole.log()
     with Projections() as engine:
@@ -101,7 +101,7 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
 
 
 def test_the_tail_is_short_however_long_the_log(whole: World) -> None:
-    """What is read to fork does not grow with the log: a few records back from the cut."""
+    """The number of records that a fork reads does not grow with the log: only a few before the cut are read."""
     found: Sequence[Record] = tail(whole.store.reader("sam"), "sam", len(whole.log()))
     assert found[-1] == whole.log()[-1]
     assert len(found) <= 64

@@ -171,7 +171,7 @@ def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden
 
 
 class Killed(BaseException):
-    """The process ends here: nobody catches it."""
+    """The process ends here: no handler catches this."""
 
 
 def posting(sent: list[str]) -> Tool:
@@ -213,7 +213,7 @@ def interrupted(sent: list[str]) -> World:
 
 
 def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
-    """A call that had started gets its one result, the turn its end, in one commit; no restart goes on with it."""
+    """In one commit a call that had started gets its one result, and the turn its end; no restart resumes the turn."""
     sent: list[str] = []
     world = interrupted(sent)
     before = len(world.log())

@@ -1,4 +1,4 @@
-"""The archive, served: what callers hear of the index, and that nobody waits for it longer than they can."""
+"""The archive service: answers about the index, and waits that never exceed the caller's limit."""
 
 import asyncio
 import re
@@ -99,7 +99,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
 
 
 def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
-    """The logs are followed once for all that wait; who goes away takes nobody's answer along."""
+    """The logs are followed once for all waiting callers; a caller that leaves takes no other caller's answer along."""
     index = Index()
 
     async def ask():

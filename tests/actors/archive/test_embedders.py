@@ -85,7 +85,7 @@ def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
 
 
 def test_an_unknown_name_is_told_with_the_known_ones() -> None:
-    """Whoever misspells the default sees how it is spelled, with a server or without."""
+    """A misspelt name of the default embedder is answered with the right spelling, with a server or without."""
     with pytest.raises(EmbedderError, match="wordllama-256"):
         embedder_of("wordlama")
 
@@ -133,7 +133,7 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
     (500, f"oops {KEY}", 4),
 ])  # fmt: skip
 def test_a_failure_is_told_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
-    """What cannot get better is not tried again; what can is, a few times."""
+    """Permanent failures are not retried; temporary ones are, a few times."""
     with serving((status, body)) as server, pytest.raises(EmbedderError) as told:
         asking(server.url, 2)[0].embed(["a"])
     assert len(server.bodies) == asked
@@ -156,7 +156,7 @@ def test_an_answer_that_is_not_what_was_asked_for_is_refused(answer: tuple[int, 
 
 
 def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
-    """Whoever embeds some at a time keeps what came before, and asks only for the rest again."""
+    """An interrupted embedding keeps the batches that are done, and asks again only for the rest."""
     with serving(vectors([1, 0]), (400, "no"), vectors([0, 1])) as server:
         embedder, _ = asking(server.url, 2)
         kept: dict[str, Any] = {"a": embedder.embed(["a"])[0]}

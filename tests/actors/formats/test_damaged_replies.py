@@ -34,7 +34,7 @@ MANY = 1_000_000
 
 
 def undone(chance: random.Random) -> str | None:
-    """What was done to the reply can be undone: the reading is what was meant, and says that nothing was lost."""
+    """Reversible damage leaves a reading that is the intended one and is marked as lossless."""
     one = truth(chance)
     text = undoable(one, chance)
     reply = read(one, text)
@@ -77,7 +77,7 @@ def short(chance: random.Random) -> str | None:
 
 
 def anything(chance: random.Random) -> str | None:
-    """Whatever was done to the reply: what is read without loss stands in it, all of it and nothing else."""
+    """A lossless reading of a reply with any damage contains all of the reply's content and nothing else."""
     one = truth(chance)
     text = damaged(one.text, chance)
     reply = read(one, text)
@@ -107,7 +107,7 @@ PROPERTIES = (undone, structural, quoted, short, anything, anything, answers)
 
 
 def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | None], ...] = PROPERTIES) -> list[str]:
-    """What `count` damaged replies show to be wrong."""
+    """Return the defects that `count` damaged replies show."""
     chance = random.Random(seed)
     found = (some[number % len(some)](chance) for number in range(count))
     return [fault for fault in found if fault is not None]
@@ -163,7 +163,7 @@ def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drops_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MemGPT's: quotes inside of a text are taken out, and nobody is told."""
+    """As in MemGPT, quotes inside a text are removed without a notice."""
     says_nothing_of("inner")(monkeypatch)
     string = _Mender._string
     monkeypatch.setattr(_Mender, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))

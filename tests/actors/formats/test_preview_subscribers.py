@@ -1,4 +1,4 @@
-"""Who hears what replies say while they are coming: those who ask for it, of their own turns."""
+"""Subscribers of previews: callers that ask for previews get those of their own turns."""
 
 import asyncio
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def test_a_caller_hears_a_reply_while_it_comes(making: Any) -> None:
 
 @BOTH
 def test_nobody_pays_who_does_not_listen(making: Any) -> None:
-    """A model is asked aloud only where somebody wants to hear it, and where the agent asks for a stream at all."""
+    """A model is asked to stream only if a subscriber wants previews and the agent's settings stream at all."""
 
     async def main() -> None:
         model = Streamer()
@@ -120,7 +120,9 @@ def test_of_several_steps_each_is_told() -> None:
 
 
 def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
-    """What is coming waits as one piece, up to a limit; then no more of that reply is told, until it begins anew."""
+    """Undelivered previews wait as one chunk, up to a limit; beyond it the reply has no more previews until it begins
+    again.
+    """
 
     async def main() -> None:
         audience = Subscribers()
@@ -144,7 +146,9 @@ def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
 
 
 def test_a_listener_that_is_gone_slows_nobody() -> None:
-    """Who leaves in the middle of a reply leaves the turn as it is: it ends, and the next is heard."""
+    """A subscriber that leaves during a reply leaves the turn as it is: the turn ends, and the next one is
+    delivered.
+    """
 
     async def main() -> None:
         home: Home = streaming(Streamer(say("A long story, and then some.")))

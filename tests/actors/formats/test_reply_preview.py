@@ -1,4 +1,4 @@
-"""What is told of a reply while it comes: the beginning of what it will be read as, never anything else."""
+"""Previews of a reply while it is streamed: a beginning of the later reading, and never anything else."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from everlog.actors.formats.reply_preview import ReplyPreview
 from everlog.actors.ports.effects import ReplyDelta
 
 WORDS = ["Ahoy", "\U0001f600", "é", '"', "\\", "\n", "\t", " ", "{", "}", "[", ":", "\\u00e9", "\x7f", "日本", "/", ","]
-"""What texts are made of: what must be escaped, what may be, and what looks like more JSON."""
+"""Characters of the texts: those that must be escaped, those that may be, and those that look like more JSON."""
 
 
 def texts(chance: random.Random) -> str:
@@ -104,8 +104,8 @@ def damaged(text: str, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) -> None:
-    """Where the arguments can be read without a guess, what was told since it last began anew is the beginning of the
-    value. A guess is not acted on: the model is asked again.
+    """If the arguments can be read without a guess, the preview since its last restart is the beginning of the value. A
+    guess is not acted on: the model is asked again.
     """
     chance = random.Random(seed)
     checked = 0
@@ -135,7 +135,7 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
 
 
 def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
-    """The later one counts, and nobody knows whether a third one comes: the rest waits for the end."""
+    """The later key counts, and a third one may come: the rest waits for the end."""
     parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
     pieces = [ReplyDelta(call=0, name="send_message"), *(ReplyDelta(call=0, arguments=part) for part in parts)]
     _, message, kinds = heard(ReplyPreview("native"), pieces)

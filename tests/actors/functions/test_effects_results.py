@@ -1,4 +1,6 @@
-"""What user's functions give back or raise, and those that edit memory or could not be called: told, never fatal."""
+"""Results and exceptions of user functions, of functions that edit memory, and of calls that fail: reported, never
+fatal.
+"""
 
 import asyncio
 import json

@@ -44,7 +44,9 @@ async def failed(one: Gateway, **more: Any) -> ModelError:
 
 @pytest.mark.parametrize("kind", ["server", "unreachable", "timeout", "cut", "overloaded"])
 def test_after_ten_failures_in_a_row_nobody_waits(kind: str) -> None:
-    """Who asks then is told at once, in the same kind and with the reason, and nothing is sent; the status says so."""
+    """While the breaker is open, callers fail at once with the same kind and reason, nothing is sent, and the status
+    says so.
+    """
 
     async def main() -> None:
         model = SlowModel(down_until(1e9, kind), seconds=0)

@@ -46,7 +46,7 @@ def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
 
 
 def test_a_second_try_begins_with_a_restart() -> None:
-    """What the first said counts for nothing; there is none before the first, nor where nothing was said."""
+    """Chunks of the first try count for nothing; there is no restart before the first chunk, nor after an empty try."""
 
     async def main() -> None:
         heard: list[ReplyDelta] = []

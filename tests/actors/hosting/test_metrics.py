@@ -110,7 +110,7 @@ def test_counters_grow_by_what_is_new() -> None:
 
 
 def test_a_gateway_that_is_started_again_is_counted_on() -> None:
-    """Its counts begin at 0 with it, while those who watch it go on: nothing that it does from then on is left out."""
+    """A new host counts from 0 while collectors continue: none of its work is left out."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     for asked in (7, 9, 2, 3):
@@ -119,7 +119,7 @@ def test_a_gateway_that_is_started_again_is_counted_on() -> None:
 
 
 def test_endpoints_beyond_a_number_are_one() -> None:
-    """However many endpoints agents bring, a collector sees a bounded number of series, and no request is lost."""
+    """With any number of endpoints a collector sees a bounded number of series, and no request is lost."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     many = tuple(EndpointStatus(endpoint=f"host-{number}", asked=1, waiting=1) for number in range(VALUES_MAX + 20))

@@ -67,7 +67,7 @@ def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
 
 
 def test_a_timer_goes_off_after_the_log_was_lost() -> None:
-    """An agent that rested when the disk failed is opened anew by its timer: nothing of before is asked any more."""
+    """An idle agent whose disk failed is opened again by its timer: no earlier request is repeated."""
 
     async def main() -> None:
         home = SharedHome()
@@ -84,7 +84,7 @@ def test_a_timer_goes_off_after_the_log_was_lost() -> None:
 
 
 def test_a_log_is_opened_anew_when_the_old_one_is_closed() -> None:
-    """Closing takes a while; whoever comes meanwhile waits for it, and never finds the shard in its own way."""
+    """Closing takes a while; commands that arrive meanwhile wait for it, and the shard never blocks itself."""
 
     async def main() -> None:
         async def slowly(work: Any, /, *arguments: Any) -> Any:
@@ -127,7 +127,7 @@ def test_a_shard_that_another_process_owns_gives_up() -> None:
 
 
 def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
-    """Nobody writes, and it finds out as it looks whether there is something to seal."""
+    """Without writes, the shard notices the loss when it checks for frames to seal."""
 
     async def main() -> None:
         fenced: list[None] = []
@@ -170,7 +170,7 @@ def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
 
 @pytest.mark.parametrize("seed", seeds(8, label="shards", below=3000))
 def test_no_seed_breaks_a_promise_of_a_shard(seed: int) -> None:
-    """Whatever fails or is let go of, no input is lost or done twice, and the engine has what the logs say."""
+    """With any failures and unloads, no input is lost or processed twice, and the engine agrees with the logs."""
     simulate(seed)
 
 

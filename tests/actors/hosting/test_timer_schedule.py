@@ -154,7 +154,7 @@ def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
 
 
 def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
-    """Whoever else tells that a timer is due, in whatever words, is told that it is not any more."""
+    """A second report of a due timer, in any wording, is answered that it is no longer due."""
 
     async def main() -> tuple[Home, list[bool]]:
         home = Home()
@@ -224,7 +224,7 @@ def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
 
 
 def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
-    """Deleted here or by another process, its timers are gone, nobody looks any more, and created again it has none."""
+    """A deleted agent's timers are gone, no schedule reads them, and an agent created again under the name has none."""
 
     async def main() -> Home:
         home = Home(idle_s=1)
@@ -274,7 +274,7 @@ def test_a_clock_that_jumps() -> None:
 
 @pytest.mark.parametrize("wrong", [{"due_at": 2**63}, {"due_at": -1}, {"every_s": 2**60, "due_at": 1}])
 def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> None:
-    """A time or a period beyond all bounds is refused, and the agent goes on."""
+    """A time or a period out of bounds is refused, and the agent continues."""
 
     async def main() -> None:
         home = Home()

@@ -18,7 +18,7 @@ from tests.support.virtual_time import WallClock
 
 
 class Sent:
-    """Where a schedule sends to: it notes what was sent, and each agent's next one is due `every_s` later."""
+    """The target of a schedule: it records what was sent, and each agent's next timer is due `every_s` later."""
 
     def __init__(self, every_s: int = 60, takes_s: float = 0.001) -> None:
         self.every_s = every_s
@@ -42,7 +42,7 @@ class Sent:
 
 
 class Looked(WallClock):
-    """Counts how often somebody looks at it."""
+    """An agent's timers that count how often they are read."""
 
     looks = 0
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_sent_does_not_spin() -> None:
 
 
 def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
-    """An agent may lose its last timer in the very moment in which it is due: the schedule goes on with the others."""
+    """An agent may lose its last timer at the moment it is due: the schedule continues with the others."""
     sent = Sent()
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
 
 
 def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
-    """The others of its call go on with their timers."""
+    """The timers of the other agents of the call continue."""
 
     async def main() -> Counter[str]:
         sent = Sent()
@@ -184,7 +184,9 @@ def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
 
 
 def test_too_many_timers_are_told_of() -> None:
-    """Those of an agent too many are left in its log, noted once and counted; with room again they are kept."""
+    """Timers of an agent beyond the limit stay in its log, noted once and counted; with room again they are
+    scheduled.
+    """
     notes: list[str] = []
 
     async def main() -> None:

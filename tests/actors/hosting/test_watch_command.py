@@ -1,4 +1,4 @@
-"""Who watches an agent hears what nobody asked for: once, in order, and nobody else's answers."""
+"""A watch delivers the records that belong to no caller: once, in order, and no answers of other callers."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def watch(ref: AgentRef, heard: list[Record]) -> None:
 
 
 def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
-    """Over many renewals of the watch: each record of each timer's turn once, and none of what somebody asked for."""
+    """Over many renewals a watch delivers each record of each timer's turn once, and no answer of a caller."""
 
     async def main() -> None:
         home = Home()

@@ -45,7 +45,7 @@ class FakeArchive:
 
 
 def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
-    """What function calls of one reply gave back."""
+    """Return the results of the function calls of one reply."""
     world.model.lines = [completion(calls=list(calls)), completion("Oh.")]
     left = asyncio.run(world.tell("go"))
     return [event_of(record).text for record in left if record.type == "function_result"]

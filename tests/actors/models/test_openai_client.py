@@ -82,7 +82,7 @@ def test_a_failing_endpoint_is_told_recorded_and_survived(reply: tuple[int, str]
 
 
 def test_an_endpoint_that_is_down_is_survived() -> None:
-    """Nobody listens: the message is kept and answered when somebody does."""
+    """Without a server the message is kept; it is answered when there is one."""
     with serving((200, say("x"))) as gone:
         pass
     world = world_of(gone)

@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(raw: str) -> ModelReply:
-    """What is made of it, without the bytes themselves."""
+    """Return the assembled completion, without the bytes themselves."""
     return msgspec.structs.replace(parse_reply.reply(raw, 8192), raw="")
 
 
@@ -38,7 +38,7 @@ def reading(heard: list[ReplyDelta] | None = None) -> ResponseReader:
 
 
 def outcome(parts: list[bytes], heard: list[ReplyDelta] | None = None) -> str | ModelError:
-    """What comes of a body in these parts, without a network."""
+    """Return the outcome of a body in these parts, without a network."""
     one = reading(heard)
     try:
         for part in parts:
@@ -147,7 +147,9 @@ def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch
 
 @each
 def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> None:
-    """Whoever goes away after any chunk leaves nothing under way, and the server has it closed before its end."""
+    """A reader that leaves after any chunk leaves no request open, and the server sees the connection closed before its
+    end.
+    """
 
     async def main() -> None:
         acts = [streaming(*dialect.events[:count], then="hang") for count in range(len(dialect.events) - 1)]

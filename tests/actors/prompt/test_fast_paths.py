@@ -1,4 +1,4 @@
-"""What is done in a shorter way comes to the same: times, configurations."""
+"""Fast paths for times and configurations give the same results as the slow ones."""
 
 import asyncio
 from datetime import datetime

@@ -24,7 +24,7 @@ SCHEMAS = ('{"name":"send_message","description":"Say it."}', '{"name":"rest"}')
 
 
 def gives(text: str) -> str:
-    """What one section gives."""
+    """Return the text of one section."""
     return prompt_sections.render_section(CONFIG, Section("base", text), SCHEMAS, FACTS)
 
 
@@ -198,13 +198,13 @@ VALUES = ('O "x" {% raw %} %} }}', "ä 😀\n\t\\", "")
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) -> None:
-    """Whatever is in it; so the template needs nothing beside itself later."""
+    """A copied template holds its includes, so that it needs no other file later."""
     (made,) = prompt_sections.with_variables([Section("base", "a\n{{ who }}!")], {"who": value})
     assert gives(made.text) == f"a\n{value}!"
 
 
 def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
-    """What was written at the beginning of the template gives way; another variable's value stays."""
+    """Variables that the template sets at its beginning are replaced; another variable's value stays."""
     (old,) = prompt_sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
     (new,) = prompt_sections.with_variables([old], {"city": "Paris"})
     assert gives(new.text) == "Paris, Ann"

@@ -16,8 +16,8 @@ from tests.support.agents.tampered_log import Change, calls, conversed, first, l
 
 
 def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
-    """Two agents who hear the same at the same moments send the same bytes, whatever ids their records were given;
-    and whoever makes the requests again on another day makes the same.
+    """Two agents with the same inputs at the same times send the same bytes, with any record ids; requests that are
+    rendered again on another day are the same.
     """
     one, other = World(), World()
     other.ids.count = 10_000
@@ -77,7 +77,7 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
 
 
 def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space, order and fields that nobody knows are in the log to the byte; who reads it otherwise is found."""
+    """White space, order and unknown fields are in the log to the byte; reading them differently is found."""
     body = say("Hello.").replace("{", '{\n  "unheard_of": [1.50, null],', 1)
     world = World(body)
     asyncio.run(world.tell("Hi"))

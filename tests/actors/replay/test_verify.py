@@ -23,7 +23,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """An agent that did everything once; nobody changes its log."""
+    """Make an agent that did everything once; no test changes its log."""
     return conversed()
 
 
@@ -197,7 +197,9 @@ def test_what_a_later_everlog_ships_changes_nothing_of_what_was_sent(world: Worl
 
 
 def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: World) -> None:
-    """What a block said in the call before, and what it would say: the one character is to be seen."""
+    """The report shows the block's text in the recorded call and in the new one, with the one character that
+    differs.
+    """
     record = first(world, "memory_edited", "Sails")
     found = verified(world, replaced(record.seq, "Sails", "Soils")).mismatches
     difference = next(m.difference for m in found if m.what == "request")

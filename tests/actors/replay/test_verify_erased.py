@@ -1,4 +1,4 @@
-"""What erased records excuse in verify, and what they do not: only what they may have changed."""
+"""Erased records excuse in verify the differences that they may have caused, and no others."""
 
 import random
 
@@ -28,7 +28,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """An agent that did everything once; nobody changes its log."""
+    """Make an agent that did everything once; no test changes its log."""
     return conversed()
 
 
@@ -40,7 +40,7 @@ TELLING = {
 
 
 def erased(*seqs: int) -> Change:
-    """Those records as an erasure leaves them."""
+    """Return those records as an erasure leaves them."""
     return lambda record: tombstone(record) if record.seq in seqs else record
 
 
@@ -86,7 +86,7 @@ def test_a_message_that_was_changed_is_found_though_another_was_erased(world: Wo
 
 
 def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World, monkeypatch: Patch) -> None:
-    """Nobody knows what it said; the other calls, and the other parts of these, are held to what they were."""
+    """The content of the erased record is unknown; the other calls, and the other parts of these, must match."""
     gone = first(world, "memory_edited", "Sails")
     report = verified(world, erased(gone.seq))
     assert report.faults == []
@@ -197,7 +197,7 @@ def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_w
 def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
     world: World, monkeypatch: Patch
 ) -> None:
-    """What it leads to depends on its own step, the blocks and the configuration, which are there."""
+    """The consequences depend on its own step, the blocks and the configuration, which are there."""
     from everlog.actors.formats import parse_reply
 
     gone, reply = first(world, "function_result"), first(world, "model_reply", "The Ada.")
@@ -213,7 +213,7 @@ def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
 
 
 def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
-    """What the boot says was asked of nobody."""
+    """The events of an agent's creation were no model's reply."""
     boot = first(world, "model_reply")
     assert not boot.turn
     report = verified(world, erased(boot.seq))

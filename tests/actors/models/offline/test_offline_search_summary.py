@@ -123,7 +123,7 @@ def test_keep_and_pause() -> None:
 
 
 def test_a_login_is_greeted() -> None:
-    """Whoever logs in is greeted by name."""
+    """A user who logs in is greeted by name."""
     login = {"type": "login", "last_login": "2023-05-01 01:00:00 PM UTC+0000", "time": AT}
     assert "Hello, Chad!" in said(request({"role": "user", "content": json.dumps(login)}, human="Name: Chad"))
 
@@ -137,7 +137,7 @@ def test_quiet_events_are_only_thought_about() -> None:
 
 
 def test_memory_pressure_keeps_what_the_user_said() -> None:
-    """The last statements go into the archive, five of them, each cut to 200 characters, and nobody is told."""
+    """The last five statements go into the archive, each cut to 200 characters, without a message."""
     statements = [user(f"I sailed to island number {n} in the year {1900 + n}") for n in range(40)]
     body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(decide.PRESSURE_WARNING))
     ((name, arguments),) = calls(body)
@@ -157,7 +157,7 @@ def test_several_triggers_are_served_in_one_reply() -> None:
 
 
 def test_a_full_block_moves_the_fact_to_the_archive() -> None:
-    """What core memory refuses for its limit is kept in the archive, and the user is told."""
+    """A fact beyond the limit of core memory is stored in the archive, and the user is told."""
     failed = result("Error calling function core_memory_append: Edit failed: Exceeds 10 character limit", ok=False)
     append = called("core_memory_append", name="human", content="Lives in: Oslo")
     body = request(user("I live in Oslo"), append, failed, beat(FAILED))
