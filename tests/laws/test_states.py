@@ -1,4 +1,4 @@
-"""Laws of states: going on from a state is as good as going on from every record (P11, P13)."""
+"""Laws of states: continuing from a state gives the same as reading every record (P11, P13)."""
 
 import pyarrow as pa
 from hypothesis import strategies as st

@@ -16,13 +16,13 @@ SEARCH = {"run": 1000, "rot": 200, "beginning": 500, "sealing": 1000, "meeting":
 
 
 class Caught(NamedTuple):
-    """What found out that a guard was missing."""
+    """The scenario and the seed that find a missing guard."""
 
     scenario: str
     seed: int | None
     """None: no seed does."""
     why: str = ""
-    """Why no seed does."""
+    """The reason why no seed finds it."""
     rare: bool = False
     """Fewer than three of a hundred seeds find out."""
 
@@ -84,7 +84,7 @@ CAUGHT = {
 
 
 def fails(scenario: str, seed: int, guard: str = "") -> str:
-    """How `seed` fails without `guard`; empty if it passes."""
+    """Return how `seed` fails without `guard`; empty if it passes."""
     try:
         if guard:
             with BREAKS[guard][1]():
@@ -102,7 +102,7 @@ def first_to_fail(guard: str, scenario: str, count: int) -> int | None:
 
 
 def search(guard: str) -> Caught:
-    """What finds out that `guard` is missing."""
+    """Search for a seed that finds out that `guard` is missing."""
     for scenario, count in SEARCH.items():
         seed = first_to_fail(guard, scenario, count)
         if seed is not None:

@@ -46,7 +46,7 @@ def killed(store: Path, first: int, chance: random.Random) -> list[dict[str, str
 
 
 def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
-    """What must be true after all kills and one clean run."""
+    """Check what must be true after all kills and one clean run."""
     files = FileStore(store, lambda: 0)
     for partition in files.partitions():
         assert check(files.partition(partition)).ok

@@ -92,7 +92,7 @@ def assert_sound(system: LocalSystem) -> None:
 
 
 def test_a_second_process_is_refused_and_nothing_changes(chat: Chat, tmp_path: Path) -> None:
-    """PartitionBusy names the process and its command; the first goes on as if nothing had been."""
+    """PartitionBusy names the process and its command; the first process continues undisturbed."""
     assert chat.tell("one")
     refused = rf"^sam is open in process {chat.process.pid} \(everlog chat\)"
     with pytest.raises(PartitionBusy, match=refused):

@@ -182,8 +182,8 @@ def test_without_instruments_nothing_is_measured() -> None:
 
 
 def test_a_look_costs_little() -> None:
-    """However often a host tells its metrics, it makes its instruments once, and tells each of them a value once for
-    each series: at the second look as many as at the hundredth.
+    """However often a host reports metrics, each instrument is made once, and each series is set once: at the second
+    report as at the hundredth.
     """
     told: list[tuple[str, float, dict[str, str]]] = []
     names: list[str] = []
@@ -218,7 +218,7 @@ def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[st
 
 
 def test_a_note_that_cannot_be_written_stops_nobody() -> None:
-    """Where notes are kept may be full: what is noted goes on all the same."""
+    """With a full disk for notes, the noted work continues."""
 
     class Full(io.StringIO):
         def write(self, line: str) -> int:

@@ -1,4 +1,4 @@
-"""What can be typed, and what the documentation says of it."""
+"""Commands that can be typed, and the documentation of each."""
 
 import argparse
 import json
@@ -92,7 +92,7 @@ def test_the_table_of_options_is_true():
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
-    """Where a command is named its own parser is made, that of its group and the whole one; --store may come first."""
+    """A named command makes its own parser, that of its group and the top one; --store may come first."""
     made = []
     whole = argparse.ArgumentParser.__init__
 
@@ -132,7 +132,7 @@ def keys_of(value: object) -> set[str]:
 
 
 def failed_seal(cli: Line) -> object:
-    """What `log seal --all --json` prints where a log is open in another process."""
+    """Return the output of `log seal --all --json` where a log is open in another process."""
     log = FileStore(cli.root, cli.clock.now).open("bob", "everlog chat")
     try:
         code, out, _ = cli("log", "seal", "--all", "--json")
@@ -266,7 +266,7 @@ def test_send_is_thin():
     ids=lambda argv: " ".join(argv)[:60],
 )
 def test_bad_usage_exits_2(argv, cli: Line):
-    """What cannot be understood exits 2 and says how the command is used."""
+    """A command line that cannot be parsed exits 2 and shows the usage of the command."""
     cli.ok("create", "sam")
     code, _, err = cli(*argv)
     assert code == 2

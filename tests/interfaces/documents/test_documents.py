@@ -129,7 +129,7 @@ def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
-    """Whatever bytes of a PDF or a Word document are wrong, there is a document or a reason, and no other error."""
+    """Any damaged byte of a PDF or a Word document leaves a document or a reason, and no other error."""
     import random
 
     chance = random.Random(seed)
@@ -148,7 +148,7 @@ def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    """What is none, one with a password, one that unpacks into far more than it is, and one without its parts."""
+    """Refused with a reason: no PDF, one with a password, one that unpacks into far more, and one without its parts."""
     path = tmp_path / "a.docx"
     assert "it is no whole Word document (BadZipFile" in reason(path, b"hello")
     assert "protected by a password" in reason(path, bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 500)

@@ -133,7 +133,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where columns have no room the least wanted are left out; names and rates are whole."""
+    """Where columns have no room the least important are left out; names and rates are whole."""
     monkeypatch.setenv("COLUMNS", "60")
     runs(FIRST, SECOND_LOOK)
     said = cli.ok("cluster", "status")
@@ -197,7 +197,7 @@ def test_following_as_json(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal the page is drawn anew with each look; Ctrl-C ends it, and nothing is lost."""
+    """On a terminal the page is redrawn at each interval; Ctrl-C ends it."""
     source = runs(*[FIRST, SECOND_LOOK] * 3)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 

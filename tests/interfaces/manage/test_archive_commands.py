@@ -12,13 +12,15 @@ OAK = "The gold is under the oak."
 
 
 def kept(cli: Line, *more: str) -> list[tuple[str, str, list[str]]]:
-    """What is kept, as `archive list` shows it."""
+    """Return the stored memories as `archive list` shows them."""
     page = cli.json("archive", "list", "sam", *more)
     return [(result["ref"], result["text"], result["tags"]) for result in page["results"]]
 
 
 def test_a_memory_is_kept_shown_changed_found_and_deleted(cli: Line) -> None:
-    """Each command says what it did, and `list`, `show` and `search` agree; as of then it is as it was."""
+    """Each command reports its work, and `list`, `show` and `search` agree; an earlier moment shows the earlier
+    state.
+    """
     cli.ok("create", "sam")
     first = cli.json("archive", "insert", "sam", OAK, "--tag", "gold", "--tag", "tree")
     known = first["memory"]
@@ -139,7 +141,7 @@ def test_what_cannot_be_done_is_said(cli: Line, argv: tuple[str, ...], said: str
 
 
 def test_an_agent_that_is_open_elsewhere_is_left_alone(cli: Line) -> None:
-    """What would write is refused, with what to do; what reads reads."""
+    """Writing commands are refused, with the cure; reading commands work."""
     cli.ok("create", "sam")
     known = cli.json("archive", "insert", "sam", OAK)["memory"]
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")

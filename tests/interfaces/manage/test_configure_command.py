@@ -7,7 +7,7 @@ from tests.support.cli.command_line import Line
 
 
 def changed(cli: Line, *words: str) -> dict[str, tuple[Any, Any]]:
-    """What a command says that it changed, by name."""
+    """Return the changes that a command reports, by name."""
     return {one["name"]: (one["before"], one["after"]) for one in cli.json(*words)["changed"]}
 
 
@@ -132,7 +132,7 @@ def test_a_template_is_rendered_again_by_hand(cli: Line) -> None:
 
 
 def test_blocks_are_added_changed_and_removed(cli: Line, tmp_path: Path) -> None:
-    """`memory`, `diff` and `replay` tell of it; as of then it is as it was."""
+    """`memory`, `diff` and `replay` show the change; an earlier moment shows the earlier setting."""
     (tmp_path / "rules.txt").write_text("Be kind.\n")
     cli.ok("create", "sam", "--block", f"rules={tmp_path / 'rules.txt'}:50", "--block-description", "rules=Manners",
            "--block-read-only", "rules")  # fmt: skip

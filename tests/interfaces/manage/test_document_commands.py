@@ -82,7 +82,7 @@ def some(folder: Path, **files: str) -> str:
 
 
 def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Path) -> None:
-    """What is attached is told of each agent; the documents are in the source's log, once, and in no agent's."""
+    """Each agent lists its attached sources; the documents are in the source's log, once, and in no agent's."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns.", two="The wind drops."), "--source", "sea")
     cli.ok("create", "ann")
     assert cli.json("attach", "ann", "sea") == {"agent": "ann", "source": "sea", "attached": True, "changed": True}
@@ -105,7 +105,7 @@ def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Pat
 
 
 def test_a_source_is_no_agent(cli: Line, tmp_path: Path) -> None:
-    """It is in no list of agents and nobody talks to it; what looks after logs has it."""
+    """A source is in no list of agents and cannot be talked to; commands for logs include it."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns."), "--source", "sea")
     assert [one["agent"] for one in cli.json("agents")] == ["sam"]
     for command in ("verify", "rebuild"):

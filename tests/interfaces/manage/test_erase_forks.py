@@ -13,7 +13,7 @@ from tests.support.seeds import split
 
 END = 2**62
 FIRST = "8"
-"""Where the conversation begins, after the birth, which is all that Max shares."""
+"""Seq at which the conversation begins, after the creation, which is all that Max shares."""
 
 
 def family(cli: Line) -> int:
@@ -99,7 +99,7 @@ def vectors_in(root: Path) -> set[bytes]:
 
 
 def assert_whole(cli: Line) -> None:
-    """Each log is whole and rebuilt to the same, each fork verifies and goes on."""
+    """Each log is whole and rebuilt to the same, each fork verifies and continues."""
     cli.ok("log", "check", "--all", "--deep")
     assert "no difference" in cli.ok("rebuild", "--all")
     for name in ("sam", "tom", "ann", "max"):
@@ -113,7 +113,7 @@ def assert_whole(cli: Line) -> None:
 
 
 def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
-    """Those that share a record of the range, and no others; nothing is done where the answer is no."""
+    """Exactly the forks that share a record of the range are named; with the answer no nothing is done."""
     head = family(cli)
     asked: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -150,7 +150,7 @@ def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
 
 
 def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, monkeypatch):
-    """Of the agent and of its forks, and of nobody where the answer is no."""
+    """The content of the agent and its forks is gone; with the answer no, of none of them."""
     family(cli)
     let_go: list[str] = []
 

@@ -37,7 +37,7 @@ def envelopes(cli: Line, name: str) -> list[object]:
 
 
 def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Line, tmp_path: Path):
-    """Every reading command prints the same, every proof holds, and the agent goes on."""
+    """Every reading command prints the same, every proof holds, and the agent continues."""
     talk(cli)
     head = len(cli.lines("events", "sam"))
     file = str(tmp_path / "sam.everlog")
@@ -56,7 +56,7 @@ def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Lin
 
 
 def test_the_archive_finds_what_was_restored(cli: Line, other: Line, tmp_path: Path):
-    """What the agent kept is found by meaning in the other store, without anybody having asked for an index."""
+    """Memories of the agent are found by meaning in the other store, without a command that builds an index."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", "The dog is called Rex")
     cli.ok("export", "sam", str(tmp_path / "sam.everlog"))
@@ -92,7 +92,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
 
 
 def test_an_agent_that_moved_and_was_deleted_comes_back_as_it_ended(cli: Line, other: Line, tmp_path: Path):
-    """A deleted agent stays deleted, in its own log, wherever it was; its name begins anew."""
+    """A deleted agent stays deleted, in its own log, in any partition; its name can be used by a new agent."""
     talk(cli)
     cli.ok("move", "sam", "--placement", "shared")
     cli.ok("send", "sam", "here")
@@ -131,7 +131,7 @@ def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
 
 
 def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path):
-    """Exit 1 and one paragraph; the store has nobody."""
+    """Exit 1 and one paragraph; the store has no agent."""
     talk(cli)
     file = tmp_path / "sam.everlog"
     cli.ok("export", "sam", str(file))
@@ -146,7 +146,7 @@ def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path)
 
 
 def test_a_name_that_is_taken_is_refused(cli: Line, other: Line, tmp_path: Path):
-    """Somebody else of that name stays as he is, and the error says what can be done."""
+    """Another agent of that name stays unchanged, and the error says what can be done."""
     talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -177,7 +177,7 @@ def test_nobody_is_exported_who_is_not_there(cli: Line, tmp_path: Path):
 
 
 def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Ctrl-C in an export leaves no file; in a restore it says how to go on. Exit code 130."""
+    """Ctrl-C in an export leaves no file; in a restore it says how to continue. Exit code 130."""
     talk(cli)
     file = tmp_path / "sam.everlog"
 
@@ -236,7 +236,9 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
 
 
 def test_nobody_sees_what_is_half_restored(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Not the views, not whoever makes an agent of that name; `log check --all` tells of it, and it can be finished."""
+    """Neither views nor a new agent of that name see the unfinished restore; `log check --all` names it, and it can be
+    finished.
+    """
     talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -264,7 +266,7 @@ def raised(complaint: str) -> None:
 
 
 def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_path: Path, capsys):
-    """It was in a turn at the cut, and has a timer: where the fork is restored it is over, and its name begins anew."""
+    """An ancestor in a turn at the cut, with a timer: where the fork is restored it is ended, and its name is free."""
     cli.ok("create", "sam")
     with closing(store_of(cli).open("sam", "test")) as log:
         timer = TimerSet(text="Look.", timer="tea", due_at=10**15)

@@ -41,7 +41,7 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
 
 
 def test_a_turn_that_was_open_is_told(sam: Line) -> None:
-    """Between a message and its answer: the fork says which turn goes on in the parent only."""
+    """For a cut between a message and its answer, the fork says which turn continues only in the parent."""
     at = seq_of(sam, "two") - 2
     said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     assert "Turn 2 was open there" in said
@@ -75,7 +75,7 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
 
 
 def test_agents_names_the_parents_of_forks(sam: Line) -> None:
-    """Whose fork each is, and at which seq, in JSON and in the table; nobody's that was created again."""
+    """JSON and the table show each fork's parent and seq; an agent created again under a fork's name has none."""
     at = seq_of(sam, "two") + 1
     sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     sam.ok("fork", "tom", "--as-of", "2", "--new-name", "ann")

@@ -33,7 +33,7 @@ def test_a_search_finds_by_meaning_and_by_words_alone_it_does_not(cli: Line) -> 
 
 
 def test_the_index_is_held_against_the_logs_and_made_anew_from_them(cli: Line) -> None:
-    """What was embedded once is not embedded again."""
+    """A text that was embedded is not embedded again."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
     cli.json("archive", "search", "sam", MEANT)
@@ -87,7 +87,9 @@ def letters(_headers: dict[str, str], body: bytes) -> tuple[int, str]:
 
 
 def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where its endpoint is stands with its vectors, the key does not. When the endpoint is gone, words still find."""
+    """The address of the endpoint is stored with its vectors, the key is not. Without the endpoint, search by words
+    still works.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
@@ -114,7 +116,7 @@ def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, mo
 def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_goes_on(
     cli: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was embedded before it failed is known; the old index answers."""
+    """Texts embedded before the failure are stored; the old index answers."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(embedder_choice, "REQUEST_TEXTS", 1)
     cli.ok("create", "sam")

@@ -44,7 +44,7 @@ def configured(line: Line, name: str = "sam") -> dict[str, object]:
 
 
 def test_an_endpoint_that_nobody_knows_is_asked_once(line: Line) -> None:
-    """The first agent there is set up by what it can do; for the second nobody is asked again."""
+    """The first agent at an endpoint is set up by a probe of its abilities; for the second there is no second probe."""
     _, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
     assert f"asking {URL} what it can do with 'tiny'" in err
     assert {"window": 6000, "calling": "schema", "stream": True}.items() <= configured(line).items()

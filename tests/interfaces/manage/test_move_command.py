@@ -5,7 +5,7 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_an_agent_goes_and_comes_back(cli: Line):
-    """Its log goes on in its shard, and in its own partition again; every command reads all of it."""
+    """The agent's log continues in its shard, and then in its own partition again; every command reads all of it."""
     cli.ok("create", "sam", "--shards", "3")
     cli.script.answers = [says("One."), says("Two."), says("Three.")]
     assert "One." in cli.ok("send", "sam", "one")
@@ -19,7 +19,7 @@ def test_an_agent_goes_and_comes_back(cli: Line):
 
 
 def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: Line):
-    """No file holds it, wherever it was said; the agent is where it was, and nobody else's records change."""
+    """No file of any partition holds the content; the agent is where it was, and no other agent's records change."""
     cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
     cli.ok("send", "ann", "mine")
     cli.ok("create", "sam")

@@ -4,7 +4,7 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
-    """What a person writes there is in the memory of who follows it after the next answer; verify finds nothing."""
+    """A person's edit is in the memory of each attached agent after its next answer; verify finds no difference."""
     for name in ("sam", "kim"):
         cli.ok("create", name)
     made = cli.json("shared", "create", "team", "The captain is Ann.", "--limit", "100", "--description", "On board")

@@ -48,14 +48,14 @@ def records_of(*events: AnyEvent) -> list[Record]:
 
 
 def told(*records: Record) -> list[tuple[object, ...]]:
-    """What a front end is told of the records."""
+    """Return the calls that a front end gets for the records."""
     heard = Heard()
     Narrator(heard).on_records(records)
     return heard.told
 
 
 async def conversation(world: World, heard: Heard) -> None:
-    """Talk, summarize, talk again; what goes wrong is told as whoever asked would tell it."""
+    """Talk, summarize, talk again; a failure is delivered as the caller would deliver it."""
     interface = Narrator(heard)
     async with world.system.agent("sam", world.settings, on_commit=interface.on_records) as agent:
         heard.told.clear()  # what was heard of its birth
@@ -142,7 +142,7 @@ def test_what_is_unknown_is_noticed() -> None:
     ],
 )
 def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
-    """What happens beside the conversation is one notice, whose text says all of it."""
+    """An event beside the conversation is one notice, whose text is complete."""
     assert told(*records_of(event)) == [("notice", *notice)]
 
 
@@ -159,7 +159,7 @@ def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
     ids=lambda event: event.kind,
 )
 def test_what_is_not_told(event: AnyEvent) -> None:
-    """What a hand did, what a function message says already, and how an agent began are no words for people."""
+    """A person's edits, the content of function messages, and the agent's creation are no words for people."""
     assert told(*records_of(event)) == []
 
 

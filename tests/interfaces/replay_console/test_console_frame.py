@@ -131,7 +131,7 @@ human  16 of 200                          appended at seq 6
 
 @pytest.mark.parametrize(("seq", "width", "height", "expected"), [(11, 100, 18, WHOLE), (6, 60, 20, NARROW)])
 def test_the_whole_of_a_frame(seq: int, width: int, height: int, expected: str) -> None:
-    """What a moment looks like: memory beside the story, or below it where the terminal is narrow."""
+    """A moment on the screen: memory beside the story, or below it where the terminal is narrow."""
     shown = "\n".join(line.rstrip() for line in lines(console_at(STORY, seq), STORY, width, height))
     assert shown == expected
 
@@ -166,7 +166,7 @@ def test_what_was_removed_is_still_seen() -> None:
 
 
 def test_the_block_that_changed_gets_room() -> None:
-    """Where blocks are longer than the pane, what changed is in view, and every block has its heading."""
+    """Where blocks are longer than the pane, the change is in view, and every block has its heading."""
     long = "\n".join(f"line {n}" for n in range(100))
     born = [
         (MemoryEdited(label=label, operation="created", limit=9999, text=long), 0, 0)
@@ -204,7 +204,7 @@ def test_the_gauge(tokens: int, style: str) -> None:
 
 
 def test_a_story_without_a_configuration_has_a_frame() -> None:
-    """Whose set-up was erased, or came from elsewhere, has no gauge and no memory, and says so."""
+    """An agent whose set-up was erased, or came from elsewhere, has no gauge and no memory, and the frame says so."""
     story = story_of(recorded([(UserMessage(text="hi"), 1, 0)]))
     shown = "\n".join(lines(console_at(story, 1), story, 100, 20))
     assert "no window" in shown
@@ -212,7 +212,7 @@ def test_a_story_without_a_configuration_has_a_frame() -> None:
 
 
 def test_the_timeline_has_the_important_signs() -> None:
-    """Where signs fall on one cell, a failure is seen before a summary, and a summary before an edit."""
+    """Where signs fall on one cell, a failure comes before a summary, and a summary before an edit."""
     signs, bar = console_panes.timeline(STORY, Playback(seq=16, first=1, last=16), 18)
     assert signs.plain == "   e  e    f  s   "
     assert bar.plain == " " + "━" * 15 + "●" + " "

@@ -1,4 +1,4 @@
-"""What one record says in a replay."""
+"""The line of one record in a replay."""
 
 import pytest
 from rich.text import Text
@@ -108,7 +108,7 @@ def test_words_have_no_power(text: str) -> None:
 
 
 def test_only_sending_a_message_is_quiet() -> None:
-    """That a message was sent is said by the message; any other result, and a failure, speaks."""
+    """A successful send is shown by the message alone; any other result, and a failure, has its own line."""
     quiet, other, failed = recorded(
         [
             (FunctionResult(call_id="a", name="send_message"), 1, 1),

@@ -60,7 +60,7 @@ def test_seal_leaves_an_open_log_alone(cli: Line):
 
 
 def test_seal_tells_of_a_torn_tail(cli: Line):
-    """Whoever seals is the next owner: the tail is cut and kept, and that is said."""
+    """The sealing process is the next owner: the tail is cut and kept, and the output says so."""
     cli.ok("create", "sam")
     (path,) = cli.root.rglob("*.open")
     with path.open("ab") as file:
@@ -222,7 +222,7 @@ SEALING = {
 
 @pytest.mark.parametrize("moment", split([*SEALING], 2, label="sealing", part="commands"))
 def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
-    """Wherever it comes: nothing is lost, every record is read as before, and the next one seals it."""
+    """With an interruption at any step nothing is lost, every record is read as before, and the next run seals."""
     before = large(cli)
     assert interrupted(cli, SEALING[moment], "log", "seal", "sam") == "nothing is lost.\n"
     assert cli.ok("events", "sam", "--json") == before
@@ -252,7 +252,7 @@ def test_ctrl_c_at_the_very_beginning_is_answered(cli: Line, hook):
 
 @pytest.mark.parametrize("hook", [AT_FIRST_PROGRESS, AT_THE_MANIFEST], ids=["progress", "manifest"])
 def test_ctrl_c_while_erasing_is_safe(cli: Line, hook):
-    """What was begun is finished by whoever opens the log next."""
+    """An interrupted erasure is finished by the next owner of the log."""
     large(cli)
     said = interrupted(cli, hook, "erase", "sam", "--from", "10", "--to", "20", "--yes")
     assert "is finished by what opens it next" in said

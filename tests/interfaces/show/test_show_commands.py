@@ -194,7 +194,7 @@ def test_no_store(cli: Line):
 
 
 WORDS = ("search", "sam", "--words")
-"""What is found by meaning besides is asked in test_indexing.py."""
+"""Results by meaning are tested in test_indexing.py."""
 
 
 def test_search(sam: Line):

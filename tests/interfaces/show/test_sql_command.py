@@ -20,7 +20,7 @@ from tests.support.cli.command_line import Line
 
 @pytest.fixture
 def fleet(cli: Line, tmp_path_factory: pytest.TempPathFactory) -> Line:
-    """Two agents that have talked; the log of one is sealed, and goes on after that. Made once, and copied."""
+    """Two agents that have talked; the log of one is sealed, and continues. Made once, and copied."""
     made = tmp_path_factory.getbasetemp() / "sql-fleet"
     if not made.exists():
         cli.ok("send", "sam", "I sail")

@@ -50,7 +50,7 @@ ALL = [name for (name,) in duckdb.sql("SELECT column_name FROM (DESCRIBE FROM te
 
 
 REFUSED = {"hugeint", "uhugeint", "date_array", "timestamp_array", "timestamptz_array", "empty_struct"}
-"""Those whose extremes one format or another cannot hold."""
+"""Types whose extremes one format or another cannot hold."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def views() -> Iterator[FleetViews]:
 
 
 def written(views: FleetViews, query: str, form: str) -> bytes:
-    """What a command writes."""
+    """Return the output of a command."""
     schema, batches = views.select(query)
     out = io.BytesIO()
     if form == "json":

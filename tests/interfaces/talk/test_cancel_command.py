@@ -10,7 +10,7 @@ from tests.support.cli.command_line import Line
 
 
 def left_open(cli: Line, *texts: str) -> None:
-    """Say things to sam and let nobody answer, as a process does that is killed."""
+    """Send messages to sam without an answer, as a killed process leaves them."""
     world = cli.world
     system = LocalSystem(FileStore(cli.root, world.clock.now), ports=Ports(clock=world.clock, ids=world.ids))
 

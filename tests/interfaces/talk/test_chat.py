@@ -128,7 +128,7 @@ def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
 
 
 def test_taking_back_what_is_not_there_is_told(chat):
-    """/pop, /retry and /rethink of an agent that was never spoken to are errors, and the chat goes on."""
+    """/pop, /retry and /rethink of an agent without messages are errors, and the chat continues."""
     for command in ("/pop", "/retry", "/rethink x", "/rethink", "/pop 0"):
         code, _, err = chat(command)
         assert code == 1
@@ -196,7 +196,7 @@ def test_what_stands_after_a_command(cli: Line, chat):
 
 
 def test_two_slashes_are_said_as_one(cli: Line, chat):
-    """Whoever wants to say something that begins with a slash can."""
+    """A message that begins with a slash can be sent."""
     assert chat("//etc/hosts is a file", "//")[0] == 0
     said = [record["text"] for record in cli.lines("events", "sam") if record["type"] == "user_message"]
     assert said == ["/etc/hosts is a file", "/"]
@@ -213,7 +213,7 @@ class Interrupted:
 
 
 def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
-    """Where nobody types, Ctrl-C between two lines is an interruption as everywhere: 130."""
+    """Without a terminal, Ctrl-C between two lines is an interruption as everywhere: 130."""
     monkeypatch.setattr("sys.stdin", Interrupted())
     code, out, err = cli("chat", "sam")
     assert (code, err) == (130, "everlog: interrupted; nothing is lost.\n")
@@ -245,7 +245,7 @@ class Unwatchable:
 
 
 def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line):
-    """An error that nobody asked for takes the way of everything else that comes while somebody types."""
+    """An error of another turn is printed like any event that arrives while the user types."""
     recorder = Recorder()
     out = console()
     session = ChatSession(None, Unwatchable(), TerminalFrontEnd(out), recorder, cli.world, out)
@@ -254,7 +254,7 @@ def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line)
 
 
 def test_every_command_is_in_the_help_and_in_the_documents(chat):
-    """What /help lists is what docs/cli.md lists."""
+    """/help lists the same commands as docs/cli.md."""
     _, out, _ = chat("/help")
     listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()

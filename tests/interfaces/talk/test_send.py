@@ -174,7 +174,7 @@ def test_an_id_of_the_future_is_refused(cli: Line):
 
 
 def test_a_fenced_command_names_the_agent(cli: Line):
-    """Who was fenced is told which agent it was, not only its partition."""
+    """A fenced process reports the agent's name, not only its partition."""
     cli.ok("create", "sam")
 
     async def overtaken(*_: object, **__: object):
@@ -186,7 +186,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
 
 
 def test_a_tail_that_was_cut_is_told(cli: Line):
-    """Who opens an agent after a torn write hears how many bytes were cut, and finds them where it is said."""
+    """The next owner after a torn write reports how many bytes were cut, and keeps them in the named file."""
     cli.ok("create", "sam")
     (path,) = cli.root.glob("log/*/*.open")
     with path.open("ab") as file:
@@ -280,7 +280,7 @@ def test_half_a_character_is_refused(cli: Line):
 
 
 def test_control_characters_do_not_reach_the_terminal(cli: Line):
-    """What an agent says cannot move the cursor or change colours."""
+    """An agent's words cannot move the cursor or change colours."""
     cli.script.answers = [says("a\x1b[31mb\x07c")]
     assert cli.ok("send", "sam", "hello") == "a\\x1b[31mb\\x07c\n"
 
@@ -360,7 +360,7 @@ def test_a_newer_store_is_refused(cli: Line):
 
 
 def test_nobody_reads(cli: Line):
-    """Output that nobody reads ends the command quietly, with the code that shells give it."""
+    """A closed output ends the command quietly, with the code that shells give it."""
     cli.ok("create", "sam")
     probe = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "events", "sam", "--json"]
     read, write = os.pipe()

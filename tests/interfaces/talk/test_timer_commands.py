@@ -1,4 +1,4 @@
-"""`everlog timer` and `everlog timers`, and a timer that goes off while somebody sits at the prompt."""
+"""`everlog timer` and `everlog timers`, and a timer that fires while a user sits at the prompt."""
 
 import threading
 
@@ -93,7 +93,7 @@ def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
 
 
 class Waiting:
-    """Somebody who types nothing until the model has answered, and then leaves."""
+    """A user who types nothing until the model has answered, and then leaves."""
 
     def __init__(self, answered: threading.Event) -> None:
         self._answered = answered
@@ -107,7 +107,9 @@ class Waiting:
 
 
 def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it leads to is shown though nobody asked; it was due while nobody ran the agent, so it is late, and once."""
+    """The turn of a timer is shown without a message; it was due while no process ran the agent, so it fires late, and
+    once.
+    """
     cli.ok("create", "sam")
     cli.ok("timer", "sam", "Say good morning", "--after", "1s")
     answered = threading.Event()
