@@ -33,7 +33,7 @@ def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
 
 
 def test_nobody_waits_for_a_loop_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the loop itself fails, waiting callers get an error, and the block ends."""
+    """If the loop itself fails, waiting callers get an error, and the block ends."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     loop_thread = LoopThread()
 
@@ -87,7 +87,7 @@ async def waits(thread: int) -> None:
 
 @pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
 def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
-    """Where an interrupt is handled, the work is awaited; where it is not, or comes again, it is raised."""
+    """If an interrupt is handled, the work is awaited; if it is not, or comes again, it is raised."""
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

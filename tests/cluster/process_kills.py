@@ -58,7 +58,7 @@ def kill(*pids: int) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that sends no notice when it happens: the test's own limit ends the wait."""
-    while not condition():  # noqa: ASYNC110 - a log tells nobody that it grew
+    while not condition():  # noqa: ASYNC110 - a log sends no notice when it grows
         await asyncio.sleep(LOOK_S)
 
 

@@ -1,6 +1,6 @@
-"""The contract of agents, over the Python API: what must be true wherever they run.
+"""The contract of agents, over the Python API: it must hold in every placement and runtime.
 
-To prove a new runtime, write a test file beside this one:
+To prove a new runtime, write a test file in this folder:
 
     class TestMyAgents(AgentContract):
         runtime = "mine"
@@ -9,11 +9,11 @@ To prove a new runtime, write a test file beside this one:
         async def kill(self, system, name) -> None:         # the host of the agent dies
             ...
 
-        async def passive(self, system, name) -> None:      # wait until its host has let go of it
+        async def passive(self, system, name) -> None:      # wait until its host has unloaded it
             ...
 
 Talking is here; the user's functions are in `agent_functions.py`, archival memory in `agent_archival.py`, timers and
-idleness in `agent_times.py`, errors in `agent_errors.py`. Nothing here knows hosts or processes.
+idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract knows hosts or processes.
 """
 
 import asyncio

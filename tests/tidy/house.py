@@ -29,7 +29,7 @@ GUARDS: Mapping[str, str] = {
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
     "interfaces/common/bootstrap.py": "loads files of users",
 }
-"""Where everything is caught because the code that runs is not ours: its faults are told to its author."""
+"""Files where everything is caught because the code that runs is not ours: its faults are reported to its author."""
 
 
 def sub_room(path: str) -> str:

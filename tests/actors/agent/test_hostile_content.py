@@ -142,7 +142,7 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
 
 
 def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from it, and the turn
+    """After DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from it, and the turn
     continues.
     """
     world = World(after=say("Yes."))

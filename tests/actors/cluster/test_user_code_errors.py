@@ -134,7 +134,7 @@ def test_what_a_function_raises_in_a_host_is_its_failure(
 
 @pytest.mark.parametrize("number", range(3))
 def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
-    """Where nothing was sent, a KeyboardInterrupt comes from a person."""
+    """A KeyboardInterrupt that everlog did not send comes from a person."""
     own = failing(KeyboardInterrupt)[number]
     with pytest.raises(KeyboardInterrupt):
         told(World(completion(calls=[(own.name, {})]), tools=[own]))

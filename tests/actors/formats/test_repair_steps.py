@@ -69,7 +69,7 @@ def test_a_call_inside_of_an_object_that_has_some_of_its_words_is_read(text: str
 
 
 def test_a_call_inside_of_another_is_a_guess() -> None:
-    """Where outer and inner content differ, the inner one is read and the reading is lossy."""
+    """If outer and inner content differ, the inner one is read and the reading is lossy."""
     text = '{"name": "core_memory_append", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}'
     assert read(text) == ("names, repeated", "", [("send_message", HI)])
 
@@ -121,7 +121,7 @@ def test_a_request_that_leaves_no_room_is_an_overflow_and_keeps_its_answer(
 
 @pytest.mark.parametrize(("prompt", "completion"), [(2000, 6100), (0, 0), (100, 50)])
 def test_a_long_reply_is_cut_and_no_overflow(prompt: int, completion: int) -> None:
-    """Where the request left room, or tokens are not counted and the reply has words, history need not be shortened."""
+    """If the request left room, or tokens are not counted and the reply has words, history need not be shortened."""
     reply = parse_reply.reply(cut_for_length(prompt, completion), 8192)
     assert (reply.text, reply.repair, reply.lossy) == ("So.", "cut", True)
 

@@ -247,7 +247,7 @@ def test_the_end_of_a_long_text_may_begin_within_a_character(place: Place) -> No
 
 
 def test_a_disk_that_is_full_loses_nothing(place: Place) -> None:
-    """Where a text cannot be written completely none of it is, and the model is informed."""
+    """If a text cannot be written completely, none of it is, and the model is informed."""
     plan = place.folder / "notes" / "plan.txt"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -182,8 +182,8 @@ def test_without_instruments_nothing_is_measured() -> None:
 
 
 def test_a_look_costs_little() -> None:
-    """However often a host reports metrics, each instrument is made once, and each series is set once: at the second
-    report as at the hundredth.
+    """After any number of reports, each instrument is made once, and each series is set once: at the second report as
+    at the hundredth.
     """
     told: list[tuple[str, float, dict[str, str]]] = []
     names: list[str] = []

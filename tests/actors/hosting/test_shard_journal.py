@@ -184,7 +184,7 @@ async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) ->
 
 @at_desk
 async def test_a_newer_owner_ends_it(desk: Desk) -> None:
-    """When another process owns the partition, all callers get HostLost, and the loss is reported once."""
+    """If another process owns the partition, all callers get HostLost, and the loss is reported once."""
     other = desk.store.open_partition(SHARD, "other", take_over=True)
     results = await all_of(*(desk.commit(name, 0, "Hi") for name in NAMES))
     results += await all_of(desk.commit("ada", 0, "Hi"), desk.ticks.rows("standing", "ada", HEAD))

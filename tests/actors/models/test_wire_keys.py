@@ -28,7 +28,7 @@ def event(content: str, finish: str | None = None) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_pieces_never_show_the_key(size: int) -> None:
-    """However a server splits it, the key is in no chunk and in no sum of chunks; all else is delivered, to the last
+    """In any split of the body, the key is in no chunk and in no sum of chunks; all else is delivered, to the last
     letter.
     """
     said = f"It is {KEY}, I say: {KEY[:5]}. sk-"

@@ -34,7 +34,7 @@ class Abroad:
 
         @tool
         def pay(to: str) -> str:
-            """Pay somebody.
+            """Pay a person.
 
             Args:
                 to: Whom.

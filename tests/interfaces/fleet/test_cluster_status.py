@@ -133,7 +133,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where columns have no room the least important are left out; names and rates are whole."""
+    """Without room for all columns the least important are left out; names and rates are whole."""
     monkeypatch.setenv("COLUMNS", "60")
     runs(FIRST, SECOND_LOOK)
     said = cli.ok("cluster", "status")

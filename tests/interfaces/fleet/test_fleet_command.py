@@ -224,7 +224,7 @@ def test_no_more_is_under_way_than_allowed() -> None:
 
 
 def test_an_error_that_ends_everything_is_raised() -> None:
-    """Where a whole group fails, no message waits for ever."""
+    """If a whole group fails, no message waits for ever."""
 
     class Broken(Answering):
         async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[SendOutcome]:

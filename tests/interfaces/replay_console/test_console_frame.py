@@ -166,7 +166,7 @@ def test_what_was_removed_is_still_seen() -> None:
 
 
 def test_the_block_that_changed_gets_room() -> None:
-    """Where blocks are longer than the pane, the change is in view, and every block has its heading."""
+    """If blocks are longer than the pane, the change is in view, and every block has its heading."""
     long = "\n".join(f"line {n}" for n in range(100))
     born = [
         (MemoryEdited(label=label, operation="created", limit=9999, text=long), 0, 0)
@@ -212,7 +212,7 @@ def test_a_story_without_a_configuration_has_a_frame() -> None:
 
 
 def test_the_timeline_has_the_important_signs() -> None:
-    """Where signs fall on one cell, a failure comes before a summary, and a summary before an edit."""
+    """Of several signs in one cell, a failure comes before a summary, and a summary before an edit."""
     signs, bar = console_panes.timeline(STORY, Playback(seq=16, first=1, last=16), 18)
     assert signs.plain == "   e  e    f  s   "
     assert bar.plain == " " + "━" * 15 + "●" + " "

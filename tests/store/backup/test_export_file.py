@@ -80,7 +80,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def refused(path: Path) -> Exception:
-    """Why a file is not restored; nothing of it is kept."""
+    """Return why a file is not restored; no part of it is kept."""
     other = MemoryStore(0, now)
     with pytest.raises((CorruptLog, BadInput)) as caught:
         other.restore(path)
@@ -89,7 +89,7 @@ def refused(path: Path) -> Exception:
 
 
 def test_any_flipped_bit_is_found(exported: Path) -> None:
-    """Wherever it is, the first and last bytes included, and every one of the footer's last ones."""
+    """A flipped bit is found anywhere, the first and last bytes included, and every one of the footer's last ones."""
     whole = exported.read_bytes()
     chance = random.Random(7)
     bits = {chance.randrange(8 * len(whole)) for _ in range(600)}

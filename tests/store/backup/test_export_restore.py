@@ -1,4 +1,6 @@
-"""Exports and restores: what comes out of the file is what went in, record for record, and goes on from there."""
+"""Exports and restores: the restored records are the exported ones, record for record, and the agent continues from
+there.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +57,7 @@ def test_an_agent_comes_out_as_it_went_in_and_goes_on(store: Store, other: Store
 
 
 def test_commits_stay_whole_and_apart(store: Store, other: Store, tmp_path: Path) -> None:
-    """What was one commit is one again, and what was two is two, though others' commits lay in between."""
+    """One commit is restored as one and two as two, though others' commits lay in between."""
     drafts = Drafts()
     store.register("sam", shared=True)
     log = store.open("sam", "test")
@@ -106,7 +108,9 @@ def test_an_agent_that_has_the_first_of_the_records_gets_the_others(store: Store
 
 
 def test_a_name_that_is_somebody_else_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
-    """Other records under the name, fewer or more, or a fork of somebody: nothing is changed, nobody is added."""
+    """Other records under the name, fewer or more, or a fork of another agent: nothing is changed, no agent is
+    added.
+    """
     say(store, "sam", Drafts(), 3)
     fork(store, "sam", 3, "tom")
     say(store, "tom", Drafts(NOW + 5_000_000), 1)
@@ -289,7 +293,7 @@ def test_an_erasure_that_was_not_carried_out_is_when_it_is_restored(store: Store
 
 
 def test_ids_and_kinds_of_any_age_are_taken(store: Store, other: Store, tmp_path: Path) -> None:
-    """Records years older than the clock, of kinds that nobody knows; once restored, old ids are refused as ever."""
+    """Records years older than the clock, of unknown kinds; once restored, old ids are refused as before."""
     store.register("sam")
     old = Drafts(NOW - 10**15)
     log = store.open("sam", "test")
@@ -316,7 +320,7 @@ def test_the_other_streams_that_are_asked_for_come_along(store: Store, other: St
 
 
 def test_an_export_is_a_prefix_of_what_is_written_meanwhile(store: Store, other: Store, tmp_path: Path) -> None:
-    """The agent is open and goes on while it is exported: what it had when that began comes out, and nothing waits."""
+    """An open agent continues while it is exported: the export has its records at the start, and no write waits."""
     drafts = Drafts()
     store.register("sam")
     log = store.open("sam", "test")

@@ -1,4 +1,4 @@
-"""What `log check` says of forks: where each begins, its log, the register and its parent say the same."""
+"""Checks of forks by `log check`: the fork's log, the register and the parent agree on its fork point."""
 
 import shutil
 from pathlib import Path

@@ -45,7 +45,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(folder: Path, soft: int, hard: int) -> list[str]:
-    """What a process with these limits prints."""
+    """Return the output of a process with these limits."""
     words = [sys.executable, "-c", CODE, str(folder / "store"), str(folder / "empty"), str(soft), str(hard)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

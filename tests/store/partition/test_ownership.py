@@ -82,7 +82,7 @@ def test_p7_the_owner_after_a_killed_process_goes_on_in_the_same_file(store: Fil
 
 
 def test_p7_an_owner_from_another_machine_is_followed_in_a_new_file(store: FileStore, where: Partition) -> None:
-    """Where the lock says nothing, because the last owner was on another host, its file is closed, not continued."""
+    """If the last owner was on another host the lock proves nothing: its file is closed, not continued."""
     store.open("sam", "one").append("sam", 0, Drafts().some(1))
     path = where.path / "epoch-000001"
     path.write_bytes(path.read_bytes().replace(b'"host":"', b'"host":"other-'))

@@ -15,7 +15,7 @@ NFS_OPTIONS = "rw,vers=4.1,hard,noac,lookupcache=none"
 
 
 def told(kind: str, options: str = "rw", source: str = "server:/everlog", point: str = "/store") -> str:
-    """What the kernel tells of mounts: a root file system, and one of that kind at `point`."""
+    """Return the kernel's list of mounts: a root file system, and one of that kind at `point`."""
     return f"{ROOT_LINE}\n30 22 0:50 / {point} rw,relatime shared:5 - {kind} {source} {options}\n"
 
 
@@ -86,7 +86,7 @@ def test_a_mount_may_have_spaces_in_its_name() -> None:
 
 
 def test_lines_that_nobody_understands_refuse_nothing() -> None:
-    """Whatever a kernel of another day tells, a store can be used."""
+    """With a list of mounts in an unknown format, a store can be used."""
     assert mount_of(Path("/store"), "nonsense\n\n1 2 3 - \n") is None
     check_storage(Path("/store"), "nonsense")
 
@@ -165,7 +165,7 @@ NOT_SHARED = [
 
 @pytest.mark.parametrize(("text", "words"), NOT_SHARED)
 def test_storage_that_machines_cannot_share(text: str, words: str) -> None:
-    """What one machine may use well is refused where hosts run on several, with the reason and the cure."""
+    """A file system that suits one machine only is refused where hosts run on several, with the reason and the cure."""
     with pytest.raises(ClusterError, match=words):
         check_one_store([sight(text), sight(text, "two")])
 

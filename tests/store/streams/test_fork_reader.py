@@ -179,7 +179,7 @@ def test_what_is_erased_in_the_parent_is_gone_in_its_forks(store: Store) -> None
 
 
 def test_states_of_the_parent_are_those_of_its_forks() -> None:
-    """A fork goes on from the newest state of its parent before the cut, until it has one of its own."""
+    """A fork continues from the newest state of its parent before the cut, until it has one of its own."""
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=FaultyDisk())
     drafts = Drafts()
     say(store, "sam", drafts, 4, seal=True)
@@ -208,8 +208,8 @@ def made(disk: FaultyDisk) -> FileStore:
 
 
 def test_a_fork_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> None:
-    """A crash before any change of the disk: there is no fork or all of it, the parent is whole, and nobody else is
-    given the name.
+    """After a crash before any change of the disk there is no fork or all of it, the parent is whole, and no other
+    agent is given the name.
     """
     whole = FaultyDisk()
     made(whole)

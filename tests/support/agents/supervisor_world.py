@@ -15,7 +15,7 @@ from tests.support.virtual_time import WallClock
 
 
 class Places:
-    """Where hosts live: as the test says. A host is its key."""
+    """Placement of hosts as the test sets it. A host is its key."""
 
     def __init__(self) -> None:
         self.living: dict[HostedPartition, HostHandle] = {}
@@ -26,7 +26,7 @@ class Places:
         self.performed: list[str] = []
         self.capabilities: list[SessionCapabilities | None] = []
         self.calls: list[int] = []
-        """How many commands each call with many brought."""
+        """Number of commands in each batched call."""
         self.deadly = False
         self.wrong: dict[str, EverlogError] = {}
 
@@ -84,7 +84,7 @@ class Places:
 
 
 async def read(*standings: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
-    """What logs say."""
+    """Content of the logs."""
     yield standings
 
 

@@ -136,9 +136,9 @@ class Line:
         self.on_sleep: Callable[[], None] = lambda: None
         self.typed: list[str] = []
         self.real = False
-        """Whether models are those that a user would get."""
+        """True if models are those that a user would get."""
         self.probe: Probe | None = None
-        """Who asks endpoints what they can do; None: nobody."""
+        """Probe of endpoints; None: endpoints are not probed."""
 
     @property
     def world(self) -> CommandEnvironment:

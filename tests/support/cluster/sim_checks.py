@@ -1,4 +1,4 @@
-"""What must be true after a simulated life, told from the logs and from what people heard alone."""
+"""Checks after a simulated run, from the logs and from the answers that callers got, and nothing else."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
