@@ -49,9 +49,7 @@ class ServingTable(msgspec.Struct, frozen=True):
     version: int
     """Version of the LanceDB table after our last write."""
     writing: int = 0
-    """1 while rows are written, else 0. Older versions used 2 if old table versions had to be removed after an
-    erasure.
-    """
+    """1 while rows are written, else 0."""
     written: int = 0
     """Number of rows written since the table was last compacted."""
     writes: int = 0
