@@ -133,7 +133,7 @@ def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
         async with open_system(
             tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
         ) as system:
-            with pytest.raises(BadInput, match="an agent name is text"):
+            with pytest.raises(BadInput, match="an agent name must be text"):
                 await system.agent(name)
             assert system.agents() == []
 

@@ -126,7 +126,7 @@ def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, nam
     """Decomposed, too long, or none: of an agent, and of a parent."""
     refused(store, crafted(tmp_path / "a.everlog", stream(name, Drafts().some(1))), "name")
     if name:
-        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a name as a log has it")
+        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a valid stream name")
 
 
 def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> 
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=FaultyDisk())
     store.register("sam", shared=True)
     store.register("tom")
-    with pytest.raises(BadInput, match="an agent 'tom' here already"):
+    with pytest.raises(BadInput, match="an agent 'tom' already"):
         store.restore(tmp_path / "tom.everlog")
     assert store.reader("sam").head("sam").seq == 0
     store = FileStore.create(OTHER, now, "sim", shards=2, disk=FaultyDisk())
@@ -214,7 +214,7 @@ def test_a_source_with_other_documents_keeps_everybody_out(tmp_path: Path) -> No
     for place, at in ((source, 1), (store, 2)):
         say(place, "source:books", Drafts(NOW + at), 2)
     save(source, "sam", tmp_path / "x.everlog", sources=["books"], streams=["source:books"])
-    with pytest.raises(BadInput, match="a source 'books' here already"):
+    with pytest.raises(BadInput, match="a source 'books' already"):
         store.restore(tmp_path / "x.everlog")
     assert store.agents() == []
 

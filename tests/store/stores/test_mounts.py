@@ -40,7 +40,7 @@ UNSAFE = [
     ("fuse.gcsfuse", "rw", "bucket", "objects"),
     ("fuse.rclone", "rw", "remote:bucket", "objects"),
     ("fuse.blobfuse2", "rw", "blobfuse2", "objects"),
-    ("fuse.sshfs", "rw", "me@server:/", "two owners would not meet"),
+    ("fuse.sshfs", "rw", "me@server:/", "two owners of a log would not notice each other"),
     ("vfat", "rw", "/dev/sdb1", "second name"),
     ("vboxsf", "rw", "share", "second name"),
     ("nfs4", "rw,vers=4.1,soft,timeo=600", "server:/", "`hard`"),

@@ -147,8 +147,8 @@ def test_a_fork_goes_through_moves_of_its_parent_and_its_own(store: Store) -> No
 @pytest.mark.parametrize(
     ("parent", "at", "name", "said"),
     [
-        ("sam", 0, "tom", "records 1 to 3, the head"),
-        ("sam", 4, "tom", "records 1 to 3, the head"),
+        ("sam", 0, "tom", "has records 1 to 3"),
+        ("sam", 4, "tom", "has records 1 to 3"),
         ("sam", 2, "sam", "There is an agent 'sam' already"),
         ("sam", 2, "ann", "There is an agent 'ann' already, a fork of 'sam' at seq 1"),
         ("sam", 2, "source:tom", "is no agent"),
