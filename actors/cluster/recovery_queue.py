@@ -1,8 +1,8 @@
-"""What is to be had again after hosts died or everything stopped: in which order, how many at once, how soon.
+"""Schedule host recovery after crashes: order, concurrency, back-off.
 
-A place is started again for what is unfinished there, and for nothing else: a host without is started when somebody
-asks for it, or a timer is due. Those that were used last go first. One that fails again and again is tried ever more
-seldom.
+A host is started again only to finish unfinished turns; without any, it is started when a caller asks or a timer is
+due. The partitions that were used last are recovered first. A recovery that fails repeatedly is retried with growing
+waits.
 """
 
 import asyncio
@@ -18,36 +18,38 @@ from everlog.actors.ports.effects import Clock
 from everlog.events.times import MICROSECONDS
 
 HostRecovery = Callable[[HostedPartition, Callable[[], None]], Awaitable[float | None]]
-"""Start a place and finish what is unfinished there: None when that is done, or the seconds until the next try. Calls
-back when the host has been started. Raises nothing.
+"""Starts a host and finishes the unfinished turns of its partition. Returns None when that is done, or the seconds
+until the next try. Calls the callback when the host has been started. Raises nothing.
 """
 
 UnfinishedLookup = Callable[[Sequence[str]], Awaitable[Collection[str]]]
-"""Which of some agents have unfinished turns, as their logs say."""
+"""Returns those of the agents that have unfinished turns, according to their logs."""
 
 LOOKS = 2
-"""How often a log is read before nothing is to be done: whose host was lost, and not dead, may have written since."""
+"""Number of times that a log is read before nothing is to be done: a host that was presumed dead, but was only cut off,
+may have written since.
+"""
 
 
 NAMES_MAX = 3
-"""Hosts that a note names; of the others it says how many."""
+"""Hosts that a note names; it counts the others."""
 
 
 class _RecoveryState(msgspec.Struct):
-    """A place that is to be recovered, perhaps."""
+    """State of a partition that may need recovery."""
 
     used: int
-    """When it was used last, microseconds UTC."""
+    """Time of the last use, microseconds UTC."""
     sure: bool
-    """Whether something is unfinished there for sure, or may be."""
+    """True if turns are unfinished for certain; False if the log must be read first."""
     looks: int = 0
     running: bool = False
     again_s: float | None = None
-    """It died while it was being recovered, and is to be tried again in so many seconds."""
+    """Seconds until another try, if the host died during the recovery."""
 
 
 class RecoveryQueue:
-    """The places that are to be recovered. There are never more of them than places that lived, or were unfinished."""
+    """Partitions that may need recovery, at most one entry for each."""
 
     def __init__(
         self,
@@ -58,12 +60,16 @@ class RecoveryQueue:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         starts_max: int,
     ) -> None:
-        """`starts_max`: how many are started at once. Without `unfinished` something is, wherever a host died."""
+        """Create the queue. `starts_max`: hosts that start at once. Without `unfinished`, every dead host is
+        recovered.
+        """
         self._recover = recover
         self._unfinished = unfinished
         self._clock = clock
         self._starting_max = 2 * starts_max
-        """As many as are started wait beside them, so that their turn is never a timer's."""
+        """Twice `starts_max`: as many recoveries wait as are started, so that a timer's start never overtakes a
+        recovery.
+        """
         self._hurt: dict[HostedPartition, _RecoveryState] = {}
         self._later: list[tuple[int, int, HostedPartition]] = []
         self._ready: list[tuple[int, int, HostedPartition]] = []
@@ -76,25 +82,30 @@ class RecoveryQueue:
 
     @property
     def running(self) -> int:
-        """How many are under way."""
+        """Number of recoveries in progress."""
         return len(self._tasks)
 
     @property
     def waiting(self) -> int:
-        """How many wait: for their turn, for a look at their logs, or until they are tried again."""
+        """Number of partitions that wait: for their turn, for their logs to be read, or for the next try."""
         return len(self._hurt) - len(self._tasks)
 
     def __contains__(self, place: HostedPartition) -> bool:
         return place in self._hurt
 
     def add(self, place: HostedPartition, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
-        """Recover a place, in so many seconds or later. `sure`: something is unfinished there."""
+        """Recover a partition in `after_s` seconds or later. `sure`: turns are unfinished for certain.
+
+        `used`: time of the last use, microseconds UTC.
+        """
         sure = sure or self._unfinished is None or not place.agent_id
         hurt = self._hurt.get(place)
         if hurt is None:
             hurt = self._hurt[place] = _RecoveryState(used, sure)
             self._put_off(place, after_s)
         else:
+            # The host died again: read the log anew from the first look, and keep the wait if a recovery is in
+            # progress.
             hurt.looks = 0
             hurt.again_s = after_s if hurt.running else None
         hurt.sure, hurt.used = hurt.sure or sure, max(hurt.used, used)
@@ -105,7 +116,7 @@ class RecoveryQueue:
         self._bell.ring()
 
     async def run(self) -> None:
-        """Recover what is added, for ever."""
+        """Recover the partitions that are added, for ever."""
         try:
             while True:
                 self._sort_out()
@@ -121,7 +132,7 @@ class RecoveryQueue:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _sort_out(self) -> None:
-        """Those whose time has come are ready, or to be looked at."""
+        """Move the partitions whose time has come to the ready ones, or to those whose logs must be read."""
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
             place = heappop(self._later)[2]
@@ -133,7 +144,9 @@ class RecoveryQueue:
                 self._unsure.append(place)
 
     def _look(self) -> None:
-        """Read the logs of those that are not sure, all together; those that come meanwhile are the next."""
+        """Read the logs of the unsure partitions, all together; partitions that come meanwhile are in the next
+        round.
+        """
         if self._unsure and self._looking is None:
             places, self._unsure = self._unsure, []
             self._looking = asyncio.get_running_loop().create_task(self._look_at(places))
@@ -152,6 +165,8 @@ class RecoveryQueue:
             if hurt.sure:
                 self._put_off(place, 0)
             elif hurt.looks < LOOKS:
+                # No unfinished turn, but a host that was only cut off may still be writing: read the log once more,
+                # later.
                 self._put_off(place, LOOK_AGAIN_S)
             else:
                 del self._hurt[place]
@@ -185,14 +200,14 @@ class RecoveryQueue:
 
 
 class DeathReporter:
-    """Notes which hosts died; those that die in one moment together, as a node's do."""
+    """Notes the deaths of hosts; deaths in the same moment, as of a whole node, are one note."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._dead: list[str] = []
 
     def add(self, who: str) -> None:
-        """This host died just now."""
+        """Report that a host died just now."""
         if not self._dead:
             asyncio.get_running_loop().call_soon(self._report_deaths)
         self._dead.append(who)

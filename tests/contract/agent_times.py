@@ -56,7 +56,7 @@ class TimeContract:
         async with opens() as system:
             agent = await system.agent("sam")
             head = agent.opened.head
-            with pytest.raises(BadInput, match="A timer has a time"):
+            with pytest.raises(BadInput, match="A timer needs `due_at`"):
                 await agent.set_timer("tea")
             assert len(log(system)) == head
 

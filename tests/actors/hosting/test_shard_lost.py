@@ -42,7 +42,7 @@ def test_agents_beside_a_failed_group_go_on() -> None:
         assert len(await home.ref(NAMES[5]).send("Hi")) == 2
         assert home.said(NAMES[4]) == ["Hi"]
         assert all(home.answers(name) == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)] for name in NAMES[:3])
-        assert len([note for note in home.notes if "opened anew" in note]) == 1
+        assert len([note for note in home.notes if "opened again" in note]) == 1
         await home.leave()
 
     run_plain(main, slow)
@@ -189,7 +189,7 @@ def test_the_worlds_of_shards_are_worth_simulating() -> None:
     assert sum(world.failures for world in worlds) > 10
     assert sum(len(world.homes) > 1 for world in worlds) > 5
     notes = " ".join(note for world in worlds for home in world.homes for note in home.notes)
-    assert "opened anew" in notes and "another process owns" in notes
+    assert "opened again" in notes and "another process owns" in notes
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of shards", part="hosts"))
