@@ -23,7 +23,7 @@ class ActivationState(msgspec.Struct, frozen=True):
     causes: Mapping[int, str]
     """Cause ids of open turns, for turns whose input names a cause. Only inputs of reruns do."""
     configurations: Sequence[AgentConfigured]
-    """Configurations of all incarnations, oldest first: a later configuration may name a schema that an earlier one
+    """Configurations of all incarnations, oldest first: a later one may name a schema that only an earlier one
     holds.
     """
     recorded: AgentConfigured | None

@@ -114,9 +114,7 @@ class Agent(EventWriter):
         self.cut: TornTail | None = None
         """Damaged tail that was cut off the log when the log was opened, and saved next to the log; None: no damage."""
         self.unsealed = ""
-        """Reason that the log could not be sealed when it was opened or closed, although sealing was due; empty: no
-        failure.
-        """
+        """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
@@ -212,7 +210,7 @@ class Agent(EventWriter):
         return (await self.commit([event], turn=None, step=0, ids=ids_of(event_id), said_at=[said_at], at=at))[0]
 
     async def run(self) -> None:
-        """Run every unfinished turn, oldest first, until the agent is idle. Raise the first ModelError that ends a
+        """Run all unfinished turns, oldest first, until the agent is idle. Raise the first ModelError that ends a
         turn.
         """
         while (ran := await self.run_next()) is not None:
@@ -291,8 +289,8 @@ class Agent(EventWriter):
         return await self.once(event_id, write, UserMessage, TurnsHidden)
 
     async def rethink(self, text: str, event_id: str | None = None) -> Record:
-        """Replace the agent's newest thought by `text` in the context. Raise BadInput for a blank text or without a
-        thought.
+        """Replace the agent's newest thought by `text` in the context. Raise BadInput if `text` is blank, or if there
+        is no thought to replace.
         """
         if not text.strip():
             raise BadInput("The new thought is empty. Give the text that replaces the agent's last thought.")
@@ -322,9 +320,7 @@ class Agent(EventWriter):
     async def _take_back(
         self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None
     ) -> Record:
-        """Commit `events`, the exclusion of turns, and the endings of open ones as one commit. Return its first
-        record.
-        """
+        """Commit `events`, the exclusion of turns, and the endings of open ones at once. Return the first record."""
         # Locked from reading the open turns to the append: a `cancel` in between would end the same turn twice.
         async with self._writing:
             ended_now = endings_of(await self.rows("turn_records"), hidden)
@@ -334,9 +330,7 @@ class Agent(EventWriter):
         return self._notify(commit)[0]
 
     async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
-        """Run `write` and return its record. If it is refused because the command was carried out before, return the
-        first record of that earlier commit.
-        """
+        """Run `write` and return its record. For a command that was carried out before, return its first record."""
         async with self._running:
             try:
                 return await write()
@@ -347,7 +341,7 @@ class Agent(EventWriter):
                 return known[0]
 
     async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
-        """Return the commit whose first event has this id, if the commit begins with these kinds; else an empty
+        """Return the commit that begins with the event of this id, if it begins with these kinds; else an empty
         list.
         """
         found = commit_of(self.records(1), event_id) if event_id else []

@@ -174,9 +174,7 @@ def _of_model(found: ModelDefaults) -> dict[str, Any]:
 
 
 def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
-    """Raise UsageError if the agent has functions that are not in `tools`: they would be removed from its
-    configuration.
-    """
+    """Raise UsageError if the agent has functions that are not in `tools`: its configuration would lose them."""
     missing = [function.name for function in recorded.functions if function.name not in tools]
     if missing:
         raise UsageError(
@@ -227,9 +225,7 @@ def _check_offline(configured: AgentConfigured) -> None:
 
 
 def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str, list[Section]]:
-    """Return the system prompt, its preset's name, and its sections; a user's own prompt stays until another is
-    given.
-    """
+    """Return the system prompt, its preset's name, and its sections; a user's own prompt stays until replaced."""
     if settings.sections and settings.system is not None:
         raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
     text = recorded.text if recorded else ""
@@ -265,9 +261,7 @@ def _blocks(settings: Settings) -> Sequence[InitialBlock]:
 
 
 def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
-    """Return the events of a new agent: created, configured, its blocks, MemGPT's boot messages, and the first
-    login.
-    """
+    """Return the events of a new agent: created, configured, its blocks, MemGPT's boot messages, a first login."""
     own = {block.label for block in settings.blocks}
     blocks = _blocks(settings)
     for block in blocks:

@@ -19,9 +19,7 @@ from everlog.events import BadInput, Event, Record
 
 
 class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """Capabilities that a caller grants an agent. Passed each time and never logged: a log makes no process run
-    code.
-    """
+    """Capabilities that a caller grants an agent. Passed each time, never logged: a log makes no process run code."""
 
     tools: Sequence[Tool] = ()
     """The user's own functions."""

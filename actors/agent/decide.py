@@ -65,8 +65,8 @@ class ExternalCall(msgspec.Struct, frozen=True):
 
     @property
     def effect(self) -> Effect:
-        """Effect class of the function. An edit of a shared block is idempotent: a repeated edit finds the first
-        one.
+        """Effect class of the function. A repeated edit of a shared block has no effect, so such edits are
+        idempotent.
         """
         return "idempotent" if self.tried else self.tool.effect
 
@@ -146,9 +146,7 @@ class ReplyExecution:
             self._fail_call(outside.call, error, unknown=unknown)
 
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
-        """Accept the next call's result and events unchanged: they were recorded, or are known without running the
-        call.
-        """
+        """Accept the next call's result and events unchanged: recorded before, or known without running the call."""
         self._waiting.pop(0)
         self._events.extend(left)
         for event in left:
@@ -201,14 +199,14 @@ class ReplyExecution:
         return events
 
     def finish(self) -> bool:
-        """Record what follows all calls: token warning, failure, heartbeat, in this order. Return True if a step
-        follows.
-        """
+        """Record what follows all calls: token warning, failure, heartbeat. Return True if a step follows."""
         follow: list[Event] = []
         config = self._context.config
         if self._reply.usage.total > config.pressure_fraction * config.window and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
         if self._failed:
+            # At most one heartbeat for each reason, however many calls failed or requested one. The order is fixed,
+            # because a replay compares the events.
             follow.append(Heartbeat(reason="function_failed"))
         if self._requested:
             follow.append(Heartbeat(reason="requested"))

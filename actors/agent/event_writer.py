@@ -33,15 +33,11 @@ class EventWriter:
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
         self._turn, self._timed = 0, False  # last opened turn; True if a timer was ever set in this incarnation
         self._waiting: list[tuple[int, str]] = []
-        """Unfinished turns, oldest first: number, and id of the input that opened the turn (empty: resume from the
-        log).
-        """
+        """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._writing = asyncio.Lock()
         self._runs = CancellableTurn()
         self.repeats: str | None = None
-        """During a rerun: id of the fork's `agent_forked`, the cause of every input. It marks the input as the
-        rerun's.
-        """
+        """During a rerun: id of the fork's `agent_forked`, the cause of every input, which marks the rerun's inputs."""
 
     async def commit(
         self,
@@ -133,6 +129,7 @@ class EventWriter:
                 if commit is not None and not commit.repeated:
                     self._closed(turns)
                     self._runs.stop(turns)
+        # Committed before the task is stopped: a crash in between must not leave the turn open.
         except DuplicateId:
             if not (before := cancelled(self.records(1), event_id)):
                 raise

@@ -23,6 +23,8 @@ class LocalJournal:
         """Append durably, then project. If the projection fails, the commit stands and the projections are rebuilt."""
         commit = self._log.append(agent_id, expected_seq, drafts)
         if not commit.repeated:
+            # The records are on disk, so an error here must not reach the caller as a failed commit. The projections
+            # may be half updated: they are rebuilt from the log.
             try:
                 self._projections.add(commit.records)
             except duckdb.Error:

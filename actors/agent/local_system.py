@@ -207,6 +207,7 @@ class LocalSystem:
             finally:
                 if agent is not None:
                     await agent.close()
+        # Closing the log seals it, which may fail only now.
         agent.unsealed = seat.unsealed
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> fork_agent.NewFork:

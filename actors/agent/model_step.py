@@ -82,8 +82,9 @@ class ModelCaller:
         return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
 
     async def think(self, turn: int, step: int, cause: str) -> AcceptedReply | None:
-        """Return the next accepted reply; None if the turn was abandoned because the context cannot fit. Raise
-        ModelError.
+        """Return the next accepted reply; None if the turn was abandoned because the context cannot fit.
+
+        Raises the ModelError that ended the turn.
         """
         attempt, overflowed = 0, False
         while True:
@@ -220,6 +221,8 @@ class ModelCaller:
                 fault, answer, reply = await self._summary(body, context)
             except ModelError as error:
                 if context.summarizer == context.model or not failure_of(error).falls_back:
+                    # Committed first: the recursive call reads the switch from the log, asks the other model, and so
+                    # ends.
                     raise
                 await self._agent.commit([_to_own_model(error, context, sent)], turn=turn, step=step)
                 await self.summarize(await self.context(turn), cut, turn, step)
@@ -273,8 +276,9 @@ class ModelCaller:
         await self._agent.commit([summary], turn=turn, step=step)
 
     async def expand(self, turn: int) -> bool:
-        """Undo the newest summary: its messages are visible again, after the summary before it. Return False without
-        one.
+        """Undo the newest summary: its messages are visible again. Return False if there is none.
+
+        The summary before it, if any, holds again.
         """
         summaries = sorted(await self._agent.rows("summaries"), key=lambda row: row["seq"])
         standing: list[tuple[int, Summary]] = []

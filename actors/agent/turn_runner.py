@@ -70,9 +70,7 @@ class TurnRunner:
             step += 1
 
     async def _act(self, thought: AcceptedReply, turn: int, step: int) -> tuple[str, bool]:
-        """Run the functions of a reply and commit everything. Return the id of the last event, True if a step
-        follows.
-        """
+        """Run the functions of a reply and commit everything. Return the last event's id, True if a step follows."""
         now = self._clock.now()
         work = self._step(thought.context, thought.reply, turn, step, now)
         return await self._work_off(work, turn, step, thought.cause, at=now)
@@ -161,9 +159,7 @@ class TurnRunner:
             work.ended(outside, result)
 
     async def _take_up(self, turn: int) -> tuple[str, int, bool]:
-        """Find where an unfinished turn resumes after a crash. Return the cause, the next step, True if that step
-        runs.
-        """
+        """Find where an unfinished turn resumes after a crash. Return the cause, the next step, True if it runs."""
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         if not records:
             return "", 0, False
@@ -176,9 +172,7 @@ class TurnRunner:
         return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
 
     async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
-        """Finish the calls of a reply that was interrupted between an intent and its result. Return the same as
-        `_act`.
-        """
+        """Finish the calls of a reply that was interrupted between intent and result. Return the same as `_act`."""
         reply = msgspec.json.decode(row["payload"], type=ModelReply)
         mine = [r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]]
         results = {

@@ -250,9 +250,7 @@ def unnested(text: str, repairs: list[str]) -> Any:
 
 
 def _extra_parameters(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
-    """Return the fields next to a call that no format uses. An `id` is the call's if parameters have their own
-    field.
-    """
+    """Return the fields next to a call that no format uses. With `has_params`, an `id` is the call's own."""
     beside = dict(rest)
     if beside.get("type") in _KINDS:
         del beside["type"]

@@ -86,9 +86,7 @@ def options(context: Context) -> bytes:
 
 
 def summary_options(context: Context) -> bytes:
-    """Encode the end of a summary request: never streamed, and no sampling settings for another model than the
-    agent's.
-    """
+    """Encode the end of a summary request: not streamed, and without the agent's sampling for another model."""
     if context.summarizer != context.model:
         return b""
     return encode_fields(msgspec.to_builtins(context.config.sampling))
@@ -108,9 +106,7 @@ def numbered_calls(asked: Sequence[tuple[str | int | None, str, str]]) -> list[C
 
 
 def split_thoughts(text: str) -> tuple[str, str, list[str]]:
-    """Split a text into thoughts between tags, the rest, and the repair steps. Some templates open the tag
-    themselves.
-    """
+    """Split a text into thoughts between tags, the rest, and the repair steps. Some templates open the tag."""
     begin, end = text.find(_OPEN), text.find(_CLOSE)
     if end < 0:
         opened = text.lstrip()

@@ -204,9 +204,7 @@ class _Mender:
         return char
 
     def _string(self, follows: str) -> str:
-        """Read a quoted text, with raw line breaks and quotes if need be. `follows`: characters that may come
-        after it.
-        """
+        """Read a quoted text; line breaks and quotes in it may be raw. `follows`: characters that may come after it."""
         out: list[str] = []
         self._at += 1
         while True:

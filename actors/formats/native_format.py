@@ -1,6 +1,4 @@
-"""Native calling format: the endpoint's own tools. A call that the server did not recognize is read from the text.
-Pure.
-"""
+"""Native calling format: the endpoint's own tools, with calls in the text as a fallback. Pure."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -90,9 +90,7 @@ def _fills_window(completion: _Completion, said: AssistantMessage, window: int) 
 
 
 def _raise_if_truncated(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
-    """Raise ContextOverflow if a reply that cannot be requested again, such as a summary, may have filled the
-    window.
-    """
+    """Raise ContextOverflow if a reply without a retry, such as a summary, may have filled the window."""
     total = usage_in(completion.usage, completion.timings).total
     if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
         raise ContextOverflow(
@@ -196,7 +194,5 @@ def _arguments(arguments: object) -> str:
 
 
 def arguments(text: str) -> dict[str, Any]:
-    """Parse the arguments of a call into an object. Raise ValueError or TypeError, with the reason, if there is
-    none.
-    """
+    """Parse the arguments of a call into an object. Raise ValueError or TypeError, with the reason, without one."""
     return call_arguments.arguments(text).value

@@ -21,9 +21,7 @@ from everlog.actors.formats import render_request
 from everlog.actors.prompt.context import Context
 
 RECENT = 4
-"""Number of newest chat messages with a fingerprint of their own: a step adds about so many to the request before
-it.
-"""
+"""Number of newest chat messages with a fingerprint each: about as many as a step adds to the request before it."""
 
 RequestParts = dict[str, bytes]
 

@@ -1,5 +1,5 @@
-"""Decide which hosts may be sent requests, and parse URLs. Pure; names and addresses are compared in one normal
-form.
+"""Decide which hosts may be sent requests, and parse URLs. Names and addresses are compared in one normal form.
+Pure.
 """
 
 import re

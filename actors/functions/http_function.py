@@ -100,9 +100,7 @@ class WebAccess:
 
 
 def _next(before: RequestTarget, after: RequestTarget) -> RequestTarget:
-    """Return the target of a redirect. Raise FunctionError for one from https to http, which would expose the
-    request.
-    """
+    """Return the target of a redirect. Raise FunctionError if it leads from https to http: others could read it."""
     if (before.scheme, after.scheme) == ("https", "http"):
         raise FunctionError("it leads from https to http, where everybody on the way can read it")
     return after

@@ -114,9 +114,7 @@ async def _body(answer: httpx2.Response) -> bytes:
 
 
 def _failure(error: BaseException) -> OSError:
-    """Return the innermost cause of a client error, which says what failed in the network; the client hides some
-    causes.
-    """
+    """Return the innermost cause of a client error: it names the failure of the network, which the client may hide."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error if isinstance(error, OSError) else OSError(str(error) or type(error).__name__)

@@ -58,9 +58,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
 
 
 async def check_addresses(host: str, port: int, resolve: HostResolver, admits: AddressFilter) -> Sequence[Address]:
-    """Look up the addresses of a host once, and check all. Raise FunctionError if one may not be connected to,
-    OSError.
-    """
+    """Look up the addresses of a host once. Raise FunctionError if any of them may not be connected to, OSError."""
     addresses = [ip_address(text) for text in await resolve(host, port)]
     refused = [str(address) for address in addresses if not admits(address)]
     if refused:

@@ -163,9 +163,7 @@ def _shape(
     *,
     heartbeat: bool,
 ) -> tuple[type[msgspec.Struct], str]:
-    """Return the arguments as a Struct, and the schema as text. Raise BadInput for a parameter that JSON cannot
-    hold.
-    """
+    """Return the arguments as a Struct, and the schema as text. Raise BadInput for a type that JSON cannot hold."""
     try:
         arguments = msgspec.defstruct(f"{name}_arguments", [_field(p, hints) for p in shown], kw_only=True)
         return arguments, _schema(name, summary, arguments, described, heartbeat=heartbeat)

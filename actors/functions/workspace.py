@@ -152,9 +152,7 @@ def _after(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
 
 
 def _first_lines(pieces: Iterable[bytes], count: int) -> bytes | None:
-    """Return the first `count` lines without the last line break, or over _ENOUGH_BYTES of them; None if there is
-    none.
-    """
+    """Return the first `count` lines without the last line break, or over _ENOUGH_BYTES of them; None without any."""
     found = b""
     for piece in pieces:
         found += piece

@@ -41,9 +41,7 @@ class AgentSearcher:
     def during(
         cls, projections: Projections, context: Context, turn: int, archive: ArchiveClient | None = None
     ) -> "AgentSearcher":
-        """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them
-        already.
-        """
+        """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
         opened = [message.seq for message in context.messages if message.turn == turn]
         said_by = min(opened, default=context.as_of + 1) - 1
         return cls(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive)

@@ -81,6 +81,7 @@ async def apply_edits(
     merged: list[str] = []
     for number, edit in enumerate(pending_edits):
         block = edit.block
+        # The id follows from the call's key, so a retry after a crash finds the edit instead of making it twice.
         edited = await shared.edit(_edit_of(edit, author, id_of(key, number, at), versions.get(block.label)))
         if edited.newest is not None and edited.newest.version != block.origin_version and not edited.newest.deleted:
             newest[block.label] = copy_of(block.label, edited.newest)

@@ -41,8 +41,8 @@ BUSY_WAIT_S = 0.05
 """Seconds between two attempts to own a block that another process owns."""
 BUSY_TRIES = 60
 FRESH_US = ID_MEMORY_S * MICROSECONDS // 2
-"""Age in microseconds from which the log no longer recognizes an id: an older edit gets a new id, and names its own as
-cause.
+"""Age in microseconds from which the log no longer recognizes an id. An older edit gets a new id, and its own is
+recorded as the cause.
 """
 
 
@@ -285,9 +285,7 @@ class SharedBlockWriter:
         ]
 
     def _lost(self, block: _Block, edits: Sequence[BlockEdit], error: StoreError) -> list[BlockEditOutcome]:
-        """Report edits as unknown after a failed append. The cached state is dropped, because the log may differ from
-        it.
-        """
+        """Report edits as unknown after a failed append, and drop the cached state: the log may differ from it."""
         log, block.log = block.log, None
         if log is not None:
             log.close()

@@ -70,9 +70,7 @@ class Sources:
         return {source: sorted(agents) for source, agents in sorted(found.items())}
 
     def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
-        """Return the agents that existed at a time, microseconds UTC, and to which each source was attached then,
-        sorted.
-        """
+        """Return the agents that existed at a time (microseconds UTC) and had each source attached then, sorted."""
         found: dict[str, list[str]] = defaultdict(list)
         for name in self._store.agents():
             reader = self._store.reader(name)

@@ -1,6 +1,4 @@
-"""Build a typed context from the rows of `context_window`: all that the model sees before a call, nothing more.
-Pure.
-"""
+"""Build a typed context from the rows of `context_window`: exactly what the model sees before a call. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -292,9 +290,7 @@ def of_turn(context: Context, turn: int) -> Context:
 
 
 def config_of(config: AgentConfigured, switched: ModelSwitched | None) -> AgentConfigured:
-    """Return the configuration of a turn, with the settings of a model that was switched to. `model` stays the agent's
-    own.
-    """
+    """Return the configuration of a turn, with the settings of the model switched to. `model` stays the agent's own."""
     if switched is None:
         return config
     return msgspec.structs.replace(

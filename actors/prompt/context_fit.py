@@ -46,9 +46,7 @@ def summary_bytes_max(context: Context) -> int:
 
 
 def summary_room(context: Context, covers_to: int) -> int:
-    """Return the most bytes of a summary of the messages up to `covers_to`, inclusive: never more than those
-    messages.
-    """
+    """Return the most bytes of a summary of the messages up to `covers_to`, inclusive: at most their own size."""
     covered = sum(len((m.event.text or "").encode()) + 80 for m in context.messages if m.seq <= covers_to)
     return min(summary_bytes_max(context), covered)
 
@@ -60,9 +58,7 @@ def summary_fault(text: str, room: int) -> str | None:
 
 
 def transcript_bytes_max(context: Context) -> int:
-    """Return the most bytes of transcript in a request for a summary: the request fits the window with room to
-    spare.
-    """
+    """Return the most bytes of transcript in a request for a summary, so that it fits the window with a margin."""
     return max(2000, int(tokens_max(context) * 0.8 / context.tokens_per_byte))
 
 
@@ -204,9 +200,7 @@ def _abandoned_turn(tokens: int, limit: int) -> TurnAbandoned:
 
 
 def mechanical(context: Context, covered: Sequence[ContextMessage], bytes_max: int) -> str:
-    """Write a summary without a model: the number of records, and the first words of the messages as far as they
-    fit.
-    """
+    """Write a summary without a model: the number of records, and the beginnings of messages, as far as they fit."""
     said = [m for m in covered if isinstance(m.event, MessageSent) or type(m.event).__name__ == "UserMessage"]
     before = context.summary.event if context.summary else None
     head = f"{before.text[: bytes_max // 3]}\n" if isinstance(before, Summary) and before.text else ""
