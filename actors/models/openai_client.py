@@ -131,7 +131,7 @@ class ChatEndpoint:
         connections: ConnectionPool | None = None,
         key_name: str = OPENAI_KEY,
     ) -> None:
-        """Use the model `name`. `connections`: those shared with models of the same endpoint; None: its own, to `base_url`.
+        """Use `name`. `connections`: shared with models of the same endpoint; None: its own, to `base_url`.
 
         Raise ModelError as `ConnectionPool` does.
         """
