@@ -1,4 +1,4 @@
-"""Calls that a server passed on as text: what templates of models put around them. Pure."""
+"""Extract calls that a server passed on as text, with the marks that templates of models put around them. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
 def find_marked_calls(text: str) -> CallExtraction | None:
-    """The calls in a text that are marked as such, or are all of it; None where none are."""
+    """Return the calls that a text marks as such, or that are all of it; None if there are none."""
     return _single_call(text) or tagged(text)
 
 
 def tagged(text: str) -> CallExtraction | None:
-    """The calls in a text that are marked as such; None where none are."""
+    """Return the calls that a text marks as such; None if there are none."""
     if _HERMES.search(text):
         return _blocks(text, _HERMES.findall(text), _HERMES.sub("", text))
     if _FUNCTION.search(text):
@@ -40,7 +40,7 @@ def tagged(text: str) -> CallExtraction | None:
 
 
 def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
-    """Calls, each between its own marks; all or nothing is read."""
+    """Parse calls that are each between marks of their own; one bad call makes all of the text unread."""
     asked: list[ExtractedCall] = []
     thoughts, repairs = [words.strip()], ["tags"]
     for block in blocks:
@@ -55,12 +55,12 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
 
 
 def _leftover_step(words: str) -> list[str]:
-    """The rung of words around marked calls that look like a part of one."""
+    """Return the repair step for words around marked calls that look like a part of a call."""
     return ["around"] if _FRAGMENT.search(words) else []
 
 
 def _functions(text: str) -> CallExtraction:
-    """Calls whose marks hold the name."""
+    """Parse calls whose marks hold the name."""
     asked, repairs = [], ["tags"]
     for name, arguments in _FUNCTION.findall(text):
         read = arguments_read(arguments.strip() or "{}")
@@ -73,7 +73,7 @@ def _functions(text: str) -> CallExtraction:
 
 
 def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
-    """Calls behind a mark: as a list, or as names with their arguments."""
+    """Parse calls after a mark: a list, or names with their arguments."""
     if _MISTRAL_NAMED.match(behind) is None:
         return _blocks(text, [behind], before)
     asked, repairs = [], ["tags"]
@@ -88,7 +88,7 @@ def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
 
 
 def _single_call(text: str) -> CallExtraction | None:
-    """A text that is a call and nothing else."""
+    """Parse a text that is a call, or a list of calls, and nothing else."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -107,7 +107,7 @@ def _single_call(text: str) -> CallExtraction | None:
 
 
 def _is_alone(value: object) -> bool:
-    """Whether it has a name, arguments, and nothing that a call has not."""
+    """Return True if a value has a name, arguments, and no key that does not belong to a call."""
     if not isinstance(value, dict) or set(value) - _ALONE:
         return False
     named = [key for key in NAMES if isinstance(value.get(key), str | dict)]
@@ -117,7 +117,7 @@ def _is_alone(value: object) -> bool:
 
 
 def _without_format_words(repairs: Sequence[str]) -> list[str]:
-    """Rungs without the words of the format, which the marks stand for."""
+    """Drop the repair steps for another format's words, which the marks imply."""
     return [repair_step for repair_step in repairs if repair_step not in ("names", "list")]
 
 

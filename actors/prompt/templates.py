@@ -1,9 +1,8 @@
-"""A section of the system prompt as a template: Jinja in its sandbox.
+"""Render a section of the system prompt as a template: Jinja in its sandbox.
 
-What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import,
-no call but `range`, no filter of Jinja's own. Memory cannot run away: texts, ranges and what is given have limits.
-Every template comes to an end, for loops stand in loops only so deep; how soon is its author's to say, who could have
-Python run as well. Pure.
+The allowed constructs are listed here, and everything else is refused before it runs: no macro, no include, no import,
+no call but `range`, no filter of Jinja's own. Memory is bounded: texts, ranges and output have limits. Every template
+ends, because loops nest only so deep; the time is up to its author, who could run Python as well. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,15 +35,15 @@ _NUMBER_MAX = 10**15
 INDENT_MAX = 40
 _FAULTS = (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, NameError,
            RecursionError, SyntaxError)  # fmt: skip
-"""What a template that is wrong may raise while it is read or rendered."""
+"""Exceptions that a wrong template may raise while it is parsed or rendered."""
 
 
 class _Refused(ValueError):
-    """What a template does not come through with."""
+    """A limit or rule that the template broke."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, with arithmetic that cannot grow."""
+    """Jinja's sandbox with bounded arithmetic."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%"})
 
@@ -58,7 +57,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def rendered(section: Section, facts: Mapping[str, Any]) -> str:
-    """What the template of a section gives. Raises BadInput, with the section and the line."""
+    """Render the template of a section. Raise BadInput, naming the section and the line."""
     sandbox = _Sandbox(
         undefined=StrictUndefined, optimized=False, finalize=_finalized, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
@@ -103,7 +102,7 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _check(tree: nodes.Template) -> None:
-    """Raises TemplateSyntaxError for what a template may not hold."""
+    """Raise TemplateSyntaxError for a construct that is not allowed."""
     waiting: list[tuple[nodes.Node, int]] = [(tree, 0)]
     count = 0
     while waiting:
@@ -121,7 +120,7 @@ def _check(tree: nodes.Template) -> None:
 
 
 def _fault(node: nodes.Node) -> str:
-    """Why a node is refused; empty if it is not."""
+    """Return why a node is refused; empty if it is allowed."""
     if not isinstance(node, _ALLOWED):
         return f"a template has no {type(node).__name__.lower()}"
     match node:
@@ -146,7 +145,7 @@ def _fault(node: nodes.Node) -> str:
 
 
 _CHANGING = (nodes.Name, nodes.Call, nodes.Filter, nodes.BinExpr)
-"""What makes a list of things that are not written down: of lists of lists it would double with each line."""
+"""Nodes that make a list of computed values: with lists of lists, memory would double with each line."""
 
 
 def _range(*bounds: int) -> range:
@@ -158,12 +157,12 @@ def _range(*bounds: int) -> range:
 
 @pass_context
 def _finalized(_: object, value: Any) -> Any:
-    """What is written of a value. It asks for the context so that nothing is worked out while a template is read."""
+    """Check a value that is written out. It takes the context so that Jinja computes nothing while it parses."""
     return _shown(value)
 
 
 def _shown(value: Any) -> Any:
-    """What is written of a value: text and numbers only. An undefined one says so itself."""
+    """Return a value that may be written out: text and numbers only. An undefined value raises its own error."""
     if isinstance(value, str | int | float | Undefined):
         return value
     raise _Refused(
@@ -224,4 +223,4 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "last": lambda things: things[-1], "sort": lambda things, attribute="": sorted(
         things, key=lambda thing: thing[attribute] if attribute else thing),
 }  # fmt: skip
-"""All filters that there are."""
+"""All available filters."""

@@ -48,7 +48,7 @@ class ErrorContract:
                 await system.agent("sam", Settings(zone="Oslo"))
             agent = await system.agent("sam")
             assert await agent.unload()
-            with pytest.raises(BadInput, match="A window has 4096 to"):
+            with pytest.raises(BadInput, match="A window must have 4096 to"):
                 await system.agent("sam", Settings(window=17))
             assert texts(await agent.send("Hi"), "message_sent")
 

@@ -1,7 +1,7 @@
-"""What the offline model does about everything that waits for it: one reply to all of it. Pure, no state.
+"""Decide what the offline model does about all waiting inputs, in one reply. Pure, no state.
 
-No call is repeated: a search of the conversation is followed by one of the archive, then by words, and so is a failed
-call. So every turn ends.
+No call is repeated: a search of the conversation is followed by one of the archive, and that by words. A failed call is
+not retried either. So every turn ends.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from everlog.actors.models.offline.request import CallResult, OfflineRequest, Pe
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
 USERS_MAX = 3
-"""Messages of users, and questions in each, served in one reply."""
+"""Maximum messages of users, and maximum questions in each, that one reply serves."""
 KEPT_MAX = 5
-"""Statements that are kept when memory is under pressure."""
+"""Maximum statements that are stored in archival memory under memory pressure."""
 HELP = (
     'I note what you tell me and look up what was said: try "My name is ...", "Remind me to ...", '
     '"What is on my to-do list?", "What did I say about ...?", "Keep this: ..." or "Forget that ...".'
@@ -40,7 +40,7 @@ _ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
 
 
 def complete(request: OfflineRequest) -> Completion:
-    """Return the reply to everything that waits."""
+    """Return the reply to all waiting inputs."""
     made = Completion()
     users = [event for event in request.events if event.type == "user_message"]
     reasons = " ".join(event.reason for event in request.events if event.type == "heartbeat")
@@ -65,7 +65,7 @@ def complete(request: OfflineRequest) -> Completion:
 
 
 def greeting(request: OfflineRequest, *, ask: bool) -> str:
-    """Return a greeting; the first one says what we are, and asks for a name that we do not know."""
+    """Return a greeting. The first greeting introduces the stand-in, and asks for the user's name if it is unknown."""
     name = facts.name_in(request.human or [])
     hello = f"Hello, {name}!" if name else "Hello!"
     if not request.first:
@@ -74,7 +74,9 @@ def greeting(request: OfflineRequest, *, ask: bool) -> str:
 
 
 def _failed(made: Completion, results: Sequence[CallResult]) -> None:
-    """Keep elsewhere what core memory has no room for, and tell of what else failed but messages."""
+    """Store elsewhere what core memory has no room for, and report other failed calls. Failed messages are not
+    reported.
+    """
     made.think("Something that I tried did not work, so I deal with that first.")
     for result in results:
         text = result.arguments.get("content") or result.arguments.get("new_content")
@@ -86,7 +88,7 @@ def _failed(made: Completion, results: Sequence[CallResult]) -> None:
 
 
 def _searched(request: OfflineRequest, made: Completion, searches: Sequence[CallResult]) -> None:
-    """Answer from what searches found; look into the archive where the conversation holds nothing."""
+    """Answer from the results of searches. Search the archive if the conversation has no answer."""
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
         if hits := best(search, request.asked):
@@ -98,7 +100,7 @@ def _searched(request: OfflineRequest, made: Completion, searches: Sequence[Call
 
 
 def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
-    """Serve an order to keep, pause or forget something. False where the message is none."""
+    """Serve a request to store, pause or forget something. Return False if the message is no such request."""
     text = normalize(event.message or "")
     if match := _KEEP.match((event.message or "").strip()):
         made.call("archival_memory_insert", content=match[1])
@@ -122,7 +124,7 @@ def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput)
 
 
 def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> None:
-    """Serve one message: write down what it tells, answer what it asks, or say that it is not understood."""
+    """Serve one message: store its facts, answer its questions, or say that it was not understood."""
     text = normalize(event.message or "")
     lines = list(request.human or [])
     told = facts.facts_in(text)
@@ -147,7 +149,7 @@ def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> No
 
 
 def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
-    """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
+    """Store new facts in core memory, and say so. `lines` is changed into the block as it will be."""
     known = {fact.phrase.casefold() for fact in facts.facts_of_lines(lines)}
     fresh = [fact for fact in told if fact.phrase.casefold() not in known]
     added: list[str] = []
@@ -179,7 +181,7 @@ def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.
 
 
 def _answer(made: Completion, question: str, lines: Sequence[str], time: str) -> None:
-    """Answer from what we are or from the block, else search: days by day, the archive where it is named."""
+    """Answer by introduction or from the block; else search: by day if days are named, the archive if it is named."""
     known = facts.facts_of_lines(lines)
     words = " ".join(content(question))
     in_archive = " ".join(content(_ARCHIVE.sub(" ", question))) if _ARCHIVE.search(question) else ""

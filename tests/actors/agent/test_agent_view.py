@@ -71,6 +71,6 @@ def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> 
     view = world.system.view("sam", as_of=8)
     assert human(view.at(4)) == human(world.system.view("sam", as_of=4))
     assert view.at(None) is view and view.at(8) is view
-    with pytest.raises(BadInput, match="look at it anew"):
+    with pytest.raises(BadInput, match="open a new one"):
         view.rows("core_memory", 9)
     view.close()

@@ -160,7 +160,7 @@ def test_an_agent_is_not_deleted_under_its_forks() -> None:
     asyncio.run(world.tell("Hello"))
     world.system.fork("sam", "tom")
     world.system.fork("tom", "ann")
-    with pytest.raises(BadInput, match="forks that live on: ann, tom"):
+    with pytest.raises(BadInput, match="forks that are not deleted: ann, tom"):
         asyncio.run(world.system.delete("sam"))
     asyncio.run(world.system.delete("ann"))
     asyncio.run(world.system.delete("tom"))

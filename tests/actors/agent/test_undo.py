@@ -83,7 +83,7 @@ def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
     assert during(world, lambda agent: agent.hide(9)) == [1]
     assert boot
     for turns in (1, 0, -1):
-        with pytest.raises(BadInput, match="nothing to take back" if turns == 1 else "1 or more"):
+        with pytest.raises(BadInput, match="nothing to undo" if turns == 1 else "1 or more"):
             during(world, lambda agent, turns=turns: agent.hide(turns))
     with pytest.raises(BadInput, match="nothing to retry"):
         during(world, lambda agent: agent.retry())

@@ -67,7 +67,7 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
     """The error names the forks that live; --with-forks ends them, the youngest first."""
     sam.ok("fork", "sam", "--new-name", "tom")
     sam.ok("fork", "tom", "--new-name", "ann")
-    assert "forks that live on: ann, tom" in sam.fails("delete", "sam", "--yes")
+    assert "forks that are not deleted: ann, tom" in sam.fails("delete", "sam", "--yes")
     assert len(sam.json("agents")) == 3
     said = sam.ok("delete", "sam", "--yes", "--with-forks")
     assert [line.split()[1].rstrip(".") for line in said.splitlines()] == ["ann", "tom", "sam"]
