@@ -23,7 +23,7 @@ def name_of(agent_id: str) -> str:
     try:
         size = len(name.encode())
     except UnicodeEncodeError as error:
-        raise BadInput(f"the agent name {agent_id!r} contains a lone surrogate (half a character): {error}") from error
+        raise BadInput(f"the agent name {agent_id!r} holds half of a character (a lone surrogate): {error}") from error
     if not 1 <= size <= NAME_BYTES_MAX:
         raise BadInput(f"an agent name must have 1 to {NAME_BYTES_MAX} bytes in UTF-8, but {name[:40]!r}... has {size}")
     return name
@@ -39,7 +39,7 @@ def name_under(prefix: str, word: str, called: str, whose: str) -> str:
     try:
         size = len(word.encode())
     except UnicodeEncodeError as error:
-        raise BadInput(f"the {called} name {word!r} contains a lone surrogate (half a character): {error}") from error
+        raise BadInput(f"the {called} name {word!r} holds half of a character (a lone surrogate): {error}") from error
     if not word.strip() or size > longest:
         raise BadInput(f"{whose} name must have 1 to {longest} bytes in UTF-8, but {word[:40]!r} has {size}")
     return name_of(prefix + word)

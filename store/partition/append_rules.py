@@ -148,7 +148,7 @@ def _utf8_bytes(value: str, field: str) -> int:
     try:
         return len(value.encode())
     except UnicodeEncodeError as error:
-        raise BadInput(f"{field} contains a lone surrogate (half a character): {error}") from error
+        raise BadInput(f"{field} holds half of a character (a lone surrogate): {error}") from error
 
 
 class StreamHeads:
@@ -261,7 +261,7 @@ class AppendGroup:
         for record, draft in zip(records, append.drafts, strict=True):
             if not _same(record, draft):
                 return DuplicateId(
-                    f"event {draft.event_id} is in the log with different content (seq {record.seq} of {agent_id!r}). "
+                    f"event {draft.event_id} is in the log with other content (seq {record.seq} of {agent_id!r}). "
                     "Use a new id for a new event."
                 )
         return Commit(agent_id, number, list(records), repeated=True)

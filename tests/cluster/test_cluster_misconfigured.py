@@ -179,7 +179,7 @@ async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
     import ray
 
     places = RayHostProvider(str(tmp_path / "nothing"), 300)
-    with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there what"):
+    with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there the storage"):
         await places.start(HostedPartition("shard-000"), "")
     await until(lambda: not [one for one in ray.util.list_named_actors(all_namespaces=True)
                              if str(tmp_path) in one["namespace"]])  # fmt: skip

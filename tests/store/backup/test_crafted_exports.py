@@ -80,7 +80,7 @@ def test_a_stream_that_ends_on_its_way_is_refused(store: FileStore, tmp_path: Pa
     """A stream that continues without an arrival is refused: no export has one."""
     refused(store, crafted(tmp_path / "a.everlog", stream("eve", moved("eve", "shard-001"))), "records are missing")
     drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5).one()]
-    refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not say that it ended")
+    refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not end it")
 
 
 def test_a_move_that_is_over_is_taken_in(store: FileStore, tmp_path: Path) -> None:

@@ -138,12 +138,12 @@ def test_a_newer_format_is_refused_as_such(exported: Path) -> None:
     [
         (b'"to_seq":16', b'"to_seq":15', "records are missing"),
         (b'"to_seq":16', b'"to_seq":17', "records are missing"),
-        (b'"parent_seq":10', b'"parent_seq":11', "is not in it"),
-        (b'"parent":"sam"', b'"parent":"tim"', "is not in it"),
+        (b'"parent_seq":10', b'"parent_seq":11', "are not in the export"),
+        (b'"parent":"sam"', b'"parent":"tim"', "are not in the export"),
         (b'"agent_id":"tom","store_id"', b'"agent_id":"tim","store_id"', "no records of 'tim'"),
         (b'"agent_id":"sam"', b'"agent_id":"tim"', "header does not name"),
-        (b'"streams":[', b'"streamz":[', "header is not one"),
-        (b'"chain":"', b'"chain":_', "header is not one"),
+        (b'"streams":[', b'"streamz":[', "header cannot be read"),
+        (b'"chain":"', b'"chain":_', "header cannot be read"),
         (b'"erased":0}]', b'"chain":""}]', "records are missing"),
     ],
 )

@@ -58,10 +58,10 @@ def test_forks_that_are_well_are_well_wherever_they_and_their_parents_went(tmp_p
 @pytest.mark.parametrize(
     ("name", "other", "said"),
     [
-        ("sam", {"words": "ab", "parent": "ann", "at": 2}, "that ends at seq 2: it lacks records"),
+        ("sam", {"words": "ab", "parent": "ann", "at": 2}, "which ends at seq 2: records are missing"),
         ("sam", {"words": "abd"}, "the chain of 'sam' at seq 3 is not what it was"),
         ("tom", {"parent": "ann"}, "the chain of 'sam' at seq 3 is not what it was"),
-        ("tom", {"at": 2}, "the register has it as a fork of 'sam' at seq 3, and its log does not"),
+        ("tom", {"at": 2}, "the register has a fork of 'sam' at seq 3, but the log does not"),
     ],
 )
 def test_a_fork_that_does_not_hang_on_to_its_parent_is_named(

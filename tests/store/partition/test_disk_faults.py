@@ -23,7 +23,7 @@ CHANGES = frozenset({"create", "write", "make_dirs", "link"})
 EVERYTHING = CHANGES | {"open", "read", "names", "exists", "is_locked", "remove", "truncate", "sync", "sync_dir"}
 WRONG = {
     "ENOSPC": (Broken(errno.ENOSPC, CHANGES | {"sync", "sync_dir"}), "Make room"),
-    "EIO": (Broken(errno.EIO, EVERYTHING), "Look at the system's log"),
+    "EIO": (Broken(errno.EIO, EVERYTHING), "Check the system's log"),
     "EMFILE": (Broken(errno.EMFILE, frozenset({"create", "open", "read", "names", "sync_dir", "is_locked"})), "ulimit"),
     "EROFS": (Broken(errno.EROFS, CHANGES | {"open", "remove", "truncate"}), "Mount it for writing"),
 }

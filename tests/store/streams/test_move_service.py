@@ -118,7 +118,7 @@ def test_an_agent_goes_only_where_the_store_has_a_place(store: Store) -> None:
     """Another partition than its own and the shards is BadInput; an agent without records moves without a word."""
     log = store.open("sam", "test")
     for place in ("shard-002", partition_of("ann"), "elsewhere"):
-        with pytest.raises(BadInput, match="cannot go"):
+        with pytest.raises(BadInput, match="cannot move to"):
             store.begin_move(log, "sam", place)
     store.begin_move(log, "sam", HOME)
     store.begin_move(log, "sam", "shard-000")

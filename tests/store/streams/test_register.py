@@ -58,7 +58,7 @@ def test_agents_that_share_are_in_the_shard_of_their_name(shared: Store) -> None
 def test_nobody_shares_in_a_store_without_shards(many: bool) -> None:
     """Asking for a shared partition in a store without shards is BadInput that says so; no agent is registered."""
     for store in (MemoryStore(), begun(FaultyDisk(), None)):
-        with pytest.raises(BadInput, match="none to share"):
+        with pytest.raises(BadInput, match="this store has no shards"):
             store.register_many(["sam"], shared=True) if many else store.register("sam", shared=True)
         assert store.agents() == []
 
