@@ -93,7 +93,7 @@ def filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="DAY", default="", help="only up to this day, inclusive")
     parser.add_argument("--tag", dest="tags", metavar="TAG", action="append", help="only with this tag (repeatable)")
     parser.add_argument("--source", metavar="SOURCE", default="", help="only what was loaded into this source")
-    parser.add_argument("--page", metavar="N", type=argument_values.page, default=0, help="page, from 0 (0)")
+    parser.add_argument("--page", metavar="N", type=argument_values.page, default=1, help="page, from 1 (1)")
 
 
 def words(parser: argparse.ArgumentParser) -> None:

@@ -199,7 +199,7 @@ COMMANDS = (
         "search",
         "show.search_command:search",
         "search what was said, or what the agent kept",
-        'everlog search sam "sailing trip" --page 1',
+        'everlog search sam "sailing trip" --page 2',
         (name, query, _searching, filters, words, as_of, json),
     ),
     CommandSpec(

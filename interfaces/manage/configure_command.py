@@ -78,6 +78,10 @@ def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigur
     for name, then, now in changes:
         if name == "sections":
             then, now = (", ".join(map(_option_of, side.sections)) for side in (before, after))
+            if then == now:
+                edited = (new.name for old, new in zip(before.sections, after.sections, strict=True) if old != new)
+                print(sanitize(f"sections edited: {', '.join(edited)}"))
+                continue
         print(sanitize(f"{name}: {_short(then)} -> {_short(now)}"))
     if not changes:
         print("Nothing is different: it was set up so already.")

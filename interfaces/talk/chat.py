@@ -35,7 +35,7 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment, Interface
-from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.input_text import check_text, query_and_page
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.chat_prompt import Prompt
@@ -57,9 +57,9 @@ EVENTS_SHOWN = 20
 
 HELP = """\
 /memory          the memory blocks
-/context         what the model sees
+/context         what the model sees; with --full, whole messages
 /pressure        how full the context window is
-/search QUERY    search what was said
+/search QUERY    search what was said; with --page N, page N of the results
 /events [N]      the last N events
 /summarize       summarize the oldest part of the context now
 /expand          take the last summary back
@@ -340,12 +340,15 @@ class ChatSession:
             self._show(show_pages.pressure(show_commands.pressure_shape(view)))
 
     async def _search(self, query: str) -> None:
+        query, page = query_and_page(query)
         if not query:
             self._print_problem("/search QUERY: say what to look for.")
             return
         with self._view() as view:
-            found = json_shapes.page(await view.searcher().recall(query, 0, PAGE_RESULTS))
-        self._show(show_pages.search(query, found, self._world.clock.now(), more=False))
+            searcher = view.searcher()
+            found = json_shapes.page(await searcher.recall(query, page - 1, PAGE_RESULTS))
+        command = f"/search {query} "
+        self._show(show_pages.search(query, found, self._world.clock.now(), zone=searcher.zone, command=command))
 
     async def _events(self, rest: str) -> None:
         count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
