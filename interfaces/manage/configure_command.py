@@ -79,7 +79,7 @@ def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigur
         if name == "sections":
             then, now = (", ".join(map(_option_of, side.sections)) for side in (before, after))
             if then == now:
-                edited = (new.name for old, new in zip(before.sections, after.sections, strict=True) if old != new)
+                edited = (new.name for old, new in zip(before.sections, after.sections, strict=False) if old != new)
                 print(sanitize(f"sections edited: {', '.join(edited)}"))
                 continue
         print(sanitize(f"{name}: {_short(then)} -> {_short(now)}"))

@@ -64,7 +64,11 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
     else:
         for fault in faults:
             print(sanitize(fault))
-        print("The index is up to date and matches the logs." if not faults else "`everlog archive rebuild` makes it anew.")
+        print(
+            "The index is up to date and matches the logs."
+            if not faults
+            else "`everlog archive rebuild` makes it anew."
+        )
     return int(bool(faults))
 
 

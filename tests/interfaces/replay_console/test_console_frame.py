@@ -90,7 +90,7 @@ def test_words_from_outside_have_no_power() -> None:
 WHOLE = """\
  PAUSE 1x   sam · scripted                                                   2023-11-14 22:13:31 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┃━━────────  820 of 1,000  82%  warned                    ▇▇
-─ story ──────────────────────────────────────────────────┬─ core memory ───────────────────────────
+─ events ─────────────────────────────────────────────────┬─ core memory ───────────────────────────
       5 thinks    A sailor!  · 800 tokens, 80%            │ human  16 of 200      appended at seq 6
         calls     core_memory_append(name="human",        │  Name: Chad
                   content="Sails") ♥                      │  Sails
@@ -109,7 +109,7 @@ context ━━━━━━━━━━━━━━━━━━━━━━━━
 NARROW = """\
  PAUSE 1x   sam · scripted           2023-11-14 22:13:26 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━┃━───────  800 of 1,000  80%
-─ story ────────────────────────────────────────────────────
+─ events ───────────────────────────────────────────────────
                   UTC
       3 memory    human created: Name: Chad
 ── turn 1 · 2023-11-14 22:13:24 ────────────────────────────

@@ -56,7 +56,7 @@ def plain_lines(lines: list[EntryLine]) -> list[tuple[str, str]]:
         (ReplyRejected(text="no call", attempt=1), "failed", "no call"),
         (TurnAbandoned(text="too long", reason="context"), "failed", "the turn was given up: too long"),
         (BudgetExceeded(budget="all cost", limit=1.0, spent=1.0), "failed", "the budget all cost is used up: 1 of 1"),
-        (TurnCancelled(), "stopped", "the turn was stopped"),
+        (TurnCancelled(), "cancelled", "the turn was cancelled"),
         (
             Summary(text="S", covers_from=1, covers_to=3, kept_from=4, hidden=2, total=3, summarized=2),
             "summary",

@@ -206,7 +206,7 @@ def test_search(sam: Line):
     assert sam.json(*WORDS, "Chad", "--as-of", "8")["total"] == 1
     assert sam.json(*WORDS, "Chad", "--page", "7")["results"] == []
     assert sam.json(*WORDS, "Chad", "--in", "archival")["total"] == 0
-    assert "Showing 3 of 3 results (page 0/0)" in sam.ok(*WORDS, "Chad")
+    assert "Showing 3 of 3 results (page 1 of 1)" in sam.ok(*WORDS, "Chad")
     assert " · score " in sam.ok(*WORDS, "Chad", "--scores")
     assert " · score " not in sam.ok(*WORDS, "Chad")
     assert "nothing found" in sam.ok(*WORDS, "zebra")
@@ -292,7 +292,7 @@ def test_damage_is_an_error(sam: Line):
     ("ago", "words"),
     [
         (0, "just now"), (59, "59 seconds ago"), (60, "1 minute ago"), (7199, "1 hour ago"), (86400 * 3, "3 days ago"),
-        (86400 * 400, "1 year ago"), (-5, "at 2023-11-14 22:13:25"),
+        (86400 * 400, "1 year ago"), (-5, "at 2023-11-14 22:13:25 UTC"),
     ],
 )  # fmt: skip
 def test_relative_times(ago, words):

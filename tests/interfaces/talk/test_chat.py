@@ -66,7 +66,7 @@ def test_slash_commands(cli: Line, chat):
         "core memory",
         "messages",
         "memory pressure",
-        "Showing 1 of 1 results",
+        "Showing 1 of 1 result ",
         "say what",
         "/heartbeat",
         "no /nonsense",
@@ -84,7 +84,7 @@ def test_heartbeat_and_summaries(cli: Line, chat):
     kinds = [record["type"] for record in cli.lines("events", "sam")]
     assert {"heartbeat", "summary", "summary_expanded"} <= set(kinds)
     assert "Beat." in out
-    assert "taken back" in out
+    assert "was undone" in out
 
 
 def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
