@@ -66,8 +66,10 @@ def page(found: FleetFigures, *, of: str, records: int) -> str:
 
 def _section(chart: Chart) -> str:
     drawn = ""
-    if any(point.value > 0 for point in chart.points):
-        drawn = _days(chart) if chart.form == "days" else _bars(chart)
+    if chart.points and chart.form == "days":
+        drawn = _days(chart)
+    elif any(point.value > 0 for point in chart.points):
+        drawn = _bars(chart)
     return f"<section>\n<h2>{text(chart.title)}</h2>\n<p>{text(chart.answer)}</p>\n{drawn}</section>"
 
 

@@ -71,7 +71,7 @@ def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[Fle
         ) as (views, position),
     ):
         for left in position.left_out:
-            complain(f"the result leaves out {left.partition}: {left.reason}")
+            complain(f"{left.partition} is left out of the result: {left.reason}")
         yield views, position
 
 

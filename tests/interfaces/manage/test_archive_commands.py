@@ -67,8 +67,14 @@ def test_long_lists_come_in_pages(cli: Line) -> None:
         cli.ok("archive", "insert", "sam", f"number {number}", "--tag", "odd" if number % 2 else "even")
     first, second = cli.json("archive", "list", "sam"), cli.json("archive", "list", "sam", "--page", "2")
     assert (first["total"], first["pages"], len(first["results"]), len(second["results"])) == (23, 2, 20, 3)
+    assert (first["page"], second["page"]) == (1, 2)
     texts = [result["text"] for result in [*first["results"], *second["results"]]]
     assert texts == [f"number {number}" for number in range(23)]
+    said = cli.ok("archive", "list", "sam")
+    assert said.startswith("Showing 20 of 23 results (page 1 of 2)\n") and said.endswith("\nNext page: --page 2\n")
+    assert " JST · " in said, "a time is in the zone in which --since counts days"
+    assert "Next page" not in cli.ok("archive", "list", "sam", "--page", "2")
+    assert "no page 3, only 2 pages" in cli.ok("archive", "list", "sam", "--page", "3")
     assert cli.json("archive", "list", "sam", "--tag", "odd")["total"] == 11
     assert cli.json("archive", "list", "sam", "--tag", "odd", "--tag", "even")["total"] == 0
     day = "2023-11-15"  # 22:13 UTC on the 14th is the 15th in Tokyo

@@ -51,7 +51,7 @@ def plain_lines(lines: list[EntryLine]) -> list[tuple[str, str]]:
         (FunctionResult(call_id="a", name="wind", text="8 m/s"), "→ ok", "wind: 8 m/s"),
         (FunctionResult(call_id="a", name="wind", text="None"), "→ ok", "wind"),
         (FunctionResult(call_id="a", name="wind", ok=False, text="calm"), "failed", "wind: calm"),
-        (ArchivalInserted(text="gold"), "keeps", "gold"),
+        (ArchivalInserted(text="gold"), "archives", "gold"),
         (ModelFailed(text="gone", failure="unreachable"), "failed", "the model failed: gone"),
         (ReplyRejected(text="no call", attempt=1), "failed", "no call"),
         (TurnAbandoned(text="too long", reason="context"), "failed", "the turn was given up: too long"),

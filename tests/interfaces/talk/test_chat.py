@@ -87,6 +87,16 @@ def test_heartbeat_and_summaries(cli: Line, chat):
     assert "was undone" in out
 
 
+def test_a_search_has_pages(cli: Line, chat):
+    """The footer says what to type for the next page; a page that cannot be is an error."""
+    cli.script.answers = [says("Aye.") for _ in range(6)]
+    boats = [f"boat number {number}" for number in range(6)]
+    code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
+    assert "Showing 5 of 6 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
+    assert "Showing 1 of 6 results (page 2 of 2)" in out
+    assert (code, "'0' is not a number from 1" in err) == (1, True)
+
+
 def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
     """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
