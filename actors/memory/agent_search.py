@@ -36,6 +36,8 @@ class AgentSearcher:
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._archive = archive
+        self.zone = zone
+        """IANA zone in which days are counted."""
 
     @classmethod
     def during(

@@ -106,8 +106,8 @@ def filters(parser: argparse.ArgumentParser) -> None:
         "--page",
         metavar="N",
         type=argument_values.page,
-        default=0,
-        help="page of the results, counted from 0 (default: 0)",
+        default=1,
+        help="page of the results, counted from 1 (default: 1)",
     )
 
 

@@ -228,7 +228,7 @@ READERS = (
         "search",
         "show.search_command:search",
         "search the conversation or the archival memory of an agent",
-        'everlog search sam "sailing trip" --page 1',
+        'everlog search sam "sailing trip" --page 2',
         (name, query, _searching, filters, words, as_of, json),
         usage="NAME QUERY",
     ),

@@ -1,4 +1,4 @@
-"""How a run of the command line ends: its exit codes, and Ctrl-C wherever it comes. Imports nothing heavy."""
+"""Exit codes of the command line, and Ctrl-C during a query. Imports nothing heavy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 FAILED, MISUSED, UNREAD = 1, 2, 141
 
 DUCKDB_INTERRUPTED = "Query interrupted"
-"""What DuckDB says when Ctrl-C comes during a query, instead of a KeyboardInterrupt."""
+"""Message of the RuntimeError that DuckDB raises when Ctrl-C interrupts a query, in place of a KeyboardInterrupt."""
 
 
 @contextmanager

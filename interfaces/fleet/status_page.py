@@ -81,7 +81,7 @@ def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) ->
 
 def _heading(now: ClusterStatus) -> Text:
     return Text.assemble(
-        ("everlog cluster", "bold"), (f" · {sanitize(now.address)} · {time_text.clock(now.at)} UTC", "dim")
+        ("everlog cluster", "bold"), (f" · {sanitize(now.address)} · {time_text.clock(now.at)}", "dim")
     )
 
 

@@ -82,8 +82,8 @@ def list_command(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive list`."""
     with viewing(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
-        page = _ask_page(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
-    return _page(args, page, world, "")
+        page = _ask_page(lambda: searcher.listed(args.page - 1, LIST_RESULTS, filters))
+    return _page(args, page, world, searcher.zone, "")
 
 
 def search(args: Namespace, world: CommandEnvironment) -> int:
@@ -95,17 +95,18 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
         page = _ask_page(lambda: asyncio.run(_find_page(searcher, args, filters)))
     if page.archive_down:
         warn("the archive does not answer: searched by keywords only, and without documents.")
-    return _page(args, page, world, args.query)
+    return _page(args, page, world, searcher.zone, args.query)
 
 
 async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
-    return await searcher.archival(args.query, args.page, SEARCH_RESULTS, filters)
+    return await searcher.archival(args.query, args.page - 1, SEARCH_RESULTS, filters)
 
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive show`."""
     with viewing(args, world) as view:
-        found = asyncio.run(view.searcher().memory(id_of(args.memory)))
+        searcher = view.searcher()
+        found = asyncio.run(searcher.memory(id_of(args.memory)))
     if found is None:
         raise BadInput(
             f"{view.agent_id!r} has no memory {args.memory!r} as of seq {view.seq}. `everlog archive list "
@@ -116,7 +117,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now()))
+    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now(), zone=searcher.zone))
     return 0
 
 
@@ -134,12 +135,12 @@ def _ask_page(ask: Callable[[], Page]) -> Page:
         raise BadInput(str(error)) from error
 
 
-def _page(args: Namespace, found: Page, world: CommandEnvironment, query: str) -> int:
+def _page(args: Namespace, found: Page, world: CommandEnvironment, zone: str, query: str) -> int:
     shape = json_shapes.page(found)
     if args.json:
         print(json_shapes.line(shape))
         return 0
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(show_pages.search(query, shape, world.clock.now()))
+    show_pages.show(show_pages.search(query, shape, world.clock.now(), zone=zone))
     return 0

@@ -172,7 +172,7 @@ def _ability_text(abilities: Mapping[str, bool | None]) -> Text:
 
 def _price(row: Mapping[str, Any]) -> str:
     if row["price_in"] is None and row["price_out"] is None:
-        return "free" if row["model"] == OFFLINE else "–"
+        return "free" if row["model"] == OFFLINE or is_gguf(row["model"]) else "–"
     return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
 
 

@@ -141,7 +141,7 @@ def history(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line([_version(version) for version in versions]))
         return 0
     for version in versions:
-        head = f"{version.version}  {time_text.iso(version.at)}  {version.operation}  {version.author or 'a person'}"
+        head = f"{version.version}  {time_text.clock(version.at)}  {version.operation}  {version.author or 'a person'}"
         print(sanitize(head))
         for line in version.value.split("\n") if version.value else ():
             print(sanitize(f"    {line}"))

@@ -1,4 +1,4 @@
-"""A story without a console: plain lines for people, or JSON, a line for each record. Pure but for what is printed."""
+"""Print a replay without a console: lines for people, or a JSON object for each record."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 
 def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
-    """Print what these records say, on lines as long as they are where nobody looks."""
+    """Print records, without wrapping if the output is not a terminal."""
     for seq in seqs:
         record = story.record(seq)
         if story.opens_turn(seq):
@@ -30,7 +30,7 @@ def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> N
 
 
 def shape(story: ReplayTimeline, seq: int) -> JsonObject:
-    """One record, and what it changed."""
+    """Return one record and the state that it changed."""
     record = story.record(seq)
     return {
         "agent": story.agent_id,
@@ -45,7 +45,7 @@ def shape(story: ReplayTimeline, seq: int) -> JsonObject:
 
 
 def _changed_state(story: ReplayTimeline, seq: int) -> JsonObject:
-    """Only what is otherwise than at the record before."""
+    """Return the values that differ from those at the record before."""
     changed: JsonObject = {}
     now = story.gauge(seq)
     if seq == 1 or now != story.gauge(seq - 1):

@@ -1,4 +1,4 @@
-"""`everlog report`: how the whole fleet is doing, in the terminal or as one page of HTML."""
+"""`everlog report`: figures of the whole fleet, in the terminal or as one HTML page."""
 
 import os
 from argparse import Namespace
@@ -15,7 +15,7 @@ from everlog.interfaces.show.sql_command import open_output, open_views, say_pos
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run `everlog report` and return its exit code."""
     currency = all_prices(limits_from(os.environ)).currency
     at = world.clock.now()
     with open_views(args, world) as (views, position):
@@ -24,7 +24,7 @@ def report(args: Namespace, world: CommandEnvironment) -> int:
         if args.html is not None:
             from everlog.interfaces.show import report_html
 
-            page = report_html.page(found, of=f"{time_text.clock(at)} UTC", records=position.records)
+            page = report_html.page(found, of=time_text.clock(at), records=position.records)
             with open_output(args, Path(args.html), "--html") as out:
                 out.write(page.encode())
         if args.json:

@@ -35,7 +35,7 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment, Interface
-from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.input_text import check_text, query_and_page
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, show_pages
@@ -60,7 +60,7 @@ HELP = """\
 /memory          show the memory blocks
 /context [full]  show what the model sees; `full`: messages in full
 /pressure        show how full the context window is
-/search QUERY    search the conversation
+/search QUERY    search the conversation; `--page N`: page N of the results
 /events [N]      show the last N events (default: 20)
 /summarize       summarize the oldest part of the context now
 /expand          undo the last summary
@@ -344,12 +344,15 @@ class ChatSession:
             self._show(show_pages.pressure(show_commands.pressure_shape(view)))
 
     async def _search(self, query: str) -> None:
+        query, page = query_and_page(query)
         if not query:
             self._print_problem("/search QUERY: QUERY is missing.")
             return
         with self._view() as view:
-            found = json_shapes.page(await view.searcher().recall(query, 0, PAGE_RESULTS))
-        self._show(show_pages.search(query, found, self._world.clock.now(), more=False))
+            searcher = view.searcher()
+            found = json_shapes.page(await searcher.recall(query, page - 1, PAGE_RESULTS))
+        command = f"/search {query} "
+        self._show(show_pages.search(query, found, self._world.clock.now(), zone=searcher.zone, command=command))
 
     async def _events(self, rest: str) -> None:
         count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN

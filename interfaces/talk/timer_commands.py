@@ -40,7 +40,7 @@ async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: in
         print(json_shapes.line(shape))
         return 0
     often = f", then every {time_text.span(args.every)}" if args.every else ""
-    print(sanitize(f"Timer {called} wakes {name} at {time_text.clock(due_at)} UTC{often}."))
+    print(sanitize(f"Timer {called} wakes {name} at {time_text.clock(due_at)}{often}."))
     if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
         print(sanitize(f"It fires only while `everlog chat {name}` is open or a cluster runs (`everlog up`)."))
     return 0
@@ -64,7 +64,7 @@ def _due(args: Namespace, now: int) -> int:
     """Return the time of the first heartbeat, microseconds UTC. Exit with a usage error if no time is given."""
     if args.at is not None:
         if args.at < now:
-            warn(f"{time_text.clock(args.at)} UTC is in the past: the timer fires at once.")
+            warn(f"{time_text.clock(args.at)} is in the past: the timer fires at once.")
         return int(args.at)
     seconds = args.every if args.after is None else args.after
     if seconds is None:
@@ -90,7 +90,7 @@ def timers(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for row in rows:
         often = f"every {time_text.span(row['every_s'])}" if row["every_s"] else "once"
-        print(sanitize(f"{row['timer']}  {time_text.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
+        print(sanitize(f"{row['timer']}  {time_text.clock(row['due_us'])}  {often}  {row['text']}").rstrip())
     if not rows:
         print(sanitize(f"{args.name} has no timers."))
     return 0

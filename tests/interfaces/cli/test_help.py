@@ -276,6 +276,7 @@ def test_send_is_thin():
         ["search", "sam"],
         ["search", "sam", "x", "--queries", "y"],
         ["search", "sam", "x", "--page", "-1"],
+        ["search", "sam", "x", "--page", "0"],
         ["search", "sam", "x", "--page", "1000001"],
         ["search", "sam", "x", "--page", "9" * 30],
         ["events", "sam", "--from", "9" * 30],

@@ -185,7 +185,7 @@ def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path
         refused = cli.fails("load", "sam", folder, "--source", "sea")
     finally:
         log.close()
-    assert "(everlog load); close it there first. Nothing was changed." in refused
+    assert "(everlog load). Close it there and run the command again. Nothing was changed." in refused
     assert held(cli, "sea") == {"one.txt": "The tide turns."}
 
 

@@ -46,7 +46,7 @@ def configured(line: Line, name: str = "sam") -> dict[str, object]:
 def test_an_endpoint_that_nobody_knows_is_asked_once(line: Line) -> None:
     """The first agent at an endpoint is set up by a probe of its abilities; for the second there is no second probe."""
     _, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
-    assert f"asking {URL} what it can do with 'tiny'" in err
+    assert f"probing {URL}: what can 'tiny' do?" in err
     assert {"window": 6000, "calling": "schema", "stream": True}.items() <= configured(line).items()
     line.ok("create", "ann", "--model", "tiny", "--base-url", URL)
     assert configured(line, "ann")["calling"] == "schema"
@@ -82,7 +82,7 @@ def test_an_endpoint_that_does_not_answer_keeps_nobody_from_an_agent(line: Line)
     line.probe = Probes(fault="It is asleep.")
     code, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
     assert code == 0
-    assert "nothing could be found out about 'tiny': It is asleep." in err
+    assert "probing 'tiny' failed: It is asleep." in err
     assert [row["model"] for row in line.json("models")] == ["offline"]
     code, _, err = line("models", "test", "tiny", "--base-url", URL)
     assert code == 1

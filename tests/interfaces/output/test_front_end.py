@@ -121,8 +121,8 @@ def test_what_is_unknown_is_noticed() -> None:
     future = UnknownEvent(kind="dream", version=1, text="Sheep.", payload='{"sheep":3}')
     newer = UnknownEvent(kind="message_sent", version=99, text="Hello", payload='{"to":"Chad"}')
     assert told(*records_of(future, newer, MessageSent(text="Hi"))) == [
-        ("notice", "unknown", "dream, version 1: this everlog is too old to know it"),
-        ("notice", "unknown", "message_sent, version 99: this everlog is too old to know it"),
+        ("notice", "unknown", "dream, version 1: written by a newer everlog, not readable here"),
+        ("notice", "unknown", "message_sent, version 99: written by a newer everlog, not readable here"),
         ("assistant_message", "Hi", "sam"),
     ]
 
@@ -134,7 +134,7 @@ def test_what_is_unknown_is_noticed() -> None:
         (ReplyRejected(text="no call", attempt=1), ("reply_rejected", "no call")),
         (Heartbeat(reason="timer", timer="tea"), ("heartbeat", "♥ timer")),
         (TurnAbandoned(text="20 calls.", reason="steps_max"), ("turn_abandoned", "the turn was given up: 20 calls.")),
-        (TurnCancelled(), ("turn_cancelled", "the turn was stopped")),
+        (TurnCancelled(), ("turn_cancelled", "the turn was cancelled")),
         (
             BudgetExceeded(budget="tokens", limit=1e5, spent=100_250),
             ("budget_exceeded", "the budget tokens is used up: 100250 of 100000"),

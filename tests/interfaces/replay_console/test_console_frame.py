@@ -90,7 +90,7 @@ def test_words_from_outside_have_no_power() -> None:
 WHOLE = """\
  PAUSE 1x   sam · scripted                                                   2023-11-14 22:13:31 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┃━━────────  820 of 1,000  82%  warned                    ▇▇
-─ story ──────────────────────────────────────────────────┬─ core memory ───────────────────────────
+─ events ─────────────────────────────────────────────────┬─ core memory ───────────────────────────
       5 thinks    A sailor!  · 800 tokens, 80%            │ human  16 of 200      appended at seq 6
         calls     core_memory_append(name="human",        │  Name: Chad
                   content="Sails") ♥                      │  Sails
@@ -104,15 +104,15 @@ context ━━━━━━━━━━━━━━━━━━━━━━━━
 ▌    11 failed    wind: no such place                     │
              e                   e                               f                   s
  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━●─────────────────────────────────
- seq 11 of 16 · turn 1.2 · function_result · 1.0 s later                        2 edits · 1 failure
+ seq 11 of 16 · turn 1, step 2 · function_result · 1.0 s later                  2 edits · 1 failure
  space play, pause  ← → event  n p turn  s summary  e edit  f failure  + - speed  ? help  q quit"""
 NARROW = """\
  PAUSE 1x   sam · scripted           2023-11-14 22:13:26 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━┃━───────  800 of 1,000  80%
-─ story ────────────────────────────────────────────────────
+─ events ───────────────────────────────────────────────────
                   UTC
       3 memory    human created: Name: Chad
-── turn 1 · 2023-11-14 22:13:24 ────────────────────────────
+── turn 1 · 2023-11-14 22:13:24 UTC ────────────────────────
       4 user      I sail a boat
       5 thinks    A sailor!  · 800 tokens, 80%
         calls     core_memory_append(name="human",
@@ -125,7 +125,7 @@ human  16 of 200                          appended at seq 6
 
         e           e                  f          s
  ━━━━━━━━━━━━━━━━━━━●──────────────────────────────────────
- seq 6 of 16 · turn 1.1 · memory_edited · 1.0 s later
+ seq 6 of 16 · turn 1, step 1 · memory_edited · 1.0 s later
  space play, pause  ← → event  n p turn  ? help  q quit"""
 
 
@@ -239,7 +239,7 @@ def test_what_is_typed_and_said_takes_the_place_of_the_keys() -> None:
     """A search, a name, a word to people; else the keys, help and quit among them at any width that has room."""
     assert " search: boat█" in lines(console_at(STORY, 3, mode="search", typed="boat"), STORY, 80, 24)[-1]
     typing = lines(console_at(STORY, 3, mode="fork", typed="bob"), STORY, 80, 24)[-1]
-    assert " fork at seq 3, under the name: bob█" in typing
+    assert " fork at seq 3, name: bob█" in typing
     assert "There is no x." in lines(console_at(STORY, 3, said="There is no x."), STORY, 80, 24)[-1]
     for width in (20, 40, 80, 200):
         keys = lines(console_at(STORY, 3), STORY, width, 24)[-1]

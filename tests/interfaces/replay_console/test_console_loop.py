@@ -116,7 +116,7 @@ def test_a_fork_is_made_at_the_event_that_is_shown() -> None:
     driven(script, WHOLE, fork=lambda seq, name: made.append((seq, name)))
     assert made == [(4, "bob")]
     assert script.did == ["gave the terminal back", "took it again"]
-    assert "Forked at seq 4: `everlog chat bob` goes on from here." in script.pages[-1]
+    assert "Forked. Run `everlog chat bob`." in script.pages[-1]
 
 
 def test_a_fork_that_cannot_be_says_why() -> None:

@@ -54,9 +54,9 @@ def test_keys_go_to_places(keys: list[str], seq: int) -> None:
         (["G", "f"], "There is no later failure."),
         (["G", "n"], "There is no later turn."),
         (["p"], "There is no earlier turn."),
-        (["/", *"unsaid", "enter"], "Nothing says “unsaid”."),
-        (["G", "/", *"ahoy", "enter"], "“ahoy” is not said later: on from the beginning."),
-        (["N"], "Nothing was searched for yet: / begins."),
+        (["/", *"unsaid", "enter"], "“unsaid” was not found."),
+        (["G", "/", *"ahoy", "enter"], "“ahoy”: the search continued from the beginning."),
+        (["N"], "No search yet: press / to search."),
     ],
     ids=lambda value: "".join(value) if isinstance(value, list) else "",
 )

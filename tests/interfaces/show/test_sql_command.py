@@ -128,7 +128,7 @@ def test_as_of_and_agent_leave_records_out(fleet: Line) -> None:
     assert rows(fleet, "SELECT count(*) FROM records", "--as-of", str(middle[0][0])) == count
     assert rows(fleet, "SELECT agent_id FROM agents", "--agent", "ann") == [["ann"]]
     assert rows(fleet, "SELECT agent_id FROM agents", "--agent", "o'nobody") == []
-    assert "is a seq, which is one agent" in fleet.fails("sql", "SELECT 1", "--as-of", "12")
+    assert "is a seq, and each agent has seqs of its own" in fleet.fails("sql", "SELECT 1", "--as-of", "12")
 
 
 WRITES = [

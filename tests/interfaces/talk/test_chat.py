@@ -66,7 +66,7 @@ def test_slash_commands(cli: Line, chat):
         "core memory",
         "messages",
         "memory pressure",
-        "Showing 1 of 1 results",
+        "Showing 1 of 1 result ",
         "say what",
         "/heartbeat",
         "no /nonsense",
@@ -84,7 +84,17 @@ def test_heartbeat_and_summaries(cli: Line, chat):
     kinds = [record["type"] for record in cli.lines("events", "sam")]
     assert {"heartbeat", "summary", "summary_expanded"} <= set(kinds)
     assert "Beat." in out
-    assert "taken back" in out
+    assert "was undone" in out
+
+
+def test_a_search_has_pages(cli: Line, chat):
+    """The footer says what to type for the next page; a page that cannot be is an error."""
+    cli.script.answers = [says("Aye.") for _ in range(6)]
+    boats = [f"boat number {number}" for number in range(6)]
+    code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
+    assert "Showing 5 of 6 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
+    assert "Showing 1 of 6 results (page 2 of 2)" in out
+    assert (code, "'0' is not a number from 1" in err) == (1, True)
 
 
 def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):

@@ -182,7 +182,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
         return ModelResponse(says("Too late."), 5)
 
     cli.script.ask = overtaken  # type: ignore[method-assign]
-    assert "took the agent 'sam' over" in cli.fails("send", "sam", "hello")
+    assert "took over the agent 'sam'" in cli.fails("send", "sam", "hello")
 
 
 def test_a_tail_that_was_cut_is_told(cli: Line):
@@ -273,7 +273,7 @@ def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
 
 def test_half_a_character_is_refused(cli: Line):
     """Text that is not Unicode is an error, not a traceback; the byte is named, where it is one."""
-    assert "not UTF-8: it holds the byte 0xff in the place of character 3" in cli.fails("send", "sam", "ab\udcff")
+    assert "not UTF-8: character 3 is the byte 0xff" in cli.fails("send", "sam", "ab\udcff")
     assert "half of a character" in cli.fails("send", "sam", "\ud800")
     assert "not UTF-8" in cli.fails("search", "sam", "\udcff")
     assert "lone surrogate" in cli.fails("create", "\udcff")
@@ -325,7 +325,7 @@ def test_create_twice_is_refused(cli: Line):
     assert "already" in cli.fails("create", "sam")
     code, _, err = cli("send", "sam", "hello", "--persona", "plain")
     assert code == 0
-    assert "--persona changes a new agent only" in err
+    assert "--persona has an effect on a new agent only" in err
 
 
 def test_own_functions(cli: Line, tmp_path):

@@ -157,7 +157,7 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("sam  Ahoy, sailor.")
     assert "model_reply" not in cli.ok("events", "sam", "--from", "8")
     speaker.say(ReplyDelta(restart=True))
-    sam.until("begins anew")
+    sam.until("starts again below")
     speaker.say(ReplyDelta(text="I greet him again."), *spoken("Hello there.", LONG))
     sam.until("sam  Hello there.\n")
     speaker.say(says(f"Hello there.\n{LONG}", thought="I greet him again."))
@@ -171,7 +171,7 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("sam  Half of")
     sam.interrupt()
     assert speaker.left()
-    sam.until("the turn was stopped")
+    sam.until("(cancelled; the partial reply above was discarded)")
     assert cli.lines("events", "sam")[-1]["type"] == "turn_cancelled"
     sam.type("Still there?")
     speaker.asked()

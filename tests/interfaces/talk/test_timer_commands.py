@@ -41,12 +41,12 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--every", "0x"), "is not a time as"),
-        (("--every", ""), "is not a time as"),
+        (("--every", "0x"), "is not a length of time such as"),
+        (("--every", ""), "is not a length of time such as"),
         ((), "say when"),
-        (("--every", "0s"), "is not a time from 1s to 36600d"),
-        (("--every", "0s", "--at", NOON), "is not a time from 1s to 36600d"),
-        (("--every", "99999d"), "is not a time from 1s to 36600d"),
+        (("--every", "0s"), "is not a length of time from 1s to 36600d"),
+        (("--every", "0s", "--at", NOON), "is not a length of time from 1s to 36600d"),
+        (("--every", "99999d"), "is not a length of time from 1s to 36600d"),
         (("--at", "noon"), "is not an ISO time from 1970 to 9999"),
         (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
         (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
@@ -87,7 +87,7 @@ def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
     for words in (("--every", "1h"), ("--cancel", "x")):
         said = cli.fails("timer", "sam", *words)
-        assert "close it there first. Nothing was changed." in said
+        assert "Close it there and run the command again. Nothing was changed." in said
         assert "--take-over" not in said
     log.close()
 
