@@ -104,8 +104,7 @@ class RecoveryQueue:
             hurt = self._hurt[place] = _RecoveryState(used, sure)
             self._put_off(place, after_s)
         else:
-            # The host died again: read the log anew from the first look, and keep the wait if a recovery is in
-            # progress.
+            # The host died again: its log is read from scratch, and a recovery in progress is repeated after its end.
             hurt.looks = 0
             hurt.again_s = after_s if hurt.running else None
         hurt.sure, hurt.used = hurt.sure or sure, max(hurt.used, used)
@@ -215,4 +214,4 @@ class DeathReporter:
     def _report_deaths(self) -> None:
         dead, self._dead = self._dead, []
         others = f" and of {len(dead) - NAMES_MAX} others" if len(dead) > NAMES_MAX else ""
-        self._note(f"the host of {', '.join(dead[:NAMES_MAX])}{others} died; what is unfinished goes on from the log")
+        self._note(f"the host of {', '.join(dead[:NAMES_MAX])}{others} died; unfinished turns continue from the log")

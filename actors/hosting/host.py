@@ -177,7 +177,6 @@ class Host:
         try:
             if isinstance(command, commands.MoveAgent):
                 return await self._move(shared=command.shared)
-            # One command at a time opens or unloads the agent. Commands themselves run outside the lock, several at
             # The lock is for opening and unloading only; commands themselves run outside, several at once.
             async with self._gate:
                 opened = await self._opened(command)

@@ -203,7 +203,7 @@ async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any,
         os.kill(os.getpid(), signal.SIGKILL)
 
     async with scripted(opens, calls("die"), tools=[die]) as (system, agent):
-        with pytest.raises(HostLost, match=r"is gone\. What it had acknowledged is in the log"):
+        with pytest.raises(HostLost, match=r"is gone\. Acknowledged events are in the log"):
             await agent.send("go")
         assert texts(log(system), "user_message") == ["go"]
         assert 3 < len(deaths.read_text()) < 15

@@ -178,7 +178,7 @@ def test_nobody_there_is_said_with_the_address() -> None:
 
 def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text goes to another machine that only a file names, and no key to any place but the environment's."""
-    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL does not name that place"):
+    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL is another address"):
         embedder_again("some-model at http://192.0.2.1/v1/", 3)
     with serving(vectors((0, 3, 4))) as endpoint:
         embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])

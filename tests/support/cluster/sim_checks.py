@@ -24,7 +24,7 @@ def check(world: "World") -> None:
         assert len(pids) == 1, f"{key}: acknowledged by the processes {pids}"
     assert cluster.most_starting <= cluster.activations_max
     expected = (
-        "died; what is unfinished goes on",
+        "died; unfinished turns continue",
         "in a row",
         "no room",
         "the name is taken",
