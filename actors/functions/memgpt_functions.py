@@ -1,7 +1,8 @@
 """MemGPT's own functions. Functions that take a Memory are pure: their effect is the events that they leave in it.
 
 Functions that search are coroutines: the agent waits for the search, and its result is recorded in the log. They read
-the agent's memory as of the request that the model answered; changes by calls of the same reply come from the desk.
+the agent's memory as of the request that the model answered; their FunctionMemory (`desk`) holds the changes by calls
+of the same reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -74,7 +74,7 @@ class BlockEditOutcome(msgspec.Struct, frozen=True):
     busy: bool = False
     """True if the edit was not made and can be sent again later."""
     unknown: bool = False
-    """True if it is unknown if the edit was made."""
+    """True if the outcome is not known: the edit may or may not have been made."""
 
 
 class BlockClient(Protocol):

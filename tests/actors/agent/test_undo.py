@@ -330,7 +330,7 @@ def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
     assert seen[1:] == ["I think.", "I am glad."]
     assert [r.text for r in world.log() if r.type == "model_reply"][2] == "I am annoyed."
     assert_replays(world)
-    with pytest.raises(BadInput, match="has words"):
+    with pytest.raises(BadInput, match="is empty"):
         during(world, lambda agent: agent.rethink("  \n"))
 
 
