@@ -238,7 +238,7 @@ def switch(group: Group, option: str, what: str) -> None:
 def grant_options(parser: argparse.ArgumentParser) -> None:
     """Add the permissions of the functions of the preset `extras`."""
     group = parser.add_argument_group(
-        "permissions", "For the functions of the preset `extras`. They are not stored: give them each time."
+        "permissions", "For the functions of the preset `extras`.\nThey are not stored: give them each time."
     )
     group.add_argument(
         "--workspace",

@@ -69,9 +69,9 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
         if reconfigure is not None:
             reconfigure(errors=errors)
     module, name = args.handler.split(":")
+    handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
     try:
         with interruptible():
-            handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
             code = handler(args, world or CommandEnvironment())
             sys.stdout.flush()
     except KeyboardInterrupt as error:

@@ -74,7 +74,7 @@ def test_a_model_that_fails_is_an_error_and_loses_nothing(cli: Line) -> None:
     cli.script.answers = [ModelError("The endpoint is down.", kind="connection"), says("Yes.")]
     code, out, _ = cli("fleet", "--agents", "1", "--messages", "2", "--runtime", "local")
     assert code == 1
-    assert "errors: 1 ModelError: connection, as: The endpoint is down." in out
+    assert "errors: 1 ModelError: connection, for example: The endpoint is down." in out
     assert "lost: 0 of 2 acknowledged" in out
 
 
@@ -145,7 +145,8 @@ def test_words_come_from_a_file(tmp_path: Path, name: str, content: bytes, said:
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"), [(b"", "holds nothing"), (b"\n \n", "holds nothing"), (b"Hi\nH\xff\n", "line 2: it is not")]
+    ("content", "fault"),
+    [(b"", "has no messages"), (b"\n \n", "has no messages"), (b"Hi\nH\xff\n", "line 2: it is not")],
 )
 def test_a_bad_file_is_named_before_anything_is_said(cli: Line, tmp_path: Path, content: bytes, fault: str) -> None:
     """The store is not even made."""

@@ -127,7 +127,7 @@ def test_what_cannot_be_meant_is_bad_usage(cli: Line, argv: tuple[str, ...]) -> 
     [
         (("update", "sam", "4711", "x"), "no memory with the id '4711'"),
         (("delete", "sam", "4711"), "no memory with the id '4711'"),
-        (("show", "sam", "4711"), "`everlog archive list sam` shows"),
+        (("show", "sam", "4711"), "`everlog archive list sam` lists"),
         (("insert", "sam", "x", "--tag", " "), "none empty"),
         (("insert", "sam", "x" * 1_000_001), "1,000,000 characters at most"),
         (("list", "sam", "--since", "soon"), "YYYY-MM-DD"),

@@ -43,7 +43,7 @@ def test_every_setting_is_changed_by_one_event_and_told_before_and_after(cli: Li
         "day_cost_max": (0.0, 1.5),
     }
     assert changed(cli, "configure", "sam", *words) == {}
-    assert "Nothing is different" in cli.ok("configure", "sam", *words)
+    assert "Nothing was changed" in cli.ok("configure", "sam", *words)
     assert "fallback: big -> none" in cli.ok("configure", "sam", "--fallback", "")
     assert cli.json("memory", "sam")["as_of"] == before + 2
     told = {one["name"] for one in cli.json("diff", "sam", "1")["configuration"]}
@@ -81,8 +81,11 @@ def test_sections_are_shown_and_changed_by_commands(cli: Line, tmp_path: Path) -
     cli.ok("create", "sam")
     assert names(cli) == ["base", "control_flow", "speaking", "memory", "tools", "closing"]
     (tmp_path / "who.md").write_text("You are {{ agent }}, {{ job }}.\n")
-    cli.ok("prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--place", "1")
-    cli.ok("prompt", "hide", "sam", "tools")
+    added = cli.ok(
+        "prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--place", "1"
+    )
+    assert "sections: added who\n" in added
+    assert "sections: hid tools\n" in cli.ok("prompt", "hide", "sam", "tools")
     cli.ok("prompt", "move", "sam", "memory", "2")
     cli.ok("prompt", "remove", "sam", "closing")
     assert names(cli) == ["who", "memory", "base", "control_flow", "speaking", "(tools)"]

@@ -98,7 +98,7 @@ def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Pat
     assert "one.txt: The tide turns." in cli.ok("events", "source:sea")
     assert cli.json("detach", "ann", "sea")["attached"] is False
     assert cli.json("sources", "ann") == []
-    assert "cannot search a source 'sea'; those that it can search: none" in cli.fails("detach", "ann", "sea")
+    assert "cannot search a source 'sea'; its sources: none" in cli.fails("detach", "ann", "sea")
     assert [one["agents"] for one in cli.json("sources")] == [["sam"]]
     cli.ok("delete", "sam", "--yes")
     assert [one["agents"] for one in cli.json("sources")] == [[]]
@@ -149,7 +149,7 @@ def test_what_vanished_is_told_of_the_folder_that_is_loaded_only(cli: Line, tmp_
     assert cli.json("load", "sam", two, "--prune")["removed"] == 0
     assert cli.json("load", "sam", str(tmp_path / "a" / "three.txt"), "--prune")["removed"] == 0
     assert cli.json("load", "sam", one)["vanished"] == ["one.txt"]
-    assert "No longer where they were loaded from: one.txt. They stay, unless --prune." in cli.ok("load", "sam", one)
+    assert "No longer found where they were loaded from: one.txt. --prune removes them." in cli.ok("load", "sam", one)
     assert "1 removed" in cli.ok("load", "sam", one, "--prune")
     assert sorted(held(cli, "sam")) == ["three.txt", "two.txt"]
 
@@ -196,7 +196,7 @@ def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path
         (["load", "sam", "x.txt", "--source", " "], "a source name has 1 to 248 bytes"),
         (["load", "sam", "x.txt", "--source", "s" * 249], "a source name has 1 to 248 bytes"),
         (["load", "source:sea", "x.txt"], "there is no such file or folder"),
-        (["attach", "sam", "sea"], "There is no source 'sea' here. Near it: seas"),
+        (["attach", "sam", "sea"], "There is no source 'sea'. Did you mean seas?"),
         (["attach", "nobody", "seas"], "There is no agent 'nobody' here"),
         (["sources", "nobody"], "There is no agent 'nobody' here"),
         (["sources", "--source", "sea"], "There is no source 'sea' in this store; its sources: 'seas'"),

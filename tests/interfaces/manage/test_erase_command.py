@@ -257,9 +257,9 @@ def test_erasing_asks_first(cli: Line, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--from", "9", "--to", "8"], "--from 9 comes after --to 8"),
-        (["--to", "1000"], "--to 1000 is beyond the end"),
-        (["--from", "1000"], "--from 1000 is beyond the end"),
+        (["--from", "9", "--to", "8"], "--from 9 is greater than --to 8"),
+        (["--to", "1000"], "--to 1000 is beyond the last record"),
+        (["--from", "1000"], "--from 1000 is beyond the last record"),
     ],
 )
 def test_a_range_that_is_not_there(cli: Line, argv, words):

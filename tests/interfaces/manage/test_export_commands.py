@@ -43,7 +43,7 @@ def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Lin
     file = str(tmp_path / "sam.everlog")
     out = cli.ok("export", "sam", file)
     assert out.startswith(f"Exported {head} records of sam to {file} (")
-    assert other.ok("restore", file).startswith(f"sam: {head} records restored, chain ")
+    assert other.ok("restore", file).startswith(f"sam: {head} records restored, with the same chain ")
     assert envelopes(other, "sam") == envelopes(cli, "sam")
     assert shown(other, "sam") == shown(cli, "sam")
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "sam", "--deep"]):
@@ -51,7 +51,7 @@ def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Lin
     assert other.json("verify", "sam")["checked"] > 2
     other.script.answers = [says("I know you.")]
     assert "I know you." in other.ok("send", "sam", "Do you know me?")
-    assert other.ok("restore", file).startswith(f"sam: here already, seq 1 to {head}, chain ")
+    assert other.ok("restore", file).startswith(f"sam: seq 1 to {head} exist already, with the same chain ")
     assert len(other.lines("events", "sam")) > head
 
 
@@ -77,11 +77,11 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
     cli.ok("send", "tom", "I am tom")
     file = str(tmp_path / "tom.everlog")
     out = cli.ok("export", "tom", file)
-    assert f"With it: {head} records of sam." in out
-    assert "Not in it: documents of books. --with-sources" in out
+    assert f"Also in the file: {head} records of sam." in out
+    assert "Not in the file: documents of books. --with-sources" in out
     out = cli.ok("export", "tom", file, "--with-sources", "--force")
-    assert "1 record of the source books." in out and "Not in it" not in out
-    assert other.ok("restore", file).count("restored, chain") == 3
+    assert "1 record of the source books." in out and "Not in the file" not in out
+    assert other.ok("restore", file).count("restored, with the same chain") == 3
     assert [row["agent"] for row in other.json("agents")] == ["tom"]
     assert other.json("sources")[0]["source"] == "books"
     assert envelopes(other, "tom") == envelopes(cli, "tom")
@@ -113,7 +113,7 @@ def test_an_erasure_says_that_it_does_not_reach_copies(cli: Line, other: Line, t
     assert "files of `everlog export`" in cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
     assert cli.json("erase", "sam", "--yes")["exports_reached"] is False
     file = tmp_path / "sam.everlog"
-    assert "Erased before, and so without words: " in cli.ok("export", "sam", str(file))
+    assert "in the file without content, because of earlier erasures" in cli.ok("export", "sam", str(file))
     assert cli.json("export", "sam", str(file), "--force")["streams"][0]["erased"] > 8
     other.ok("restore", str(file))
     assert leftovers(other.root) == []
@@ -126,7 +126,7 @@ def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
     cli.ok("erase", "sam", "--yes")
-    assert f"sam: here already, seq 1 to {head}" in cli.ok("restore", file)
+    assert f"sam: seq 1 to {head} exist already" in cli.ok("restore", file)
     assert leftovers(cli.root) == []
 
 
@@ -192,7 +192,7 @@ def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path
     with monkeypatch.context() as patched:
         patched.setattr("everlog.store.backup.restore_service._append", interrupted)
         code, _, said = other("restore", str(file))
-    assert (code, "say the same again" in said) == (130, True)
+    assert (code, "run the same command again" in said) == (130, True)
     other.ok("restore", str(file))
     assert envelopes(other, "sam") == envelopes(cli, "sam")
 
@@ -281,7 +281,7 @@ def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_pat
         cli.ok("export", name, file)
         place = Line(tmp_path / f"with {name}", capsys)
         out = place.ok("restore", file)
-        assert "Only its fork was asked for: it is ended here." in out
+        assert "It was restored for its fork only, and is marked as deleted." in out
         assert [row["agent"] for row in place.json("agents")] == [name]
         assert "was deleted" in place("memory", "sam")[2]
         assert envelopes(place, name) == envelopes(cli, name)

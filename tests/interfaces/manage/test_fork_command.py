@@ -32,7 +32,7 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
     assert told(sam, "tom") == ["one", "two", "four"]
     assert told(sam, "sam") == ["one", "two", "three"]
     when = next(e["recorded_at"] for e in sam.lines("events", "sam") if e["seq"] == at)
-    assert "ann is sam as of seq" in sam.ok(
+    assert "Created ann from sam as of seq" in sam.ok(
         "fork", "sam", "--as-of", when, "--new-name", "ann", "--placement", "shared"
     )
     assert told(sam, "ann") == ["one", "two"]
@@ -44,7 +44,7 @@ def test_a_turn_that_was_open_is_told(sam: Line) -> None:
     """For a cut between a message and its answer, the fork says which turn continues only in the parent."""
     at = seq_of(sam, "two") - 2
     said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
-    assert "Turn 2 was open there" in said
+    assert "Turn 2 was open at that record" in said
     assert sam.lines("events", "tom")[-1]["type"] == "turn_abandoned"
 
 

@@ -94,8 +94,8 @@ def test_a_database_that_cannot_be_opened_is_named(cli: Line, tables: Path) -> N
     """No file, no database, two of one name; and nothing is changed in one that is read."""
     (tables / "fake.duckdb").write_text("hello")
     for paths, said in (
-        (["/nowhere.duckdb"], "With --sql each PATH is a database of DuckDB"),
+        (["/nowhere.duckdb"], "With --sql each PATH is a DuckDB database"),
         ([str(tables / "fake.duckdb")], "cannot be opened as a database of DuckDB"),
-        ([str(tables / "notes.duckdb")] * 2, "there is a database 'notes' already"),
+        ([str(tables / "notes.duckdb")] * 2, "another database is named 'notes' too"),
     ):
         assert said in cli.fails("load", "sam", *paths, "--sql", "SELECT 1")

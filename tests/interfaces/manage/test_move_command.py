@@ -9,9 +9,9 @@ def test_an_agent_goes_and_comes_back(cli: Line):
     cli.ok("create", "sam", "--shards", "3")
     cli.script.answers = [says("One."), says("Two."), says("Three.")]
     assert "One." in cli.ok("send", "sam", "one")
-    assert "is in shard-00" in cli.ok("move", "sam", "--placement", "shared")
+    assert "Moved sam to shard-00" in cli.ok("move", "sam", "--placement", "shared")
     assert "Two." in cli.ok("send", "sam", "two")
-    assert "is in agent-" in cli.ok("move", "sam", "--placement", "dedicated")
+    assert "Moved sam to agent-" in cli.ok("move", "sam", "--placement", "dedicated")
     assert "Three." in cli.ok("send", "sam", "three")
     assert [said["text"] for said in cli.lines("events", "sam", "--type", "user_message")] == ["one", "two", "three"]
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all"]):

@@ -22,7 +22,7 @@ def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
     assert listed["followers"] == [{"agent": "kim", "label": "crew"}, {"agent": "sam", "label": "team"}]
     assert "kim, sam" in cli.ok("shared", "list")
     cli.ok("shared", "detach", "kim", "team")
-    assert "follows no shared block" in cli.fails("shared", "detach", "kim", "team")
+    assert "is not attached to 'kim'" in cli.fails("shared", "detach", "kim", "team")
     for proof in ("verify", "rebuild"):
         cli.ok(proof, "--all")
     cli.ok("log", "check", "--all")

@@ -28,7 +28,7 @@ def test_an_open_turn_is_cancelled_and_the_next_is_answered(cli: Line) -> None:
     left_open(cli, "one", "two", "three")
     assert cli.ok("cancel", "sam") == "Cancelled turn 2 of sam.\n"
     assert cli.json("cancel", "sam", "--waiting") == {"agent": "sam", "cancelled": [3, 4]}
-    assert cli.ok("cancel", "sam", "--waiting") == "Nothing was cancelled: no turn of sam is open.\n"
+    assert cli.ok("cancel", "sam", "--waiting") == "Nothing was cancelled: sam has no open turn.\n"
     assert cli.json("cancel", "sam") == {"agent": "sam", "cancelled": []}
     before = len(cli.script.asked)
     cli.ok("send", "sam", "four")

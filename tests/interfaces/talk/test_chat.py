@@ -67,9 +67,9 @@ def test_slash_commands(cli: Line, chat):
         "messages",
         "memory pressure",
         "Showing 1 of 1 result ",
-        "say what",
+        "QUERY is missing",
         "/heartbeat",
-        "no /nonsense",
+        "no command /nonsense",
         "no summary",
     ):
         assert part in out
@@ -125,8 +125,8 @@ def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
     assert (code, err) == (0, "")
     assert "again: third" in out
     assert "Better." in out
-    assert "the last 2 turns are out of the model's sight" in out
-    assert "say how many" in out
+    assert "Undid 2 turns. The model no longer sees them" in out
+    assert "N must be a number" in out
     assert "turns 2, 4" in out
     seen = str(cli.json("context", "sam")["messages"])
     assert "first" in seen
@@ -284,7 +284,9 @@ def test_at_a_terminal(cli: Line, monkeypatch):
     code, out, err = cli("chat", "sam")
     assert (code, err) == (0, "")
     assert "Indeed." in out
-    assert "Nothing is lost" in out
+    assert "Goodbye. The conversation is in the log." in out
+    cli.typed = ["/exit"]
+    assert "Goodbye." in cli("chat", "sam")[1]
 
 
 def test_how_an_agent_began_is_no_part_of_its_first_answer(cli: Line):

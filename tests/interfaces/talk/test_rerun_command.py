@@ -49,12 +49,12 @@ def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, t
     told.script.answers = [rings("red"), rings("blue"), says("They rang."), says("Sleep well.")]
     shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert repair_step(tmp_path) == ["red"]
-    assert 'ring(bell="red") ♥ → from the record, red rang' in " ".join(shown.split())
+    assert 'ring(bell="red") ♥ → recorded result, red rang' in " ".join(shown.split())
     assert 'ring(bell="blue") ♥ → refused' in " ".join(shown.split())
     for words in ("> Ring it", "They rang.", "It rang.", "> Good night", "Sleep well."):
         assert words in shown
-    assert "The first difference is in turn 1 (seq 8 then, seq 9 now)" in " ".join(shown.split())
-    assert "1 answered from the record, 0 ran, 1 refused" in shown
+    assert "The first difference is in turn 1 (recorded seq 8, rerun seq 9)" in " ".join(shown.split())
+    assert "1 with a recorded result, 0 run, 1 refused" in " ".join(shown.split())
     assert told.ok("events", "tom", "--type", "agent_forked")
 
 

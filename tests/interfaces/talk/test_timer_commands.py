@@ -43,15 +43,15 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
     [
         (("--every", "0x"), "is not a length of time such as"),
         (("--every", ""), "is not a length of time such as"),
-        ((), "say when"),
+        ((), "a time is missing"),
         (("--every", "0s"), "is not a length of time from 1s to 36600d"),
         (("--every", "0s", "--at", NOON), "is not a length of time from 1s to 36600d"),
         (("--every", "99999d"), "is not a length of time from 1s to 36600d"),
         (("--at", "noon"), "is not an ISO time from 1970 to 9999"),
         (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
         (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
-        (("--cancel", "a", "--every", "1h"), "--cancel stands alone"),
-        (("--cancel", "a", "--after", "0s"), "--cancel stands alone"),
+        (("--cancel", "a", "--every", "1h"), "--cancel cannot be given with"),
+        (("--cancel", "a", "--after", "0s"), "--cancel cannot be given with"),
         (("--at", NOON, "--after", "1h"), "not allowed with"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
     """The timer is set, and goes off at once; a warning says so, for a slip of the hand is likely."""
     cli.ok("create", "sam")
     code, _, err = cli("timer", "sam", "--at", "2020-01-01")
-    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: it goes off at once.\n")
+    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: the timer fires at once.\n")
     assert cli("timer", "sam", "--at", NOON)[2] == ""
 
 
