@@ -1,4 +1,4 @@
-"""One run of the command line: from what was typed to an exit code. An exception that is no EverlogError propagates."""
+"""Run one command line: from its words to an exit code. An exception that is no EverlogError propagates."""
 
 import importlib
 import os
@@ -15,34 +15,40 @@ from everlog.interfaces.common.exits import FAILED, MISUSED, UNREAD, interruptib
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
 
+NOTHING_LOST = "nothing is lost."
+"""Message for Ctrl-C during a command that writes, if the command itself has none."""
+
 _SHOWN, _KEPT = "backslashreplace", "surrogateescape"
-"""What becomes of characters that cannot be written, and of bytes that are no text: `checked` refuses those."""
+"""Error handlers of the streams: output escapes characters that it cannot encode; input keeps bytes that are no text,
+and `input_text.check_text` rejects them.
+"""
 
 CommandHandler = Callable[[Namespace, "CommandEnvironment"], int]
 
 
 def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
-    """The exit code. Raises KeyboardInterrupt, however the Ctrl-C was told."""
+    """Run the command and return its exit code.
+
+    Raises KeyboardInterrupt for Ctrl-C, with what the user should know as its text; empty for a command that only
+    reads.
+    """
     try:
-        with interruptible():
-            return _run(_parsed(argv), world)
+        return _run(_parsed(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
         return error.code if isinstance(error.code, int) else MISUSED
     except EverlogError as error:
         complain(error)
         return FAILED
     except BrokenPipeError:
+        # Point stdout at the null device: Python flushes stdout at its exit, and would print the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
 
 
 def _parsed(argv: Sequence[str] | None) -> Namespace:
-    """The arguments. The one text of a command, and paths, may come after its options: argparse alone takes them
-    only before.
-    """
+    """Return the arguments. TEXT, QUERY and PATHs may follow options, which argparse alone does not accept."""
     words = sys.argv[1:] if argv is None else argv
-    commands = parser(words)
-    args, rest = commands.parse_known_args(words)
+    args, rest = parser(words).parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):
         empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
         if empty is not None:
@@ -51,7 +57,7 @@ def _parsed(argv: Sequence[str] | None) -> Namespace:
         args.paths += rest
         rest = []
     if rest:
-        commands.error(f"unrecognized arguments: {' '.join(rest)}")
+        args.fail(f"unrecognized arguments: {' '.join(rest)}")
     return args
 
 
@@ -63,7 +69,13 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
         if reconfigure is not None:
             reconfigure(errors=errors)
     module, name = args.handler.split(":")
-    handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
-    code = handler(args, world or CommandEnvironment())
-    sys.stdout.flush()
+    try:
+        with interruptible():
+            handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
+            code = handler(args, world or CommandEnvironment())
+            sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        if args.reads_only or str(error):
+            raise
+        raise KeyboardInterrupt(NOTHING_LOST) from error
     return code

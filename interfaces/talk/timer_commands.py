@@ -1,4 +1,4 @@
-"""`everlog timer` and `everlog timers`: when an agent is woken without anybody speaking to it."""
+"""`everlog timer` and `everlog timers`: set, cancel and list the timers that wake an agent."""
 
 import asyncio
 from argparse import Namespace
@@ -20,13 +20,13 @@ from everlog.store import name_of
 
 
 def timer(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `timer`: set one, or cancel one."""
+    """Run the command `timer`: set or cancel one timer."""
     if args.cancel and [
         given for given in (args.text, args.every, args.at, args.after, args.timer) if given is not None
     ]:
-        args.fail("--cancel stands alone")
+        args.fail("--cancel cannot be given with TEXT, --every, --at, --after or --timer")
     name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # creates no store and no agent
         return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
@@ -40,9 +40,9 @@ async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: in
         print(json_shapes.line(shape))
         return 0
     often = f", then every {time_text.span(args.every)}" if args.every else ""
-    print(sanitize(f"Timer {called}: {name} is woken at {time_text.clock(due_at)}{often}."))
+    print(sanitize(f"Timer {called} wakes {name} at {time_text.clock(due_at)}{often}."))
     if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
-        print(sanitize(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
+        print(sanitize(f"It fires only while `everlog chat {name}` is open or a cluster runs (`everlog up`)."))
     return 0
 
 
@@ -61,14 +61,14 @@ async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> int:
 
 
 def _due(args: Namespace, now: int) -> int:
-    """When the first heartbeat is due, microseconds UTC."""
+    """Return the time of the first heartbeat, microseconds UTC. Exit with a usage error if no time is given."""
     if args.at is not None:
         if args.at < now:
-            warn(f"{time_text.clock(args.at)} is in the past: it goes off at once.")
+            warn(f"{time_text.clock(args.at)} is in the past: the timer fires at once.")
         return int(args.at)
     seconds = args.every if args.after is None else args.after
     if seconds is None:
-        args.fail("say when: --every 30m, --after 10m, or --at 2024-01-31T12:00")
+        args.fail("a time is missing: give --every 30m, --after 10m or --at 2024-01-31T12:00")
     return now + int(seconds) * MICROSECONDS
 
 
@@ -78,7 +78,7 @@ def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
 
 
 def timers(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `timers`."""
+    """Run the command `timers`."""
     with viewing(args, world) as view:
         rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))
     shown = [

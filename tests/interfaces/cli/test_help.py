@@ -110,15 +110,52 @@ def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
         assert {**parsed, "fail": None} == {**expected, "fail": None}
 
 
-@pytest.mark.parametrize("argv", [["nonsense"], ["archive", "nonsense"], ["sned", "sam", "hi"]], ids=" ".join)
-def test_a_command_that_there_is_not_is_told_with_those_that_there_are(argv, cli: Line):
-    """A word that is no command is answered by the names of all, or of all in its group."""
+@pytest.mark.parametrize(
+    ("argv", "near"),
+    [
+        (["nonsense"], ""),
+        (["archive", "nonsense"], ""),
+        (["sned", "sam", "hi"], "did you mean `everlog send`?"),
+        (["archive", "serch", "sam"], "did you mean `everlog archive search`?"),
+        (["insert", "sam", "hi"], "did you mean `everlog archive insert`?"),
+        (["creat"], "did you mean `everlog create` or `everlog shared create`?"),
+        (["archve"], "did you mean `everlog archive`?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_unknown_command_is_answered_with_similar_ones(argv, near, cli: Line):
+    """The reason names commands with a similar name, and not all of them."""
     code, _, err = cli(*argv)
+    reason, usage = err.splitlines()
     assert code == 2
-    group = "archive " if argv[0] == "archive" else ""
-    there = {command.name.removeprefix(group).split()[0] for command in COMMANDS if command.name.startswith(group)}
-    assert len(there) > 5
-    assert {name for name in there if f"'{name}'" not in err} == set()
+    assert reason.startswith("everlog: there is no command ")
+    assert reason.endswith(near or ".")
+    assert ("did you mean" in reason) == bool(near)
+    assert usage.startswith("usage: everlog ")
+
+
+def test_a_usage_error_gives_its_reason_first_and_one_line_of_usage(cli: Line):
+    """The reason stands before the usage, which names the arguments and where the options are listed."""
+    cli.ok("create", "sam")
+    assert cli("send", "sam")[2].splitlines() == [
+        "everlog: TEXT is missing: --role user needs a text",
+        "usage: everlog send NAME TEXT [options]; `everlog send --help` lists the options",
+    ]
+    assert cli("fork", "sam")[2].splitlines()[1].startswith("usage: everlog fork NAME --new-name NEW [options]; ")
+    assert cli("agents", "--fast")[2].splitlines() == [
+        "everlog: unrecognized arguments: --fast",
+        "usage: everlog agents [options]; `everlog agents --help` lists the options",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_help_has_one_form(command, capsys):
+    """Defaults are written as "(default: x)", and options that can be repeated as "; repeatable"."""
+    assert main([*command.name.split(), "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(repeatable" not in out
+    for what in re.findall(r"\(default[^)]*\)", out):
+        assert re.match(r"\(default( limit)?: .", what), what
 
 
 def keys_of(value: object) -> set[str]:
