@@ -11,7 +11,7 @@ DUCKDB_INTERRUPTED = "Query interrupted"
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt for a Ctrl-C that comes during a query of DuckDB, as for any other."""
+    """Raise KeyboardInterrupt for a Ctrl-C during a query of DuckDB, as Python does for any other Ctrl-C."""
     try:
         yield
     except RuntimeError as error:

@@ -32,6 +32,7 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: C
         return str(path)
     place = model_address(name, args.base_url, root)
     if place.url:
+        # `bootstrap.agents_of` reads `args.base_url`, so commands make their settings before they open agents.
         args.base_url = place.url
     url = request_url(place.url)
     if world.probe is not None and not getattr(args, "no_probe", False) and not is_known(place.name, url, root):

@@ -24,7 +24,7 @@ ARGUMENT_CHARS = 60
 RESULT_CHARS = 160
 """Longest function result that is shown whole while an agent works."""
 
-RESTARTED = "(the reply broke off or was rejected; it starts again below)"
+RESTARTED = "(reply broke off or was rejected; it starts again)"
 DISCARDED = "(the partial reply above was discarded)"
 CANCELLED = "(cancelled; the partial reply above was discarded)"
 

@@ -55,6 +55,7 @@ def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> T
     signs, bar = console_panes.timeline(story, playback, width)
     below = [signs, bar, _status(story, playback, width), _foot(console, width)]
     spare = height - len(above) - len(below) - 1 - BODY_LINES_MIN
+    # On a low terminal these parts are left out in this order, until the events have BODY_LINES_MIN lines.
     for least_wanted in (signs, above[1], bar, below[2]):
         if spare < 0:
             above, below = [[line for line in part if line is not least_wanted] for part in (above, below)]

@@ -70,6 +70,7 @@ def drive(
             console = press_key(console, key, story)
             if console.fork:
                 console = _forked(console, terminal, fork)
+                # The time that the fork took does not count as time that the player ran.
                 before = clock.now()
         if console.playback.follow and now - looked >= PATIENCE_S * MICROSECONDS:
             looked = now

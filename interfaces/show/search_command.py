@@ -35,7 +35,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
                 asyncio.run(_answer(find, queries, filters))
                 return 0
             shape = json_shapes.page(asyncio.run(_find_page(find, args.query, args.page - 1, filters)))
-        except FunctionError as error:  # the search functions raise it with a text for the model, which suits people
+        except FunctionError as error:  # its text is written for the model, and suits people too
             raise BadInput(str(error)) from error
     if args.json:
         print(json_shapes.line(shape))

@@ -60,7 +60,7 @@ HELP = """\
 /memory          show the memory blocks
 /context [full]  show what the model sees; `full`: messages in full
 /pressure        show how full the context window is
-/search QUERY    search the conversation; `--page N`: page N of the results
+/search QUERY    search the conversation; add --page N for page N of the results
 /events [N]      show the last N events (default: 20)
 /summarize       summarize the oldest part of the context now
 /expand          undo the last summary

@@ -185,7 +185,7 @@ def test_bytes_that_are_no_text(cli: Line, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
     code, out, err = cli("chat", "sam")
     assert code == 0
-    assert [line.partition(": it holds")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
+    assert [line.partition(": character")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
     assert "Indeed." in out
     assert len(cli.script.asked) == 1
 

@@ -267,7 +267,7 @@ def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
     """They are an error that names the first of them, and nothing is kept."""
     cli.ok("create", "sam")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xffc"), encoding="utf-8"))
-    assert "holds the byte 0xff" in cli.fails("send", "sam", "-")
+    assert "is the byte 0xff" in cli.fails("send", "sam", "-")
     assert "user_message" not in [record["type"] for record in cli.lines("events", "sam")]
 
 

@@ -157,7 +157,7 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("sam  Ahoy, sailor.")
     assert "model_reply" not in cli.ok("events", "sam", "--from", "8")
     speaker.say(ReplyDelta(restart=True))
-    sam.until("starts again below")
+    sam.until("it starts again")
     speaker.say(ReplyDelta(text="I greet him again."), *spoken("Hello there.", LONG))
     sam.until("sam  Hello there.\n")
     speaker.say(says(f"Hello there.\n{LONG}", thought="I greet him again."))
