@@ -102,8 +102,8 @@ def draft(
 
 
 def _payload(event: Event) -> str:
-    """Encode the fields of an event without its text. Raise BadInput if a field's value does not have the field's
-    type.
+    """Encode the fields of an event without its text.
+    Raise BadInput if a field's value does not have the field's type.
     """
     try:
         bare = msgspec.structs.replace(event, text="") if event.text else event
@@ -119,8 +119,8 @@ def _payload(event: Event) -> str:
 
 
 def decode(kind: str, version: int, text: str | None, payload: str, recorded_at: int = 0) -> AnyEvent:
-    """Return the typed event of a stored one. An older shape is upcast; an unknown kind or newer version gives
-    UnknownEvent.
+    """Return the typed event of a stored one. An older shape is upcast;
+    an unknown kind or newer version gives UnknownEvent.
 
     Raise msgspec.ValidationError if the payload of a known shape does not fit: the log never wrote such a payload.
     """
@@ -153,8 +153,8 @@ def decode_many(
     payloads: Sequence[str],
     recorded_at: Callable[[int], int],
 ) -> list[AnyEvent]:
-    """Return what `decode` returns for each of many events, but faster. `recorded_at` is called by position, for few
-    events.
+    """Return what `decode` returns for each of many events, but faster.
+    `recorded_at` is called by position, for few events.
 
     The loops run in the interpreter's C code. Only old, unknown or erased events are handled one by one.
     """
@@ -184,8 +184,8 @@ def event_of(record: Record | Draft) -> AnyEvent:
 
 
 def upcast_record(record: Record) -> Record:
-    """Return `record` with its payload in the current shape: the same object if it has that shape, or is unknown or
-    erased.
+    """Return `record` with its payload in the current shape:
+    the same object if it has that shape, or is unknown or erased.
     """
     cls = CATALOGUE.get(record.type)
     if cls is None or record.version >= cls.version or is_erased(record.payload):
@@ -197,8 +197,8 @@ def upcast_record(record: Record) -> Record:
 
 
 def is_erased(payload: str) -> bool:
-    """Return True if `payload` is that of a tombstone: the content is gone, the place in the stream and the digest
-    remain.
+    """Return True if `payload` is that of a tombstone:
+    the content is gone, the place in the stream and the digest remain.
     """
     return payload.startswith(ERASED_PREFIX)
 

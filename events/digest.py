@@ -42,8 +42,8 @@ def _canonical_bytes(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
 
 
 def digest(record: Record) -> bytes:
-    """Return the sha256 of the record's canonical bytes: 32 bytes. For a tombstone, return the digest of the erased
-    record.
+    """Return the sha256 of the record's canonical bytes: 32 bytes.
+    For a tombstone, return the digest of the erased record.
     """
     return digest_at(record, record.agent_id, record.seq)
 
@@ -56,8 +56,8 @@ def digest_at(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
 
 
 def tombstone(record: Record) -> Record:
-    """Return a record without its content: its place, its envelope and its digest. A tombstone is returned
-    unchanged.
+    """Return a record without its content: its place, its envelope and its digest.
+    A tombstone is returned unchanged.
     """
     if is_erased(record.payload):
         return record

@@ -81,8 +81,8 @@ class DuplicateId(StoreError):
 
 
 class StaleId(StoreError):
-    """The event id is older than the ids that the log remembers, so a repeat could not be distinguished from a new
-    event.
+    """The event id is older than the ids that the log remembers,
+    so a repeat could not be distinguished from a new event.
     """
 
 
@@ -91,8 +91,8 @@ class Fenced(StoreError):
 
 
 class Moved(StoreError):
-    """The agent is in another partition now: nothing was kept here. Look up the agent's partition, and send the request
-    there.
+    """The agent is in another partition now: nothing was kept here.
+    Look up the agent's partition, and send the request there.
     """
 
 
@@ -108,8 +108,8 @@ class PartitionBusy(StoreError):
 
 
 class Poisoned(StoreError):
-    """An earlier write or sync of this writer failed: until the log is opened again, it is unknown what reached the
-    disk.
+    """An earlier write or sync of this writer failed:
+    until the log is opened again, it is unknown what reached the disk.
     """
 
 
@@ -143,8 +143,8 @@ class ContextOverflow(ModelError):
 
 
 class OverBudget(ModelError):
-    """A budget is used up, so nothing was sent. `budget` names its owner and unit; `spent` and `limit` are in that
-    unit.
+    """A budget is used up, so nothing was sent. `budget` names its owner and unit;
+    `spent` and `limit` are in that unit.
     """
 
     def __init__(self, message: str, *, budget: str, limit: float, spent: float, retry_after_s: float = 0) -> None:

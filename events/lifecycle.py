@@ -53,8 +53,8 @@ class AgentCreated(Event, frozen=True, kw_only=True):
 
 
 class AgentConfigured(Event, frozen=True, kw_only=True):
-    """The configuration of all later requests; `text` is the system prompt. A request depends on nothing outside the
-    log.
+    """The configuration of all later requests; `text` is the system prompt.
+    A request depends on nothing outside the log.
     """
 
     kind: ClassVar[str] = "agent_configured"
@@ -103,8 +103,8 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
 
 
 class AgentForked(Event, frozen=True, kw_only=True):
-    """The stream begins with another agent's first `parent_seq` records, which are read there; this record is the next
-    one.
+    """The stream begins with another agent's first `parent_seq` records, which are read there;
+    this record is the next one.
     """
 
     kind: ClassVar[str] = "agent_forked"

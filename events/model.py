@@ -57,8 +57,8 @@ class ModelReply(Event, frozen=True, kw_only=True):
 
 
 class ModelFailed(Event, frozen=True, kw_only=True):
-    """The model failed, or its answer could not be understood; `text` says why. The turn ends; its messages stay in
-    view.
+    """The model failed, or its answer could not be understood; `text` says why.
+    The turn ends; its messages stay in view.
     """
 
     kind: ClassVar[str] = "model_failed"
@@ -77,8 +77,8 @@ class ModelFailed(Event, frozen=True, kw_only=True):
 
 
 class ReplyRejected(Event, frozen=True, kw_only=True):
-    """A reply was parsed and rejected; `text` says why. A first message broke the rules, or a summary did not
-    shrink.
+    """A reply was parsed and rejected; `text` says why.
+    A first message broke the rules, or a summary did not shrink.
     """
 
     kind: ClassVar[str] = "reply_rejected"
@@ -90,8 +90,8 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     words: int = 0
     """For a summary: the maximum words that were asked for."""
     shown: bool = False
-    """True if the next request shows the reply and the reason of its rejection, so that the model corrects the
-    reply.
+    """True if the next request shows the reply and the reason of its rejection,
+    so that the model corrects the reply.
     """
     said: str = ""
     """The part of the reply that the next request shows, if it shows any."""

@@ -62,8 +62,8 @@ class ArchivalSearch:
         return {row["source"] for row in self._passing() if row["source"]}
 
     def holding(self, text: str) -> str:
-        """Return the id of the first memory with exactly this text, apart from white space around it; empty if there is
-        none.
+        """Return the id of the first memory with exactly this text, apart from white space around it;
+        empty if there is none.
         """
         # A quick test first: the exact query is slow.
         if not self._plainly("kept_once", text.strip(), WHITE):
@@ -71,8 +71,8 @@ class ArchivalSearch:
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
     def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the memories with one of these texts, by text. The texts have no white space around
-        them.
+        """Return the ids of the memories with one of these texts, by text.
+        The texts have no white space around them.
         """
         rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
         return {row["text"]: row["memory_id"] for row in reversed(rows)}
@@ -91,8 +91,8 @@ class ArchivalSearch:
         after: int | None = None,
         before: int | None = None,
     ) -> RecallPage:
-        """Return memories in order: rows `first` (from 0) to `first + count` (exclusive). Filters are as in
-        `search`.
+        """Return memories in order: rows `first` (from 0) to `first + count` (exclusive).
+        Filters are as in `search`.
         """
         rows = self._passing(tags, source, after, before)
         return RecallPage([_hit(row) for row in rows[first : first + count]], len(rows))

@@ -30,8 +30,8 @@ def forks_table(forks: ForkPoints) -> pa.Table:
 
 
 def lineage_table(forks: ForkPoints, births: RecreationSeqs, names: Iterable[str]) -> pa.Table:
-    """Return the foreign records that belong to the forks `names`: those of a `life` of an `ancestor`, up to seq `upto`
-    (inclusive).
+    """Return the foreign records that belong to the forks `names`:
+    those of a `life` of an `ancestor`, up to seq `upto` (inclusive).
     """
     rows = [(name, *part) for name in names for part in _ancestors(name, forks, births)]
     columns = {"agent_id": pa.string(), "ancestor": pa.string(), "life": pa.int64(), "upto": pa.int64()}

@@ -108,12 +108,12 @@ class FleetViews:
         damage: DamageCheck = lambda: None,
         prices: Sequence[ListedPrice] = (),
     ) -> None:
-        """Make the views. `paths` are sealed files, which have the columns of `FIGURES`; `fresh` are records without
-        these.
+        """Make the views. `paths` are sealed files, which have the columns of `FIGURES`;
+        `fresh` are records without these.
 
         `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
-        `damage` is called to find out whether a file is the reason of a failure. `prices`: the first that fits a model
-        counts.
+        `damage` is called to find out whether a file is the reason of a failure.
+        `prices`: the first that fits a model counts.
 
         The files must exist until the views are closed. Raise CorruptLog, BadInput.
         """
@@ -150,8 +150,8 @@ class FleetViews:
         self._db.register("fresh", _Rows(fresh))
         if paths:
             run(f"SET allowed_paths = [{_quoted(paths)}]")
-        # From here on the engine opens no file but the sealed ones. The order matters: the paths cannot be changed
-        # afterwards.
+        # From here on the engine opens no file but the sealed ones.
+        # The order matters: the paths cannot be changed afterwards.
         run("SET enable_external_access = false")
         sources = [sql("fleet/figured")]
         if paths:
@@ -169,8 +169,8 @@ class FleetViews:
         run("SET lock_configuration = true")
 
     def _make_lives(self, agent_id: str | None) -> None:
-        """Make the tables of incarnations and of forks' ancestors. They are computed once, and cost nothing if there
-        are none.
+        """Make the tables of incarnations and of forks' ancestors.
+        They are computed once, and cost nothing if there are none.
         """
         run = self._db.execute
         erased, forked = run(_MARKS).fetchall()[0]

@@ -45,8 +45,8 @@ def price_list(prices: Sequence[ListedPrice]) -> pa.Table:
 
 
 def price_of(prices: Sequence[ListedPrice]) -> str:
-    """Return the statement that makes the macro `price_of(model)`: a struct of the prices for input, output and cached
-    input.
+    """Return the statement that makes the macro `price_of(model)`:
+    a struct of the prices for input, output and cached input.
     """
     cases = [
         f"WHEN regexp_matches(model, '{price.pattern.replace(chr(39), chr(39) * 2)}') THEN "

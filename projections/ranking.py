@@ -152,8 +152,8 @@ def _match(talk: RecallCorpus, asked: RecallQuery) -> _Found:
 
 
 def _verbatim(talk: RecallCorpus, text: str) -> Collection[int]:
-    """Return the places of messages that contain the query word for word. One search over all of them finds that mostly
-    none do.
+    """Return the places of messages that contain the query word for word.
+    One search over all of them finds that mostly none do.
     """
     if not text or text not in "\n".join(talk.text).lower():
         return ()
@@ -161,8 +161,8 @@ def _verbatim(talk: RecallCorpus, text: str) -> Collection[int]:
 
 
 def _stem_matches(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
-    """Return the match of each message with a stem of the query, by place, and the number of stems that are speakers'
-    names.
+    """Return the match of each message with a stem of the query, by place,
+    and the number of stems that are speakers' names.
     """
     found: dict[int, _Worded] = {}
     names = 0

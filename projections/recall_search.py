@@ -88,8 +88,8 @@ class RecallSearch:
         return " ".join(kept) or query
 
     def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
-        """Return messages from day `start` to day `end`, both inclusive, in order. Raise FunctionError for an invalid
-        date.
+        """Return messages from day `start` to day `end`, both inclusive, in order.
+        Raise FunctionError for an invalid date.
         """
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
@@ -100,8 +100,8 @@ class RecallSearch:
         return RecallPage([_row(talk, place, 0.0) for _, place in page], len(between))
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
-        """Return two days in the agent's zone as microseconds UTC: begin (inclusive) and end (exclusive); None for no
-        limit.
+        """Return two days in the agent's zone as microseconds UTC: begin (inclusive) and end (exclusive);
+        None for no limit.
         """
         begin = int(self._day(start).timestamp() * MICROSECONDS) if start else None
         after = int((self._day(end) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None

@@ -55,8 +55,8 @@ def _shared(found: re.Match[str]) -> str:
 def sql(name: str) -> str:
     """Return the text of `sql/NAME.sql`.
 
-    In the files, `{inputs}` and `{stops}` stand for lists of kinds, and `{turns by KEY}` for the query over the records
-    of turns.
+    In the files, `{inputs}` and `{stops}` stand for lists of kinds,
+    and `{turns by KEY}` for the query over the records of turns.
     """
     return _SHARED.sub(_shared, _text(name))
 

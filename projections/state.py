@@ -76,8 +76,8 @@ def _none() -> pa.Table:
 
 
 def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
-    """Yield the names of all agents in `tables`, sorted, in batches of at most BATCH_BYTES; one empty batch if there
-    are none.
+    """Yield the names of all agents in `tables`, sorted, in batches of at most BATCH_BYTES;
+    one empty batch if there are none.
     """
     sizes: Counter[str] = Counter()
     for table in tables:

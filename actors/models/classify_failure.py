@@ -124,8 +124,8 @@ def kind_of(status: int, text: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds after which an endpoint wants to be asked again; 0 if the headers have no readable time above
-    0.
+    """Return the seconds after which an endpoint wants to be asked again;
+    0 if the headers have no readable time above 0.
 
     A date is compared with the endpoint's own `date` header, so that the clock of this machine does not matter.
     """
@@ -205,4 +205,5 @@ def _status_in(error: str) -> int:
     text = error.lower()
     if "rate_limit" in text or "rate limit" in text or _any(_WITHOUT_CREDIT, text):
         return 429
+    # 500 is retried. A request that is at fault would fail again, so only such a one gets 400.
     return 400 if "invalid_request" in text else 500

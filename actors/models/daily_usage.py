@@ -114,8 +114,8 @@ async def logged_usage(agent: Spender, journal: Journal, since: int) -> Mapping[
 
 
 class Ledger:
-    """Usage of one agent. The log is read before the first call of a model that may cost something, and once each
-    day.
+    """Usage of one agent. The log is read before the first call of a model that may cost something,
+    and once each day.
     """
 
     __slots__ = ("_clock", "_cost_max", "_log", "_models", "_today", "_tokens_max")

@@ -22,8 +22,8 @@ class FailureClass(msgspec.Struct, frozen=True):
     trips: bool = False
     """True if several such failures in a row open the model's circuit breaker."""
     shuts: bool = False
-    """True if every other request would fail in the same way: the endpoint's queue closes, except for single test
-    requests.
+    """True if every other request would fail in the same way:
+    the endpoint's queue closes, except for single test requests.
     """
     falls_back: bool = False
     """True if the agent's fallback model, if there is one, is called instead."""
@@ -46,6 +46,7 @@ FAILURES: Mapping[str, FailureClass] = {
     "cut": _passing("the answer broke off before its end"),
     "server": _passing("the endpoint failed: 408, 409, 425 or 5xx"),
     "overloaded": _passing("too much to do: 503, 529, or a word of overload"),
+    # A server that loads a model or limits the rate is alive: such failures do not open the breaker.
     "loading": _passing("the model is being loaded", "Try again when it is.", trips=False),
     "rate_limited": _passing("too many requests: 429", trips=False),
     "key": _lasting("the key was refused: 401, or words like it", _KEY, shuts=True),

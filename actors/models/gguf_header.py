@@ -167,8 +167,8 @@ class _Reader:
         self.at += size
 
     def end_of_tensor(self) -> int:
-        """Read the description of a tensor, and return its end in bytes after the header; 0 if its type is unknown
-        here.
+        """Read the description of a tensor, and return its end in bytes after the header;
+        0 if its type is unknown here.
         """
         self.string()
         weights = 1

@@ -194,8 +194,8 @@ class GgufModel:
     """Model from one file. Models of the same path can share a server."""
 
     def __init__(self, name: str, server: LlamaServer | None = None, catalogue: Catalogue | None = None) -> None:
-        """`name`: as `served_name` in `model_types.py` returns it. `server`: a shared server; None: a server of its
-        own.
+        """`name`: as `served_name` in `model_types.py` returns it.
+        `server`: a shared server; None: a server of its own.
         """
         self.name, self._window = file_of(name)
         self._catalogue = catalogue or Catalogue()

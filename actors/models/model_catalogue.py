@@ -53,8 +53,8 @@ def catalogue_of(root: Path) -> Catalogue:
 
 
 def descriptions_of(root: Path) -> Path:
-    """Return the file of descriptions: EVERLOG_MODELS, else `models.toml` in the store. Raise BadInput if the first is
-    missing.
+    """Return the file of descriptions: EVERLOG_MODELS, else `models.toml` in the store.
+    Raise BadInput if the first is missing.
     """
     named = os.environ.get("EVERLOG_MODELS", "")
     if not named:

@@ -153,8 +153,8 @@ class Catalogue(msgspec.Struct, frozen=True):
         return ModelAddress(name, base_url)
 
     def key_of(self, url: str) -> str:
-        """Return the name of the environment variable with the key for an address: that of its endpoint, else
-        OpenAI's.
+        """Return the name of the environment variable with the key for an address:
+        that of its endpoint, else OpenAI's.
         """
         described = (*self.endpoints.values(), *self.shipped.values())
         return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
@@ -166,8 +166,8 @@ class Catalogue(msgspec.Struct, frozen=True):
         endpoint = self._described(url)
         abilities = self.abilities(name, url)
         window = entry.window or (endpoint.window if endpoint else None) or (found.window if found else None)
-        # A stream without usage figures would leave token estimates and budgets without a measure, so it is not the
-        # default.
+        # A stream without usage figures would leave token estimates and budgets without a measure,
+        # so it is not the default.
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
         return ModelDefaults(
             window=window,
@@ -240,8 +240,8 @@ def served_name(name: str, window: int) -> str:
 
 
 def file_of(served: str) -> tuple[str, int]:
-    """Split the name under which a file is requested into path and window; ("", 0) if it is no file. Window 0: the
-    default.
+    """Split the name under which a file is requested into path and window;
+    ("", 0) if it is no file. Window 0: the default.
     """
     path, mark, window = served.rpartition(_WINDOW)
     if mark and window.isdecimal() and is_gguf(path):

@@ -25,8 +25,8 @@ _SECRET = re.compile(
 
 
 def parse_models(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mapping[str, ModelEntry]]:
-    """Return the endpoints and models of a file, by name. Raise BadInput, whose text repeats no value that could be a
-    key.
+    """Return the endpoints and models of a file, by name.
+    Raise BadInput, whose text repeats no value that could be a key.
     """
     try:
         tables = tomllib.loads(text)

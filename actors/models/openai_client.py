@@ -65,6 +65,7 @@ class ConnectionPool:
         self._trust = httpx2.create_ssl_context()  # takes a tenth of a second, so it is shared
         self._pools: list[_Pool] = []
         self._add_pool()
+        # No retries here: the gateway retries, and counts the attempts.
         described = openai.AsyncOpenAI(
             api_key=self._key or "none", base_url=base_url, http_client=self._pools[0].client, max_retries=0
         )
@@ -161,8 +162,8 @@ class ChatEndpoint:
                 )
                 await _read(response, reading, limit)
         except TimeoutError:
-            # A server may keep the stream open after its last event: a whole reply counts, however the connection
-            # ended.
+            # A server may keep the stream open after its last event:
+            # a whole reply counts, however the connection ended.
             if reading is None or not reading.is_whole():
                 raise self._late(reading) from None
         except httpx2.HTTPError as error:
@@ -265,8 +266,8 @@ def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
 
 
 def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY) -> None:
-    """Raise ModelError for a key that does not fit into a header, and for an address that is none or holds a
-    password.
+    """Raise ModelError for a key that does not fit into a header,
+    and for an address that is none or holds a password.
     """
     if not key and base_url is None:
         raise ModelError(

@@ -34,8 +34,8 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{price} is no price")
 
     def cost(self, usage: Usage) -> float:
-        """Return the cost of a call. Tokens that are neither the prompt's nor the reply's are priced as the
-        prompt's.
+        """Return the cost of a call.
+        Tokens that are neither the prompt's nor the reply's are priced as the prompt's.
         """
         asked = max(usage.total - usage.completion, usage.prompt)
         return self.of(asked, usage.completion, min(usage.cached, asked))

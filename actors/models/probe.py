@@ -151,12 +151,12 @@ class _Probe:
         chunks = list(_chunks(reply.body))
         told = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
         usage = any(_usage_in(chunk) for chunk in chunks)
-        self._said["streaming"] = f"{len(chunks)} pieces came" if told else "the reply came whole"
+        self._said["streaming"] = f"{len(chunks)} chunks arrived" if told else "the reply came whole"
         return told, usage if told else None
 
     def _chat(self, question: str, words: str, **fields: Any) -> ProbeResponse:
-        """Ask one question. Ask again if the model wants the token limit under its newer name, or was still thinking at
-        the limit.
+        """Ask one question. Ask again if the model wants the token limit under its newer name,
+        or was still thinking at the limit.
         """
         body = {"model": self._model, "messages": [{"role": "user", "content": words}], **fields}
         while True:
@@ -207,8 +207,8 @@ class _Probe:
         return ""
 
     def _look_for_window(self) -> None:
-        """Ask for the context window with the server's own requests. Called last: the server has the model loaded by
-        then.
+        """Ask for the context window with the server's own requests.
+        Called last: the server has the model loaded by then.
         """
         for looks in _WINDOWS:
             if self._window:

@@ -29,8 +29,8 @@ ProbeTransport = Callable[[str, str, bytes | None], ProbeResponse]
 
 
 def sender(key_name: str) -> ProbeTransport:
-    """Return a sender of requests, with the key in the variable of that name if there is one. Answers never hold the
-    key.
+    """Return a sender of requests, with the key in the variable of that name if there is one.
+    Answers never hold the key.
     """
     import httpx2
 

@@ -170,8 +170,8 @@ class ResponseReader:
 
 
 class SseDecoder:
-    """Decoder of the server-sent events of one stream, from parts of any size. An event is its name (often empty) and
-    data.
+    """Decoder of the server-sent events of one stream, from parts of any size.
+    An event is its name (often empty) and data.
     """
 
     __slots__ = ("_begun", "_data", "_name", "_rest")
@@ -184,8 +184,8 @@ class SseDecoder:
         self._data: list[bytes] = []
 
     def feed(self, part: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the events that end in this part. Comments, which servers send to keep a connection open, are
-        skipped.
+        """Yield the events that end in this part.
+        Comments, which servers send to keep a connection open, are skipped.
         """
         *lines, self._rest = (self._rest + part).split(b"\n")
         for line in lines:
@@ -220,8 +220,8 @@ class SseDecoder:
 
 
 class KeyRedactor:
-    """Filter that passes deltas on without the key. The end of a delta that may begin the key waits for the next
-    delta.
+    """Filter that passes deltas on without the key.
+    The end of a delta that may begin the key waits for the next delta.
     """
 
     __slots__ = ("_held", "_key", "_on_delta")

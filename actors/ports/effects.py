@@ -136,8 +136,8 @@ class Page(msgspec.Struct, frozen=True):
     by_meaning: bool = False
     """True if vectors influenced the order; False: words alone did."""
     archive_down: bool = False
-    """True if the archive should have taken part and did not answer: the results were found by words alone, in
-    the log.
+    """True if the archive should have taken part and did not answer:
+    the results were found by words alone, in the log.
     """
 
 
@@ -190,14 +190,14 @@ class Searcher(Protocol):
         ...
 
     async def kept(self, text: str) -> str:
-        """Return the id of a memory with exactly this text, apart from surrounding white space; empty if there is
-        none.
+        """Return the id of a memory with exactly this text, apart from surrounding white space;
+        empty if there is none.
         """
         ...
 
     async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """Return the ids of memories by their text, for those of `texts` that are stored. Texts have no surrounding
-        white space.
+        """Return the ids of memories by their text, for those of `texts` that are stored.
+        Texts have no surrounding white space.
         """
         ...
 

@@ -25,7 +25,7 @@ class Journal(Protocol):
         ...
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """Return the agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 if there is
-        none.
+        """Return the agent's last seq that was recorded up to a time (microseconds UTC, inclusive);
+        0 if there is none.
         """
         ...

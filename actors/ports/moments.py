@@ -8,8 +8,8 @@ from everlog.store import LogReader
 
 
 def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
-    """Return the seq of a moment: the seq itself, or the last seq that was recorded up to a time (UTC if it has no
-    zone).
+    """Return the seq of a moment:
+    the seq itself, or the last seq that was recorded up to a time (UTC if it has no zone).
 
     Raise BadInput, with the head in the message, for a moment at which the agent has no record.
     """

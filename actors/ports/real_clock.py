@@ -48,8 +48,8 @@ def pause(seconds: float) -> None:
 
 
 def make_store(root: Path, clock: Clock, ids: Ids, shards: int | None = None) -> FileStore:
-    """Open the store in `root`. Create it if there is none, with one shard for each processor unless `shards` says
-    otherwise.
+    """Open the store in `root`.
+    Create it if there is none, with one shard for each processor unless `shards` says otherwise.
 
     Raise BadInput if the store has another number of shards than `shards`; StoreError.
     """

@@ -55,8 +55,8 @@ class ChangeCause(msgspec.Struct, frozen=True):
     cause: RecordReference | None
     """Record that it names as its cause; None if that record is further back than those read."""
     input: RecordReference | None
-    """Input that opened its turn; None if that is the cause or the record itself, or further back than the records
-    read.
+    """Input that opened its turn;
+    None if that is the cause or the record itself, or further back than the records read.
     """
 
 
@@ -185,8 +185,8 @@ def _reference_to(record: Record | None) -> RecordReference | None:
 def difference(
     before: AgentSnapshot, after: AgentSnapshot, between: Sequence[Record], earlier: Sequence[Record]
 ) -> AgentDiff:
-    """Compare two moments. `between` are the records after the earlier moment up to the later one, `earlier` some
-    before.
+    """Compare two moments. `between` are the records after the earlier moment up to the later one,
+    `earlier` some before.
     """
     if before.seq > after.seq:
         return _reversed(difference(after, before, between, earlier))
@@ -320,8 +320,8 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _cause_in_view(seq: int, story: ChangeCauses) -> ChangeCause | None:
-    """Return the cause of a message in view: its own record, or the newest `summary_expanded`, which undid a
-    summary.
+    """Return the cause of a message in view:
+    its own record, or the newest `summary_expanded`, which undid a summary.
     """
     for record in story.between:
         if record.seq == seq:

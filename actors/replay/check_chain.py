@@ -7,8 +7,8 @@ from everlog.store import Head
 
 
 def faults(records: Sequence[Record], head: Head) -> list[str]:
-    """Return the first range of records over which the chain has another value than recorded; an empty list if it has
-    none.
+    """Return the first range of records over which the chain has another value than recorded;
+    an empty list if it has none.
 
     The value is recorded at the head, and in the records of moves and forks.
     """

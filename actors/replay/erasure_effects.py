@@ -73,8 +73,8 @@ class UncertainParts(msgspec.Struct, frozen=True):
         return self.of_transcript or self.header or self.blocks or bool(self.edited)
 
     def of_desk(self, then: Iterable[str]) -> bool:
-        """Return True if the memory that a reply is executed on may differ; `then`: the names of its request's
-        parts.
+        """Return True if the memory that a reply is executed on may differ;
+        `then`: the names of its request's parts.
         """
         labels = [name for name in (*then, *(f"block {b.label}" for b in self.context.blocks)) if _is_block(name)]
         return self.config or self.warned or any(self._is_edited(name) for name in labels)
@@ -150,8 +150,8 @@ class ErasureEffects:
         self._trims = [index for index, record in enumerate(records) if record.type == ContextTrimmed.kind]
 
     def _standing(self, kind: str) -> list[int]:
-        """Return the indexes of the records of a type that were not erased. Replies of turn 0, the boot messages, are
-        left out.
+        """Return the indexes of the records of a type that were not erased.
+        Replies of turn 0, the boot messages, are left out.
         """
         found = [index for index, record in enumerate(self._history.records) if record.type == kind]
         is_reply = kind == ModelReply.kind
@@ -170,8 +170,8 @@ class ErasureEffects:
         return any(is_erased(record.payload) for record in step)
 
     def doubts(self, index: int, context: Context) -> UncertainParts | None:
-        """Return what is uncertain of the call at `index`, which has this context; None if no record before it was
-        erased.
+        """Return what is uncertain of the call at `index`, which has this context;
+        None if no record before it was erased.
         """
         records = self._history.records
         gone = self._before(self._gone, index)
@@ -227,8 +227,8 @@ class ErasureEffects:
         ]
 
     def _messages(self, view: Sequence[int], context: Context) -> set[int]:
-        """Return the messages that may be shown differently: the erased ones, and those that erased records were
-        about.
+        """Return the messages that may be shown differently:
+        the erased ones, and those that erased records were about.
         """
         records = self._history.records
         found: set[int] = set()
@@ -246,8 +246,8 @@ class ErasureEffects:
         return found
 
     def _call(self, index: int, of: str = "") -> Iterable[int]:
-        """Yield the seqs of the reply and the results of a step, if the record is one of them; `of`: of this type
-        only.
+        """Yield the seqs of the reply and the results of a step, if the record is one of them;
+        `of`: of this type only.
         """
         record = self._history.records[index]
         if record.type not in _OF_A_CALL:

@@ -20,8 +20,8 @@ __all__ = ["ReplayReport", "rebuild", "verify"]
 
 
 def rebuild(view: AgentView) -> ReplayReport:
-    """Rebuild every projection commit by commit, as the agent did, and compare it with the one made from all records at
-    once.
+    """Rebuild every projection commit by commit, as the agent did,
+    and compare it with the one made from all records at once.
     """
     records = list(view.reader.read(view.agent_id))
     report = ReplayReport(view.agent_id, faults=check_chain.faults(records, view.head))
@@ -69,7 +69,7 @@ def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
 
 
 def _own(record: Record, agent_id: str) -> Record:
-    """Return the record under the name of the agent: a fork's records before the fork point have its ancestor's
-    name.
+    """Return the record under the name of the agent:
+    a fork's records before the fork point have its ancestor's name.
     """
     return record if record.agent_id == agent_id else msgspec.structs.replace(record, agent_id=agent_id)

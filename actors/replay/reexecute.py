@@ -87,8 +87,8 @@ class RecordHistory:
         return found
 
     def is_cut_short(self, index: int) -> bool:
-        """Return True if the turn ended before the calls of this reply did: it was cancelled, or the agent was forked
-        there.
+        """Return True if the turn ended before the calls of this reply did:
+        it was cancelled, or the agent was forked there.
         """
         step = self.records[index].step
         return self.of_step(index)[-1].seq in self._cuts or any(
@@ -113,8 +113,8 @@ class RecordHistory:
 
 
 def _is_forked(record: Record) -> bool:
-    """Return True if a record ended a turn that was open at a fork point. An erased one may have done so, and
-    counts.
+    """Return True if a record ended a turn that was open at a fork point.
+    An erased one may have done so, and counts.
     """
     event = event_of(record) if record.type == TurnAbandoned.kind else None
     if event is not None and is_erased(record.payload):

@@ -47,14 +47,14 @@ class CallVerdicts(msgspec.Struct):
     equal: list[int] = []
     mismatch: list[int] = []
     erased: list[int] = []
-    """Calls that erased records leave uncertain: records that they were made of, records that they left, or they
-    themselves.
+    """Calls that erased records leave uncertain:
+    records that they were made of, records that they left, or they themselves.
     """
     renderer_gone: dict[int, list[int]] = {}
     """Calls by the renderer version that made them, if this everlog has another. These are not checked."""
     reader_gone: dict[int, list[int]] = {}
-    """Calls by the reader version that parsed their replies, if this everlog has another. Only the request is
-    checked.
+    """Calls by the reader version that parsed their replies, if this everlog has another.
+    Only the request is checked.
     """
     missing_function: dict[str, list[int]] = {}
     """Calls by the name of a function that is not available. Only the request is checked, not what the reply led to."""

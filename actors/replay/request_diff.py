@@ -66,8 +66,8 @@ def _merged_names(then: Sequence[str], today: Sequence[str]) -> list[str]:
 
 
 def _order_diff(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
-    """Describe requests with the same parts that differ as a whole: in the order of the parts, or in what joins
-    them.
+    """Describe requests with the same parts that differ as a whole:
+    in the order of the parts, or in what joins them.
     """
     for old, new in zip(then, today, strict=True):
         if old != new:
@@ -90,8 +90,8 @@ def _part_label(name: str, now: RebuiltRequest) -> str:
 
 
 def _describe_item(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]) -> str:
-    """Return the one function or message in which `functions` or `messages` differ, if it is known; otherwise
-    `name`.
+    """Return the one function or message in which `functions` or `messages` differ, if it is known;
+    otherwise `name`.
     """
     if name == "functions":
         for function in now.context.config.functions:

@@ -110,8 +110,8 @@ class Verifier:
         return self.report
 
     def _chosen(self) -> list[tuple[int, AnyEvent]]:
-        """Return the records to check, with their indexes: model calls and, without a sample, measures against full
-        contexts.
+        """Return the records to check, with their indexes:
+        model calls and, without a sample, measures against full contexts.
         """
         found = [(index, event_of(r)) for index, r in enumerate(self._records) if r.type in _KINDS]
         calls = [item for item in found if isinstance(item[1], MODEL_CALLS) and item[1].context_sha256]
@@ -227,13 +227,13 @@ class Verifier:
     def _sure(
         self, then: dict[str, str], event: ModelCall, now: RebuiltRequest, doubts: UncertainParts
     ) -> tuple[dict[str, str], RebuiltRequest] | None:
-        """Return the recorded fingerprints and today's parts, without the uncertain ones; None if nothing else
-        differs.
+        """Return the recorded fingerprints and today's parts, without the uncertain ones;
+        None if nothing else differs.
         """
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
-            # Today's messages are grouped like the recorded ones. Otherwise parts of one name would hold different
-            # messages.
+            # Today's messages are grouped like the recorded ones.
+            # Otherwise parts of one name would hold different messages.
             request = render_request.compose(now.context, self._schemas)
             today = request_fingerprints.of_request(now.context, request, set(newest_of(then)))
             parted = request_fingerprints.repeated_seqs(request)
@@ -261,8 +261,8 @@ class Verifier:
     def _of_reply(
         self, index: int, record: Record, event: ModelReply | ReplyRejected | Summary, context: Context
     ) -> Iterator[ReplayMismatch]:
-        """Yield what differs when the raw reply is read again: its text, its rejection, or the events that it
-        leaves.
+        """Yield what differs when the raw reply is read again:
+        its text, its rejection, or the events that it leaves.
         """
         try:
             if isinstance(event, ReplyRejected):
@@ -293,8 +293,8 @@ class Verifier:
             yield _mismatch(record, "reply", difference.part, difference)
 
     def _measure_fault(self, index: int, record: Record, event: AnyEvent, context: Context) -> str | None:
-        """Return why something else would be done today about the size of the context; None if the same would be
-        done.
+        """Return why something else would be done today about the size of the context;
+        None if the same would be done.
         """
         if not _is_measure(event):
             if not isinstance(event, MODEL_CALLS) or not event.context_sha256:

@@ -80,15 +80,15 @@ class RecordedPast(msgspec.Struct, frozen=True):
         return [act for act in self.acts if act.opens]
 
     def upto(self, turns: int | None) -> "RecordedPast":
-        """Return the past with at most so many turns; None: all of it. Inputs after the last of them are left out
-        too.
+        """Return the past with at most so many turns; None: all of it.
+        Inputs after the last of them are left out too.
         """
         inputs = self.inputs
         if turns is None or len(inputs) <= turns:
             return self
         last, over = inputs[turns - 1].records[0].turn, inputs[turns]
-        # The next input may arrive before the last kept turn ends: that turn's steps stay, although they come after the
-        # input.
+        # The next input may arrive before the last kept turn ends:
+        # that turn's steps stay, although they come after the input.
         kept = [
             record for number, record in enumerate(self.records)
             if record.turn <= last and (number < over.index or record.step)
@@ -226,8 +226,8 @@ class RecordedResults:
 
 
 def edits_of(records: Sequence[Record], name: str) -> bool:
-    """Return True if a function of that name edited memory in one of these calls. Its result alone does not repeat the
-    edit.
+    """Return True if a function of that name edited memory in one of these calls.
+    Its result alone does not repeat the edit.
     """
     edited = False
     for record in records:

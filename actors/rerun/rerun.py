@@ -93,8 +93,8 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     prices: TokenPrices = TokenPrices()
 
     def system(self, **more: object) -> LocalSystem:
-        """Return the agents of the store, with the parts of this environment; `more` are other arguments of
-        LocalSystem.
+        """Return the agents of the store, with the parts of this environment;
+        `more` are other arguments of LocalSystem.
         """
         services = AgentServices(archive=self.archive, blocks=IsolatedBlocks())
         given = {"ports": self.ports, "models": self.models, "services": services, **more}

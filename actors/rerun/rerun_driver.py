@@ -38,8 +38,8 @@ class ConfigurationChange(msgspec.Struct, frozen=True):
         if self.settings.sections is not None:
             raise BadInput("A rerun takes another system prompt as a text, not as sections. No fork was made.")
         made = configuration(self.settings, recorded, self.tools, known)
-        # `configuration` takes today's prompt and functions. The recorded ones are put back unless the user changed
-        # them.
+        # `configuration` takes today's prompt and functions.
+        # The recorded ones are put back unless the user changed them.
         if self.settings.system is None:
             made = msgspec.structs.replace(made, text=recorded.text, preset=recorded.preset, sections=recorded.sections)
         if as_they_were:
@@ -159,7 +159,7 @@ class RerunDriver:
                     return error
             except RerunDiverged as error:
                 return error
-            except ModelError:  # the recorded call failed too; go on with the next record
+            except ModelError:  # the recorded call failed too; continue
                 pass
             # Each round must write a record, or the loop would never end.
             if script.place == place:

@@ -129,8 +129,8 @@ class RecordedScript:
         """Head of the fork when ids were last given, and the number of ids given since."""
         self._acts = {act.index: act for act in past.acts}
         self.renumbered: dict[str, tuple[str, int]] = {}
-        """Requests that differ from the recorded ones in seqs alone: from their sha256 to the recorded sha256 and
-        bytes.
+        """Requests that differ from the recorded ones in seqs alone:
+        from their sha256 to the recorded sha256 and bytes.
         """
         self.fault: RerunDiverged | None = None
         """First difference of a record of the fork from its recorded counterpart."""
@@ -202,8 +202,8 @@ class RecordedScript:
 
 
 class RecordedModel:
-    """Model of a rerun with recorded replies: it returns the recorded reply to an identical request, and nothing
-    else.
+    """Model of a rerun with recorded replies:
+    it returns the recorded reply to an identical request, and nothing else.
     """
 
     name = "recorded"
@@ -227,8 +227,8 @@ class RecordedModel:
     ) -> ModelResponse:
         """Return the recorded reply to exactly this request.
 
-        Raise RerunDiverged if the request is not the recorded one, or the ModelError with which the recorded call
-        ended.
+        Raise RerunDiverged if the request is not the recorded one,
+        or the ModelError with which the recorded call ended.
         """
         if self._script.fault is not None:
             raise self._script.fault
@@ -324,8 +324,8 @@ _PARTS = ("messages", "tools")
 
 
 def usage_in(record: Record) -> tuple[int, int, int, int]:
-    """Return the tokens of request and reply, all tokens, and the latency in microseconds that a model call
-    recorded.
+    """Return the tokens of request and reply, all tokens,
+    and the latency in microseconds that a model call recorded.
     """
     event = event_of(record)
     if not isinstance(event, ModelReply | ReplyRejected | Summary):

@@ -74,8 +74,8 @@ def greeting(request: OfflineRequest, *, ask: bool) -> str:
 
 
 def _failed(made: Completion, results: Sequence[CallResult]) -> None:
-    """Store elsewhere what core memory has no room for, and report other failed calls. Failed messages are not
-    reported.
+    """Store elsewhere what core memory has no room for, and report other failed calls.
+    Failed messages are not reported.
     """
     made.think("Something that I tried did not work, so I deal with that first.")
     for result in results:

@@ -79,8 +79,8 @@ def stems(text: str) -> set[str]:
 
 
 def days(text: str, today: str) -> tuple[str, str] | None:
-    """Return the first and last day that `text` names, as YYYY-MM-DD; None if it names none. `today` begins with the
-    date.
+    """Return the first and last day that `text` names, as YYYY-MM-DD;
+    None if it names none. `today` begins with the date.
     """
     found = [match[0] for match in _ISO.finditer(text)]
     ago = next((ago for name, ago in _NEAR.items() if name in text.lower()), None)

@@ -30,8 +30,8 @@ def limit(system: str) -> int | None:
 
 
 def summary(transcript: str, words: int) -> str:
-    """Return sentences of `transcript`, in at most `words` words: some of the earlier summary, then the highest-scored
-    ones.
+    """Return sentences of `transcript`, in at most `words` words:
+    some of the earlier summary, then the highest-scored ones.
     """
     lines = transcript.split("\n")
     end = next((n for n, line in enumerate(lines) if _LINE.match(line)), len(lines))

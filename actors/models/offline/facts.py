@@ -118,8 +118,8 @@ def name_in(lines: Sequence[str]) -> str | None:
 
 
 def replaced(fact: UserFact, lines: Sequence[str]) -> str | None:
-    """Return the line that a fact replaces: the last one with the same subject, or for a name the line without
-    one yet.
+    """Return the line that a fact replaces:
+    the last one with the same subject, or for a name the line without one yet.
     """
     same = [line for line in lines for old in facts_of_lines([line]) if fact.subject and old.subject == fact.subject]
     unknown = [line for line in lines if fact.key == NAME and line.partition(":")[0].strip() in (NAME, "First name")]
@@ -170,8 +170,8 @@ def _order_in(text: str) -> UserFact | None:
 
 
 def _of_clauses(text: str, *, wanted: bool) -> list[UserFact]:
-    """Return the facts in the clauses of a text. `wanted`: the user asked to remember the text, so any words count as a
-    fact.
+    """Return the facts in the clauses of a text.
+    `wanted`: the user asked to remember the text, so any words count as a fact.
     """
     found: list[UserFact] = []
     for clause in (_clean(_unfilled(clause)) for clause in _CLAUSES.split(text)):

@@ -133,8 +133,8 @@ def _is_imported(message: _Message) -> bool:
 
 
 def _newest_group(events: list[PendingInput]) -> list[PendingInput]:
-    """Return the inputs without users' words of another speaker or day than the newest: an import may end with such
-    words.
+    """Return the inputs without users' words of another speaker or day than the newest:
+    an import may end with such words.
     """
     newest = events[-1] if events else PendingInput()
     names = {newest.name} if newest.type == "user_message" else {event.name for event in events}

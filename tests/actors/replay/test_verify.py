@@ -204,7 +204,7 @@ def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: Wor
     found = verified(world, replaced(record.seq, "Sails", "Soils")).mismatches
     difference = next(m.difference for m in found if m.what == "request")
     assert difference is not None and "+ Soils." in difference.lines
-    assert difference.against.startswith("the same part of the last call that is equal")
+    assert difference.against.startswith("the same part of the last matching call")
 
 
 def test_a_mismatch_that_goes_on_is_told_once(world: World, monkeypatch: Patch) -> None:
