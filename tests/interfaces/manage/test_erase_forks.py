@@ -124,7 +124,7 @@ def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
     assert "fork" not in asked[-1]
     assert leftovers(cli.root)
     monkeypatch.setattr(cli, "_ask", lambda _: "y")
-    assert "Also gone in its forks ann, tom." in cli.ok("erase", "sam", "--from", str(head))
+    assert "Also erased in its forks ann, tom." in cli.ok("erase", "sam", "--from", str(head))
     assert "Also gone" not in cli.ok("erase", "tom", "--from", str(len(cli.lines("events", "tom"))))
 
 
