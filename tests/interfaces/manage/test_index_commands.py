@@ -38,7 +38,7 @@ def test_the_index_is_held_against_the_logs_and_made_anew_from_them(cli: Line) -
     cli.ok("archive", "insert", "sam", MEMORY)
     cli.json("archive", "search", "sam", MEANT)
     assert cli.json("archive", "check") == {"ok": True, "faults": []}
-    assert "matches the logs" in cli.ok("archive", "check")
+    assert "agrees with the logs" in cli.ok("archive", "check")
     before = cli.json("archive", "status")
     made = cli.json("archive", "rebuild")
     assert made["rows"] == before["memories"] + before["messages"]
